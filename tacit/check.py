@@ -1,0 +1,156 @@
+"""The one way to refuse input: one line, naming the argument, its value, the remedy.
+
+Every check returns the value it was given, so it can stand in an assignment. Values
+that are traced by JAX pass through: a dataclass registered as a pytree runs its
+checks again with tracers, where no number is there to look at.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import jax
+import numpy as np
+
+
+class TacitError(ValueError):
+    """Input that Tacit refuses. The message is one line and names the remedy."""
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise the error that the command line turns into one line and exit code 2."""
+    raise TacitError(message)
+
+
+def is_number(value: Any) -> bool:
+    """Say whether `value` is a concrete real number or an array of them."""
+    if isinstance(value, bool | np.bool_ | jax.core.Tracer | jax.ShapeDtypeStruct):
+        return False
+    if isinstance(value, int | float | np.number):
+        return True
+    return isinstance(value, np.ndarray | jax.Array) and (
+        np.issubdtype(value.dtype, np.number)
+    )
+
+
+def _is_abstract(value: Any) -> bool:
+    """Tracers, shape structs and pytree placeholders carry no number to check."""
+    if isinstance(value, jax.core.Tracer | jax.ShapeDtypeStruct):
+        return True
+    return type(value) is object or value is None
+
+
+def _require(holds: str, test: Any, named: dict[str, Any]) -> Any:
+    (name, value), *more = named.items()
+    if more:
+        raise TypeError("check one argument at a time")
+    if _is_abstract(value):
+        return value
+    if not is_number(value):
+        refuse(f"expected {name} {holds}, got {name}={value!r}")
+    array = np.asarray(value)
+    good = np.isfinite(array) & test(array)
+    if not np.all(good):
+        refuse(f"expected {name} {holds}, got {name}={array[~good].ravel()[0]}")
+    return value
+
+
+def positive(**named: Any) -> Any:
+    """Refuse a number (or any entry of an array) that is not finite and > 0.
+
+    >>> positive(rho=0.5)
+    0.5
+    >>> positive(rho=0.0)
+    Traceback (most recent call last):
+    tacit.check.TacitError: expected rho > 0, got rho=0.0
+    """
+    return _require("> 0", lambda v: v > 0, named)
+
+
+def not_negative(**named: Any) -> Any:
+    """Refuse a number (or any entry of an array) that is not finite and >= 0."""
+    return _require(">= 0", lambda v: v >= 0, named)
+
+
+def in_range(low: float, high: float, **named: Any) -> Any:
+    """Refuse a number (or any entry of an array) outside [low, high]."""
+    return _require(
+        f"in [{low:g}, {high:g}]", lambda v: (v >= low) & (v <= high), named
+    )
+
+
+def count(at_least: int = 1, **named: Any) -> Any:
+    """Refuse what is not a whole number >= `at_least`; returns a Python int.
+
+    >>> count(local_steps=5)
+    5
+    >>> count(local_steps=0)
+    Traceback (most recent call last):
+    tacit.check.TacitError: expected local_steps a whole number >= 1, got local_steps=0
+    """
+    ((name, value),) = named.items()
+    if _is_abstract(value):
+        return value
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < at_least:
+        refuse(
+            f"expected {name} a whole number >= {at_least}, got {name}={value!r}"
+        )
+    return int(value)
+
+
+def one_of(choices: Iterable[str], **named: Any) -> Any:
+    """Refuse a word that is not one of `choices`, naming the nearest one.
+
+    >>> one_of(("uniform", "samples"), weights="sample")
+    Traceback (most recent call last):
+    tacit.check.TacitError: unknown weights='sample'; did you mean 'samples'? known: uniform, samples
+    """  # noqa: E501
+    ((name, value),) = named.items()
+    known = list(choices)
+    if value in known:
+        return value
+    refuse(f"unknown {name}={value!r}; {nearest(value, known)}")
+
+
+def nearest(word: Any, known: Iterable[str]) -> str:
+    """A hint for a misspelt word: the nearest known one, then all of them."""
+    known = list(known)
+    close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}known: {', '.join(known)}"
+
+
+def finite(**named: Any) -> Any:
+    """Refuse an array with NaN or infinite entries, naming the first one."""
+    ((name, value),) = named.items()
+    if _is_abstract(value):
+        return value
+    array = np.asarray(value)
+    if not np.issubdtype(array.dtype, np.number):
+        refuse(f"expected {name} numeric, got dtype {array.dtype}")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        refuse(
+            f"{name} has {int(bad.sum())} NaN or infinite entries, the first at "
+            f"{list(where)}; remove or impute them"
+        )
+    return value
+
+
+def shape(expected: tuple[int | None, ...], **named: Any) -> Any:
+    """Refuse an array whose shape differs; None stands for any length."""
+    ((name, value),) = named.items()
+    if type(value) is object or value is None:
+        return value
+    got = np.shape(value)
+    fits = len(got) == len(expected) and all(
+        e is None or e == g for e, g in zip(expected, got, strict=True)
+    )
+    if not fits:
+        want = "(" + ", ".join("any" if e is None else str(e) for e in expected) + ")"
+        refuse(f"expected {name} of shape {want}, got shape {got}")
+    return value

@@ -1,0 +1,196 @@
+"""Models without a hand-written gradient: any JAX function, and two small networks.
+
+Builders return the same object for the same arguments, so that two problems made alike
+share one compiled program.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacit import check
+from tacit.problem.models import pick
+
+
+@dataclass(frozen=True)
+class Differentiable:
+    """Any JAX model: `scores(w, x)` for a stack of rows, gradients by autodiff.
+
+    Args:
+        dim: Length of the flat parameter vector.
+        apply: Function (w, x) -> scores, shape (m, classes), or (m,) for regression.
+        initial: Function () -> NumPy vector, the starting point.
+        classes: Number of classes, or None for regression with squared error.
+        name: Shown in reports.
+    """
+
+    dim: int
+    apply: Callable[[Array, Array], Array]
+    initial: Callable[[], np.ndarray]
+    classes: int | None = None
+    name: str = "model"
+
+    def losses(self, w: Array, x: Array, y: Array) -> Array:
+        """Cross-entropy, or squared error for regression."""
+        scores = self.apply(w, x)
+        if self.classes is None:
+            return (scores - y) ** 2
+        return jax.nn.logsumexp(scores, axis=-1) - pick(scores, y)
+
+    def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
+        """Reverse-mode derivative of the weighted loss."""
+        return jax.grad(lambda v: jnp.sum(weights * self.losses(v, x, y)))(w)
+
+    def predict(self, w: Array, x: Array) -> Array:
+        """The best class, or the value."""
+        scores = self.apply(w, x)
+        return scores if self.classes is None else jnp.argmax(scores, axis=-1)
+
+    def start(self) -> np.ndarray:
+        """The given starting point."""
+        return np.asarray(self.initial())
+
+
+@dataclass(frozen=True)
+class Custom:
+    """Any JAX loss: `example_losses(w, x, y) -> (m,)`, gradients by autodiff."""
+
+    dim: int
+    example_losses: Callable[[Array, Array, Array], Array]
+    initial: Callable[[], np.ndarray]
+    name: str = "custom"
+
+    @property
+    def classes(self) -> int | None:
+        """Unknown to Tacit: labels are passed to the loss as they are."""
+        return None
+
+    def losses(self, w: Array, x: Array, y: Array) -> Array:
+        """The user's losses."""
+        return self.example_losses(w, x, y)
+
+    def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
+        """Reverse-mode derivative of the weighted loss."""
+        return jax.grad(lambda v: jnp.sum(weights * self.losses(v, x, y)))(w)
+
+    def predict(self, w: Array, x: Array) -> Array:
+        """Not defined for a bare loss."""
+        check.refuse("a custom loss makes no predictions; record its loss instead")
+
+    def start(self) -> np.ndarray:
+        """The given starting point."""
+        return np.asarray(self.initial())
+
+
+def _slices(shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int], ...]:
+    ends = np.cumsum([math.prod(s) for s in shapes]).tolist()
+    return tuple(zip([0, *ends[:-1]], ends, strict=True))
+
+
+@dataclass(frozen=True)
+class _Layers:
+    """Names the pieces of a flat vector: weight and bias of every layer in turn."""
+
+    shapes: tuple[tuple[int, ...], ...]
+
+    @property
+    def dim(self) -> int:
+        return sum(math.prod(s) for s in self.shapes)
+
+    def unpack(self, w: Array) -> list[Array]:
+        return [
+            w[a:b].reshape(s)
+            for (a, b), s in zip(_slices(self.shapes), self.shapes, strict=True)
+        ]
+
+    def glorot(self, seed: int) -> np.ndarray:
+        """Glorot-normal weights and zero biases (arrays of one axis are biases)."""
+        rng = np.random.default_rng(seed)
+        parts = []
+        for s in self.shapes:
+            if len(s) == 1:
+                parts.append(np.zeros(s))
+            else:
+                receptive = math.prod(s[:-2])
+                spread = math.sqrt(2 / (receptive * (s[-2] + s[-1])))
+                parts.append(rng.normal(0, spread, s).ravel())
+        return np.concatenate(parts).astype(np.float32)
+
+
+@functools.lru_cache
+def mlp(
+    features: int, hidden: tuple[int, ...], classes: int | None, seed: int = 0
+) -> Differentiable:
+    """A multi-layer perceptron with ReLU between its layers."""
+    check.count(features=features)
+    sizes = (features, *hidden, classes or 1)
+    layers = _Layers(
+        tuple(
+            shape
+            for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+            for shape in ((a, b), (b,))
+        )
+    )
+
+    def apply(w: Array, x: Array) -> Array:
+        parts = layers.unpack(w)
+        x = x.reshape(x.shape[0], -1)
+        for matrix, bias in zip(parts[:-2:2], parts[1:-2:2], strict=True):
+            x = jax.nn.relu(x @ matrix + bias)
+        scores = x @ parts[-2] + parts[-1]
+        return scores[:, 0] if classes is None else scores
+
+    name = f"mlp{list(sizes)}"
+    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+
+
+@functools.lru_cache
+def cnn(
+    image: tuple[int, int, int],
+    classes: int,
+    channels: tuple[int, ...] = (16, 32),
+    seed: int = 0,
+) -> Differentiable:
+    """A small convolutional network: 3x3 convolutions, ReLU, 2x2 pooling, one dense.
+
+    Args:
+        image: Height, width and channels of one row of x (flat rows are reshaped).
+        classes: Number of classes.
+        channels: Output channels of the convolutions, one pooling after each.
+        seed: Of the starting point.
+    """
+    height, width, depth = image
+    shrink = 2 ** len(channels)
+    if height % shrink or width % shrink:
+        check.refuse(
+            f"expected image sides divisible by {shrink} for {len(channels)} "
+            f"poolings, got image={image}; pad the images or use fewer channels"
+        )
+    shapes: list[tuple[int, ...]] = []
+    for a, b in zip((depth, *channels[:-1]), channels, strict=True):
+        shapes += [(3, 3, a, b), (b,)]
+    flat = height * width // shrink**2 * channels[-1]
+    layers = _Layers((*shapes, (flat, classes), (classes,)))
+
+    def apply(w: Array, x: Array) -> Array:
+        parts = layers.unpack(w)
+        x = x.reshape(x.shape[0], *image)
+        for kernel, bias in zip(parts[:-2:2], parts[1:-2:2], strict=True):
+            x = jax.lax.conv_general_dilated(
+                x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+            )
+            x = jax.nn.relu(x + bias)
+            b, h, v, c = x.shape
+            x = x.reshape(b, h // 2, 2, v // 2, 2, c).max(axis=(2, 4))
+        return x.reshape(x.shape[0], -1) @ parts[-2] + parts[-1]
+
+    name = f"cnn{list(channels)}"
+    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)

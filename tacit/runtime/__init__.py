@@ -1,0 +1,6 @@
+"""Where algorithms run: simulation, debugging, and what they share."""
+
+from tacit.runtime.debug import debug
+from tacit.runtime.simulate import simulate, sweep
+
+__all__ = ["debug", "simulate", "sweep"]

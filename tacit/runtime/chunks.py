@@ -1,0 +1,140 @@
+"""Driving the compiled loop in chunks: progress, checkpoints, early stopping.
+
+Chunks are sized so that one takes a fraction of a second. How a run is cut does not
+change its numbers: the number of rounds in a chunk is an argument of one compiled
+program.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tacit.problem.problem import Problem
+from tacit.runtime import checkpoint
+from tacit.runtime.checkpoint import Saved
+from tacit.runtime.engine import CAPACITY, Plan, advance
+from tacit.runtime.measure import name_of
+from tacit.runtime.progress import Bar
+from tacit.runtime.rounds import World
+
+#: Seconds that a chunk should take when somebody watches or a checkpoint is kept.
+_CHUNK_SECONDS = 0.4
+
+
+class Chunks:
+    """One run in progress. After `run`, its attributes tell what happened."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        world: World,
+        algorithm: Any,
+        bases: Any,
+        tolerance: float,
+        reference: Any,
+    ) -> None:
+        self._fixed = (plan, world, algorithm, bases)
+        self._limits = (tolerance, reference)
+        self._plan = plan
+        self._bases = bases
+        self._folder: Path | None = None
+        self._fingerprint = ""
+        self.metrics: list[np.ndarray] = []
+        self.record_rounds: list[int] = []
+        self.rounds = 0
+        self.seconds = 0.0
+        self.first_seconds = 0.0
+        self.stopped = False
+
+    def keep_in(self, folder: Path, problem: Problem, parts: Any, every: int) -> None:
+        """Keep a checkpoint in `folder`, recognised by what decides the numbers."""
+        names = [name_of(item) for item in self._plan.record]
+        self._folder = folder
+        self._fingerprint = checkpoint.fingerprint(problem, parts, every)
+        self._fingerprint += ":" + ",".join(names)
+
+    def run(
+        self, carry: Any, rounds: int, every: int, progress: bool | None, resume: bool
+    ) -> Any:
+        """Do the rounds that are left and return the last carry."""
+        if resume and self._folder is not None:
+            carry = self._resume(carry)
+        shown = sys.stderr.isatty() if progress is None else progress
+        watched = shown or self._folder is not None
+        if not self._plan.record and not watched:
+            every = rounds
+        size = 1 if watched else CAPACITY
+        with Bar(shown, rounds, self.rounds) as bar:
+            while self.rounds < rounds and not self.stopped:
+                left = rounds - self.rounds
+                span = min(every, left)
+                asked = max(1, min(size, left // span))
+                took, carry = self._chunk(carry, asked, span)
+                bar.update(self.rounds, self._last("loss"))
+                if self._folder is not None:
+                    self._save(carry)
+                if watched:
+                    size = self._next_size(size, took / asked)
+        return carry
+
+    def _chunk(self, carry: Any, records: int, every: int) -> tuple[float, Any]:
+        began = time.perf_counter()
+        lanes = jnp.shape(self._bases)[:1] if self._plan.lanes else ()
+        book = jnp.zeros((*lanes, len(self._plan.record), CAPACITY), jnp.float64)
+        carry, book, made = advance(
+            *self._fixed, self.rounds, carry, book, records, every, *self._limits
+        )
+        made = int(made)
+        self.metrics.append(np.asarray(book)[..., :made])
+        self.record_rounds += [self.rounds + every * (k + 1) for k in range(made)]
+        self.rounds += every * made
+        self.stopped = made < records or self._reached()
+        took = time.perf_counter() - began
+        self.seconds += took
+        self.first_seconds = self.first_seconds or took
+        return took, carry
+
+    def _reached(self) -> bool:
+        if self._plan.stop is None or not self.metrics[-1].size:
+            return False
+        last = self.metrics[-1][..., self._plan.stop, -1]
+        return bool(np.all(last <= self._limits[0]))
+
+    def _next_size(self, size: int, seconds_per_record: float) -> int:
+        """Grow at most eightfold: the first chunk's time holds the compilation."""
+        wanted = int(_CHUNK_SECONDS / max(seconds_per_record, 1e-9))
+        return max(1, min(CAPACITY, 8 * size, wanted if size > 1 else 8))
+
+    def _last(self, metric: str) -> float | None:
+        names = [name_of(item) for item in self._plan.record]
+        if metric not in names or not self.metrics[-1].size:
+            return None
+        return float(np.mean(self.metrics[-1][..., names.index(metric), -1]))
+
+    def _save(self, carry: Any) -> None:
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(carry)]
+        metrics = np.concatenate(self.metrics, axis=-1)
+        saved = Saved(
+            self.rounds, leaves, metrics, np.array(self.record_rounds), self.seconds
+        )
+        assert self._folder is not None
+        checkpoint.save(self._folder, saved, self._fingerprint)
+
+    def _resume(self, carry: Any) -> Any:
+        assert self._folder is not None
+        saved = checkpoint.load(self._folder, self._fingerprint)
+        if saved is None:
+            return carry
+        self.rounds, self.seconds = saved.rounds, saved.seconds
+        self.metrics = [saved.metrics]
+        self.record_rounds = saved.record_rounds.tolist()
+        self.stopped = self._reached()
+        leaves = [jnp.asarray(leaf) for leaf in saved.leaves]
+        return jax.tree.unflatten(jax.tree.structure(carry), leaves)

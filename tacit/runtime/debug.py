@@ -1,0 +1,203 @@
+"""The debug runtime: one agent at a time, nothing compiled, errors that name the agent.
+
+It takes the same algorithm objects, keys and schedules as `simulate` and must give the
+same numbers to the last digits; it is what `simulate` is tested against, and where a
+new algorithm is first tried. Python loops make it slow on purpose: breakpoints and
+prints work everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacit import check
+from tacit.algorithm.base import GraphAlgorithm
+from tacit.problem.oracle import AgentOracle
+from tacit.problem.problem import Problem
+from tacit.runtime import keys, links, mail, measure, schedule
+from tacit.runtime.finish import describe, versions
+from tacit.runtime.rounds import Carry, World, coordinator, mean_weights, split_numbers
+from tacit.runtime.rounds import first_carry as first
+from tacit.runtime.simulate import DEFAULT_RECORD, prepare
+from tacit.trace.run import Run
+from tacit.trees import in_double_precision, tree_rows
+
+
+class AgentError(RuntimeError):
+    """An agent failed; the message names it and the round."""
+
+
+@in_double_precision
+def debug(
+    problem: Problem,
+    algorithm: Any,
+    rounds: int,
+    seed: int = 0,
+    participation: Any = 1.0,
+    start: Any = None,
+    record: Sequence[Any] = DEFAULT_RECORD,
+    *,
+    reference: Any = None,
+) -> Run:
+    """As `simulate`, one agent at a time. A failing agent is named, as is a NaN."""
+    ready = prepare(problem, algorithm)
+    who = schedule.of(participation, problem.n_agents)
+    network = None
+    if isinstance(ready, GraphAlgorithm):
+        assert problem.graph is not None
+        network = links.of(problem.graph, ready, problem.dtype)
+    world = World(problem.population, network, who)
+    base = keys.from_seed(check.count(0, seed=seed))
+    chosen = measure.choose(record, problem, reference)
+    point = problem.start if start is None else np.asarray(start, problem.dtype)
+    with jax.disable_jit():
+        carry = first(world, ready, base, jnp.asarray(point))
+        pages = []
+        for number in range(1, check.count(rounds=rounds) + 1):
+            carry = _round(problem, world, ready, base, number, carry)
+            shared, agents = _models(ready, carry)
+            own = isinstance(ready, GraphAlgorithm)
+            pages.append(
+                measure.measure(
+                    chosen, problem.population, shared, agents, own, reference
+                )
+                if chosen
+                else np.zeros(0)
+            )
+        shared, agents = _models(ready, carry)
+    book = np.array([np.asarray(page) for page in pages]).T
+    metrics = {measure.name_of(m): book[k] for k, m in enumerate(chosen)}
+    metrics["round"] = np.arange(1, rounds + 1)
+    config = {
+        "problem": problem.describe(),
+        "algorithm": describe(ready),
+        "run": {"rounds": rounds, "seed": seed, "runtime": "debug"},
+    }
+    info = {"rounds": rounds, "seed": seed, "versions": versions()}
+    return Run(np.asarray(shared), np.asarray(agents), metrics, config, info)
+
+
+def _models(algorithm: Any, carry: Carry) -> tuple[Array, Array]:
+    states = carry.states
+    n = len(jax.tree.leaves(states)[0])
+    agents = jnp.stack([algorithm.model(tree_rows(states, i)) for i in range(n)])
+    if isinstance(algorithm, GraphAlgorithm):
+        return agents.mean(axis=0), agents
+    return algorithm.shared(carry.broadcast), agents
+
+
+def _active(world: World, key: Array) -> list[int]:
+    n, who = world.population.n_agents, world.schedule
+    if who.kind == "all":
+        return list(range(n))
+    if who.kind == "cohort":
+        return np.asarray(who.cohort(key, n)).tolist()
+    return np.flatnonzero(np.asarray(who.mask(key, n))).tolist()
+
+
+def _round(
+    problem: Problem, world: World, algorithm: Any, base: Array, number: int, carry: Any
+) -> Carry:
+    active = _active(world, keys.schedule_key(base, number))
+    turns = carry.turns.at[jnp.asarray(active, int)].add(1)
+    if isinstance(algorithm, GraphAlgorithm):
+        assert world.links is not None
+        inbox = links.deliver(world.links, carry.mail.letters)
+        states, letters = carry.states, carry.mail.letters
+        for i in active:
+            state, letter = _ask(
+                problem, world, algorithm, base, number, 0, i, carry.states, inbox[i]
+            )
+            states, letters = _put(states, i, state), _put(letters, i, letter)
+        return Carry((), (), states, mail.Mail((), letters), turns)
+    for phase, (_, combine) in enumerate(algorithm.phases):
+        if not active and algorithm.averages == "active":
+            break
+        carry = _server_exchange(
+            problem, world, algorithm, base, number, phase, combine, active, carry
+        )
+    return carry._replace(turns=turns)
+
+
+def _server_exchange(
+    problem: Problem,
+    world: World,
+    algorithm: Any,
+    base: Array,
+    number: int,
+    phase: int,
+    combine: str,
+    active: list[int],
+    carry: Carry,
+) -> Carry:
+    states, answers = carry.states, {}
+    for i in active:
+        state, answers[i] = _ask(
+            problem, world, algorithm, base, number, phase, i, states, carry.broadcast
+        )
+        states = _put(states, i, state)
+    weights = mean_weights(algorithm, world.population)
+    kept = carry.mail
+    if algorithm.averages == "all" and phase == len(algorithm.phases) - 1:
+        letters = carry.mail.letters
+        for i, letter in answers.items():
+            letters = _put(letters, i, letter)
+        mean = mail.mean_of(weights, letters)
+        kept = mail.Mail(mean, letters)
+    else:
+        stacked = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
+        mean = mail.mean_of(weights[jnp.asarray(active)], stacked)
+    hub, broadcast = getattr(algorithm, combine)(
+        keys.coordinator_key(base, number, phase),
+        carry.hub,
+        mean,
+        coordinator(world.population),
+    )
+    return Carry(hub, broadcast, states, kept, carry.turns)
+
+
+def _ask(
+    problem: Problem,
+    world: World,
+    algorithm: Any,
+    base: Array,
+    number: int,
+    phase: int,
+    agent: int,
+    states: Any,
+    inbox: Any,
+) -> tuple[Any, Any]:
+    numbers, for_agent = split_numbers(algorithm, problem.n_agents)
+    mine = for_agent([k[agent] for k in numbers])
+    key = keys.agent_key(keys.agent_secret(base, agent), number, phase)
+    local = world.population.local(tree_rows(world.population.rows, agent))
+    oracle = AgentOracle(mine.oracle, local)
+    state = tree_rows(states, agent)
+    where = f"agent {problem.ids[agent]!r} in round {number}"
+    try:
+        if isinstance(algorithm, GraphAlgorithm):
+            assert world.links is not None
+            edges = tree_rows(world.links.edges, agent)
+            state, letter = mine.local(key, oracle, edges, state, inbox)
+        else:
+            local_step = getattr(mine, algorithm.phases[phase].local)
+            state, letter = local_step(key, oracle, state, inbox)
+    except Exception as error:
+        raise AgentError(f"{where}: {error}") from error
+    for leaf in jax.tree.leaves(letter):
+        if not np.all(np.isfinite(np.asarray(leaf))):
+            raise AgentError(
+                f"{where} wrote a letter with NaN or infinite entries; try a smaller "
+                "step size"
+            )
+    return state, letter
+
+
+def _put(stacked: Any, i: int, one: Any) -> Any:
+    return jax.tree.map(lambda a, b: a.at[i].set(b), stacked, one)

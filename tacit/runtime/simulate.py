@@ -1,0 +1,296 @@
+"""Run an algorithm on a problem, all agents in one process, as fast as JAX goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tacit import check
+from tacit.algorithm.base import Algorithm, GraphAlgorithm
+from tacit.problem.oracle import Minibatch
+from tacit.problem.problem import Problem
+from tacit.runtime import crew, keys, links, measure, schedule
+from tacit.runtime.chunks import Chunks
+from tacit.runtime.engine import Plan, begin, finish
+from tacit.runtime.finish import to_run
+from tacit.runtime.rounds import World
+from tacit.trace.run import Run
+from tacit.trees import in_double_precision
+
+DEFAULT_RECORD = ("loss", "grad_norm_sq", "disagreement")
+MAPPINGS = ("auto", "together", "one_by_one")
+
+
+@in_double_precision
+def simulate(
+    problem: Problem,
+    algorithm: Algorithm,
+    rounds: int,
+    seed: int = 0,
+    participation: float | int | Sequence[float] | np.ndarray = 1.0,
+    start: Any = None,
+    record: Sequence[str | Callable[..., Any]] = DEFAULT_RECORD,
+    record_every: int = 1,
+    *,
+    seeds: int | Sequence[int] | None = None,
+    stop: Mapping[str, float] | None = None,
+    reference: Any = None,
+    progress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    mapping: str = "auto",
+) -> Run:
+    """Simulate a federation and return the run.
+
+    Args:
+        problem: What is solved.
+        algorithm: How; numbers that were left out are set by theory.
+        rounds: Number of rounds.
+        seed: Of all randomness: same seed, same bits.
+        participation: Float p (each agent independently), int K (of N, without
+            replacement), or an array with one probability per agent. Mind that 1.0 is
+            everybody and 1 is one agent.
+        start: Starting point, (d,) or (N, d); default the problem's own.
+        record: Metrics: names, or functions of (shared model, agents' models).
+        record_every: Rounds between records; the last round is always recorded.
+        seeds: Run several seeds at once: a number (seed, seed+1, ...) or a list. All
+            arrays of the run then have a first axis over seeds.
+        stop: Stop early, e.g. {"grad_norm_sq": 1e-10}, at the first record at which
+            the metric (of every seed) is that small.
+        reference: Point that the metric "error" measures the distance to.
+        progress: Show a progress bar; None shows it on a terminal.
+        checkpoint: Folder in which a checkpoint is kept after every chunk of rounds.
+        resume: Go on from the checkpoint there; a run resumed gives the same bits.
+        mapping: Compute agents "together", "one_by_one", or let the engine choose.
+
+    >>> import tacit
+    >>> problem = tacit.problem.synthetic.logistic(agents=4, features=3, samples=20)
+    >>> run = simulate(problem, tacit.FedAvg(step_size=0.5, local_steps=3), rounds=20)
+    >>> bool(run.metrics["loss"][-1] < run.metrics["loss"][0])
+    True
+    """
+    lanes = None if seeds is None else _seed_list(seed, seeds)
+    bases = (
+        keys.from_seed(_seed(seed))
+        if lanes is None
+        else jax.vmap(keys.from_seed)(jnp.asarray(lanes))
+    )
+    ready = prepare(problem, algorithm)
+    plan, world = _plan(
+        problem, ready, participation, record, reference, stop, mapping, lanes
+    )
+    return _run(
+        problem,
+        ready,
+        plan,
+        world,
+        bases,
+        _Choices(
+            rounds=check.count(rounds=rounds),
+            every=check.count(record_every=record_every),
+            start=_start(problem, start),
+            tolerance=next(iter(stop.values())) if stop else 0.0,
+            reference=None if reference is None else jnp.asarray(reference),
+            progress=progress,
+            folder=None if checkpoint is None else Path(checkpoint),
+            resume=resume,
+            told={
+                "seed": int(seed),
+                "seeds": lanes,
+                "participation": participation,
+                "record_every": record_every,
+                "stop": dict(stop) if stop else None,
+            },
+        ),
+    )
+
+
+@in_double_precision
+def sweep(
+    problem: Problem,
+    algorithms: Sequence[Algorithm],
+    rounds: int,
+    seed: int = 0,
+    participation: Any = 1.0,
+    start: Any = None,
+    record: Sequence[str | Callable[..., Any]] = DEFAULT_RECORD,
+    record_every: int = 1,
+    *,
+    stop: Mapping[str, float] | None = None,
+    reference: Any = None,
+    progress: bool | None = None,
+) -> Run:
+    """Run many configurations of one algorithm at once, vmapped over their numbers.
+
+    The algorithms must differ in numbers only, not in counts (those are compiled). All
+    arrays of the run have a first axis over configurations; all use the same seed.
+    """
+    if not algorithms:
+        check.refuse("sweep needs at least one algorithm")
+    ready = [prepare(problem, a) for a in algorithms]
+    shapes = {jax.tree.structure(a) for a in ready}
+    if len(shapes) > 1:
+        check.refuse(
+            "a sweep varies numbers only; these algorithms differ in class or counts: "
+            "run one sweep for each"
+        )
+    stacked = jax.tree.map(lambda *v: jnp.stack([jnp.asarray(x) for x in v]), *ready)
+    lanes = [int(seed)] * len(ready)
+    bases = jax.vmap(keys.from_seed)(jnp.asarray(lanes))
+    plan, world = _plan(
+        problem, ready[0], participation, record, reference, stop, "auto", lanes
+    )
+    choices = _Choices(
+        rounds=check.count(rounds=rounds),
+        every=check.count(record_every=record_every),
+        start=_start(problem, start),
+        tolerance=next(iter(stop.values())) if stop else 0.0,
+        reference=None if reference is None else jnp.asarray(reference),
+        progress=progress,
+        told={"seed": int(seed), "configs": len(ready), "participation": participation},
+    )
+    plan = dataclasses.replace(plan, sweep=True)
+    return _run(problem, stacked, plan, world, bases, choices)
+
+
+def prepare(problem: Problem, algorithm: Algorithm) -> Any:
+    """Check that the algorithm fits the problem; let theory set what was left out."""
+    if not isinstance(algorithm, Algorithm):
+        check.refuse(
+            f"expected an algorithm such as tacit.FedAvg(...), got {algorithm!r}"
+        )
+    algorithm.refuse_problem(problem)
+    getattr(algorithm, "oracle").check(problem)
+    ready = algorithm.resolve(problem)
+    for leaf in jax.tree.leaves(ready):
+        if np.ndim(leaf) == 1 and np.shape(leaf)[0] != problem.n_agents:
+            check.refuse(
+                f"{type(algorithm).__name__} has a number with {np.shape(leaf)[0]} "
+                f"entries; per-agent numbers need {problem.n_agents}, one per agent"
+            )
+    return ready
+
+
+@dataclasses.dataclass(frozen=True)
+class _Choices:
+    """What the user chose of a run, checked."""
+
+    rounds: int
+    every: int
+    start: Any
+    tolerance: float
+    reference: Any
+    progress: bool | None
+    told: dict[str, Any]
+    folder: Path | None = None
+    resume: bool = False
+
+
+def _run(
+    problem: Problem,
+    algorithm: Any,
+    plan: Plan,
+    world: World,
+    bases: Any,
+    choices: _Choices,
+) -> Run:
+    carry = begin(plan, world, algorithm, bases, choices.start)
+    chunks = Chunks(
+        plan, world, algorithm, bases, choices.tolerance, choices.reference
+    )
+    if choices.folder is not None:
+        parts = (algorithm, world.schedule, jax.random.key_data(bases), choices.start)
+        chunks.keep_in(choices.folder, problem, parts, choices.every)
+    carry = chunks.run(
+        carry, choices.rounds, choices.every, choices.progress, choices.resume
+    )
+    params, agents = finish(plan, algorithm, carry)
+    return to_run(
+        problem, algorithm, world, plan, chunks, carry, (params, agents), choices.told
+    )
+
+
+def _plan(
+    problem: Problem,
+    algorithm: Any,
+    participation: Any,
+    record: Any,
+    reference: Any,
+    stop: Mapping[str, float] | None,
+    mapping: str,
+    lanes: list[int] | None,
+) -> tuple[Plan, World]:
+    who = schedule.of(participation, problem.n_agents, lanes is not None)
+    if who.kind != "all" and not algorithm.partial:
+        check.refuse(
+            f"{type(algorithm).__name__} needs every agent in every round; use "
+            "participation=1.0 or an algorithm with partial participation"
+        )
+    chosen = measure.choose(record, problem, reference)
+    network = None
+    if isinstance(algorithm, GraphAlgorithm):
+        assert problem.graph is not None
+        network = links.of(problem.graph, algorithm, problem.dtype)
+    plan = Plan(
+        record=chosen,
+        together=_together(problem, algorithm, mapping),
+        lanes=lanes is not None,
+        stop=_stop_index(chosen, stop),
+    )
+    return plan, World(problem.population, network, who)
+
+
+def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:
+    """Whether to vmap over agents: small local gradients yes, large ones no."""
+    check.one_of(MAPPINGS, mapping=mapping)
+    if mapping != "auto":
+        return mapping == "together"
+    oracle = algorithm.oracle
+    rows = problem.population.rows.y.shape[1]
+    if isinstance(oracle, Minibatch) and oracle.sampling != "poisson":
+        rows = oracle.size
+    return rows * problem.dim < crew.ONE_BY_ONE_WORK
+
+
+def _stop_index(record: tuple[Any, ...], stop: Mapping[str, float] | None) -> Any:
+    if not stop:
+        return None
+    if len(stop) != 1:
+        check.refuse("stop takes one metric, for example {'grad_norm_sq': 1e-10}")
+    names = [measure.name_of(item) for item in record]
+    (metric,) = stop
+    if metric not in names:
+        check.refuse(f"stop={metric!r} is not recorded; add it to record={names}")
+    return names.index(metric)
+
+
+def _start(problem: Problem, start: Any) -> Any:
+    point = problem.start if start is None else np.asarray(start, dtype=problem.dtype)
+    check.finite(start=point)
+    if point.shape not in ((problem.dim,), (problem.n_agents, problem.dim)):
+        check.refuse(
+            f"expected start of shape ({problem.dim},) or "
+            f"({problem.n_agents}, {problem.dim}), got {point.shape}"
+        )
+    return jnp.asarray(point)
+
+
+def _seed(seed: Any) -> int:
+    return check.count(0, seed=seed)
+
+
+def _seed_list(seed: int, seeds: int | Sequence[int]) -> list[int]:
+    if isinstance(seeds, int | np.integer):
+        first = _seed(seed)
+        return list(range(first, first + check.count(seeds=int(seeds))))
+    listed = [_seed(s) for s in seeds]
+    if not listed:
+        check.refuse("seeds is empty; give a number or a list of seeds")
+    return listed

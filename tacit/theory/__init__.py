@@ -1,0 +1,1 @@
+"""The theorems as functions of numbers: contraction rates, step sizes, bounds."""

@@ -1,0 +1,5 @@
+"""What a run leaves: models, metrics, configuration, and their folder on disk."""
+
+from tacit.trace.run import Run, load_run
+
+__all__ = ["Run", "load_run"]

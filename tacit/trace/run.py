@@ -1,0 +1,129 @@
+"""A run: its models, its metrics, and the folder it is kept in.
+
+The folder holds `config.toml` (what was run), `trace.npz` (arrays) and `run.json`
+(seed, versions, timings, communication), written last: a folder with a `run.json` is a
+whole run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from tacit import check
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What `tacit.simulate` returns.
+
+    With several seeds (or a sweep), arrays have a first axis over them.
+
+    Attributes:
+        params: The shared model, shape (d,).
+        agents: Every agent's model, shape (N, d).
+        metrics: Recorded metrics by name; "round" names the rounds they belong to.
+        config: What was run: problem, algorithm, run; the content of `config.toml`.
+        info: Seed, versions, timings, communication, who holds what: `run.json`.
+    """
+
+    params: np.ndarray
+    agents: np.ndarray
+    metrics: dict[str, np.ndarray]
+    config: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds done."""
+        return int(self.info.get("rounds", 0))
+
+    @property
+    def name(self) -> str:
+        """How the run is called in tables and legends."""
+        return str(self.config.get("name") or self.config["algorithm"]["name"])
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the run into a folder, which is made if it is not there."""
+        path = Path(folder)
+        if path.is_file():
+            check.refuse(f"cannot save the run: {path} is a file; name a folder")
+        path.mkdir(parents=True, exist_ok=True)
+        config = tomli_w.dumps(_plain(self.config))
+        _write(path / "config.toml", config.encode())
+        arrays = {"params": self.params, "agents": self.agents}
+        arrays |= {f"metric_{k}": v for k, v in self.metrics.items()}
+        partial = path / ".trace.npz.partial"
+        with open(partial, "wb") as file:
+            np.savez_compressed(file, **arrays)  # pyright: ignore
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path / "trace.npz")
+        _write(path / "run.json", json.dumps(_plain(self.info), indent=1).encode())
+        return path
+
+    def __repr__(self) -> str:
+        last = {
+            k: float(np.mean(v[..., -1]))
+            for k, v in self.metrics.items()
+            if k != "round" and v.size
+        }
+        told = ", ".join(f"{k}={v:.4g}" for k, v in last.items())
+        return f"Run({self.name}: {self.rounds} rounds, {told})"
+
+
+def load_run(folder: str | os.PathLike[str]) -> Run:
+    """Read a run back from its folder."""
+    path = Path(folder)
+    if not (path / "run.json").exists():
+        unfinished = (path / "checkpoint.npz").exists()
+        remedy = (
+            f"it is unfinished, go on with: tacit resume {path}"
+            if unfinished
+            else "name a folder that holds run.json"
+        )
+        check.refuse(f"no finished run in {path}: {remedy}")
+    try:
+        config = tomllib.loads((path / "config.toml").read_text())
+        info = json.loads((path / "run.json").read_text())
+        with np.load(path / "trace.npz", allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError) as error:
+        check.refuse(f"cannot read the run in {path}: {error}")
+    metrics = {
+        k.removeprefix("metric_"): v
+        for k, v in arrays.items()
+        if k.startswith("metric_")
+    }
+    return Run(arrays["params"], arrays["agents"], metrics, config, info)
+
+
+def _write(path: Path, content: bytes) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    with open(partial, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, words, lists and tables only, for TOML and JSON; no None in TOML."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, str | int | float | bool):
+        return value
+    return str(value)

@@ -1,0 +1,88 @@
+"""The table of algorithms that the contract is tested on: one row each.
+
+Adding an algorithm to the package means adding a row here; the contract, the parity
+and the privacy tests then run on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+import tacit
+from tacit.algorithm.base import Algorithm, GraphAlgorithm
+from tacit.problem import graph, synthetic
+
+
+@dataclass(frozen=True)
+class Case:
+    """One algorithm with a setting in which every promise can be tried.
+
+    Attributes:
+        algorithm: The algorithm, all numbers set.
+        changed: The same with another number: must not compile anew.
+        bad: Arguments that the constructor must refuse, each alone.
+    """
+
+    algorithm: Algorithm
+    changed: dict[str, Any]
+    bad: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return type(self.algorithm).__name__
+
+    @property
+    def on_graph(self) -> bool:
+        return isinstance(self.algorithm, GraphAlgorithm)
+
+    @property
+    def other(self) -> Algorithm:
+        return replace(self.algorithm, **self.changed)  # pyright: ignore
+
+    def problem(self, dtype: Any = np.float64) -> tacit.Problem:
+        """Unequal agents, so that masks are exercised; a graph where one is needed."""
+        made = synthetic.logistic(agents=6, features=3, samples=12, seed=1)
+        rows = made.population.rows
+        x = np.asarray(rows.x).reshape(-1, 3)
+        y = np.asarray(rows.y).ravel()
+        agent = np.repeat(np.arange(6), 12)
+        keep = np.ones(len(x), bool)
+        keep[[3, 4, 30]] = False
+        network = graph.ring(6) if self.on_graph else None
+        return tacit.from_arrays(
+            x[keep], y[keep], agent[keep], l2=0.3, graph=network, dtype=dtype
+        )
+
+
+minibatch = tacit.Minibatch(size=4)
+
+CASES = [
+    Case(
+        tacit.ServerGD(step_size=0.5),
+        {"step_size": 0.25},
+        {"step_size": -1.0},
+    ),
+    Case(
+        tacit.FedAvg(step_size=0.3, local_steps=3, oracle=minibatch),
+        {"step_size": 0.2},
+        {"step_size": 0.0, "local_steps": 0, "weights": "sample"},
+    ),
+    Case(
+        tacit.FedProx(eta=0.5, step_size=0.2, local_steps=3),
+        {"eta": 0.7},
+        {"eta": -0.5, "step_size": float("nan"), "local_steps": 1.5},
+    ),
+    Case(
+        tacit.FedGD(alpha=0.4, step_size=0.2),
+        {"alpha": 0.3},
+        {"alpha": -0.1, "step_size": 0.0},
+    ),
+    Case(
+        tacit.FedSGD(alpha=0.4, step_size=0.1, oracle=minibatch),
+        {"step_size": 0.05},
+        {"alpha": -0.1},
+    ),
+]
