@@ -5,7 +5,22 @@ a report is made.
 """
 
 from tacit import problem
-from tacit.algorithm import FedAvg, FedGD, FedProx, FedSGD, ServerGD
+from tacit.algorithm import (
+    LED,
+    TAMUNA,
+    FedAvg,
+    FedGD,
+    FedLin,
+    FedPD,
+    FedPLT,
+    FedProx,
+    FedSGD,
+    FedSplit,
+    FiveGCS,
+    ProxSkip,
+    ServerGD,
+    solvers,
+)
 from tacit.check import TacitError
 from tacit.problem import Problem, from_arrays
 from tacit.problem.oracle import Full, Minibatch
@@ -17,18 +32,27 @@ __version__ = "0.1.0"
 __all__ = [
     "FedAvg",
     "FedGD",
+    "FedLin",
+    "FedPD",
+    "FedPLT",
     "FedProx",
     "FedSGD",
+    "FedSplit",
+    "FiveGCS",
     "Full",
+    "LED",
     "Minibatch",
     "Problem",
+    "ProxSkip",
     "Run",
     "ServerGD",
+    "TAMUNA",
     "TacitError",
     "debug",
     "from_arrays",
     "load_run",
     "problem",
     "simulate",
+    "solvers",
     "sweep",
 ]

@@ -36,10 +36,11 @@ def is_number(value: Any) -> bool:
 
 
 def _is_abstract(value: Any) -> bool:
-    """Tracers, shape structs and pytree placeholders carry no number to check."""
-    if isinstance(value, jax.core.Tracer | jax.ShapeDtypeStruct):
+    """Tracers and the placeholders that JAX puts in pytrees carry no number."""
+    if isinstance(value, jax.core.Tracer) or type(value) is object or value is None:
         return True
-    return type(value) is object or value is None
+    foreign = type(value).__module__.partition(".")[0] == "jax"
+    return foreign and not isinstance(value, jax.Array)
 
 
 def _require(holds: str, test: Any, named: dict[str, Any]) -> Any:

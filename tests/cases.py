@@ -45,9 +45,8 @@ class Case:
     def problem(self, dtype: Any = np.float64) -> tacit.Problem:
         """Unequal agents, so that masks are exercised; a graph where one is needed."""
         made = synthetic.logistic(agents=6, features=3, samples=12, seed=1)
-        rows = made.population.rows
-        x = np.asarray(rows.x).reshape(-1, 3)
-        y = np.asarray(rows.y).ravel()
+        features, labels, _ = made.stacked()
+        x, y = features.reshape(-1, 3), labels.ravel()
         agent = np.repeat(np.arange(6), 12)
         keep = np.ones(len(x), bool)
         keep[[3, 4, 30]] = False

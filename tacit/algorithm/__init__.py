@@ -1,11 +1,50 @@
 """How problems are solved: one paper, one file, pure functions of one agent."""
 
+from tacit.algorithm import solvers
 from tacit.algorithm.fed_avg import FedAvg
 from tacit.algorithm.fed_gd import FedGD, FedSGD
+from tacit.algorithm.fed_lin import FedLin
+from tacit.algorithm.fed_pd import FedPD
+from tacit.algorithm.fed_plt import FedPLT
 from tacit.algorithm.fed_prox import FedProx
+from tacit.algorithm.fed_split import FedSplit
+from tacit.algorithm.five_gcs import FiveGCS
+from tacit.algorithm.led import LED
+from tacit.algorithm.prox_skip import ProxSkip
 from tacit.algorithm.server_gd import ServerGD
+from tacit.algorithm.tamuna import TAMUNA
 
 #: Every algorithm, in the order in which `tacit algorithms` lists them.
-ALGORITHMS = (ServerGD, FedAvg, FedProx, FedGD, FedSGD)
+ALGORITHMS = (
+    ServerGD,
+    FedAvg,
+    FedProx,
+    FedPLT,
+    FedPD,
+    FedLin,
+    TAMUNA,
+    LED,
+    FiveGCS,
+    FedSplit,
+    ProxSkip,
+    FedGD,
+    FedSGD,
+)
 
-__all__ = ["ALGORITHMS", "FedAvg", "FedGD", "FedProx", "FedSGD", "ServerGD"]
+__all__ = [
+    "ALGORITHMS",
+    "FedAvg",
+    "FedGD",
+    "FedLin",
+    "FedPD",
+    "FedPLT",
+    "FedProx",
+    "FedSGD",
+    "FedSplit",
+    "FiveGCS",
+    "LED",
+    "ProxSkip",
+    "ServerGD",
+    "TAMUNA",
+    "solvers",
+]

@@ -174,8 +174,6 @@ def descend(
     key: Array, oracle: AgentOracle, w: Array, steps: int, update: Any
 ) -> Array:
     """`steps` times w <- update(w, g) with g the oracle's gradient at w."""
-
-
     def body(v: Array, draw: Any) -> tuple[Array, None]:
         return update(v, oracle(draw, v)), None
 

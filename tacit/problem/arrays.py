@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit import check
 from tacit.problem.graph import Graph
-from tacit.problem.local import Population, Rows
+from tacit.problem.local import NARROW, Population, Rows
 from tacit.problem.models import Linear, Logistic, Model, Softmax
 from tacit.problem.networks import Custom
 from tacit.problem.problem import Problem
@@ -85,6 +85,9 @@ def from_arrays(
         check.shape((len(test_x),), **{"test y": test_y})
         held_out = Rows(test_x.astype(kind), _as_labels(test_y, kind), None)
     network = _network(graph, ids)
+    narrow = linear and features.shape[1] <= NARROW
+    if narrow:
+        rows = rows._replace(x=np.ascontiguousarray(rows.x.swapaxes(1, 2)))
     with double_precision():
         population = Population(
             rows=jax.tree.map(jax.numpy.asarray, rows),
@@ -92,6 +95,7 @@ def from_arrays(
             h=h,
             test=jax.tree.map(jax.numpy.asarray, held_out),
             model=chosen,
+            by_feature=narrow,
         )
     start = chosen.start().astype(kind)
     return Problem(population, ids, start, class_names, name, network)

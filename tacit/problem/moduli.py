@@ -53,6 +53,7 @@ def of(population: Population) -> Moduli:
 def _gram_eigenvalues(population: Population) -> tuple[np.ndarray, np.ndarray]:
     """Smallest and largest eigenvalue of X_i^T X_i / m_i for every agent i."""
     x = np.asarray(population.rows.x)
+    x = x.swapaxes(1, 2) if population.by_feature else x
     counts = np.asarray(population.counts)
     n, rows, width = x.shape
     # The smaller of X^T X and X X^T has the same non-zero eigenvalues.

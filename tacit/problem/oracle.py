@@ -21,7 +21,7 @@ from jax import Array
 
 from tacit import check
 from tacit.problem.local import Local
-from tacit.problem.sampling import without_replacement
+from tacit.problem.sampling import below, without_replacement
 from tacit.trees import record, static
 
 if TYPE_CHECKING:
@@ -85,18 +85,12 @@ class Minibatch:
 
     def draws(self, local: Local, key: Array, steps: int) -> Array:
         """Row numbers, (steps, size); under Poisson row weights, (steps, rows)."""
-        keys = jax.random.split(key, steps)
         if self.sampling == "with_replacement":
-            shape = (self.size,)
-            return jax.vmap(lambda k: jax.random.randint(k, shape, 0, local.count))(
-                keys
-            )
+            return below(key, local.count, (steps, self.size))
         if self.sampling == "without_replacement":
-            return jax.vmap(
-                lambda k: without_replacement(k, local.count, self.size)
-            )(keys)
+            return without_replacement(key, local.count, self.size, steps)
         if self.sampling == "poisson":
-            return jax.vmap(lambda k: self._poisson(local, k))(keys)
+            return self._poisson(local, key, steps)
         return jax.vmap(lambda s: self._permuted(local, key, s))(jnp.arange(steps))
 
     def grad(self, local: Local, draw: Array, w: Array) -> Array:
@@ -115,10 +109,10 @@ class Minibatch:
                 f"{agent!r}; use a smaller batch or sampling='with_replacement'"
             )
 
-    def _poisson(self, local: Local, key: Array) -> Array:
+    def _poisson(self, local: Local, key: Array, steps: int) -> Array:
         rows = local.padded_rows
         chance = self.size / local.count
-        joins = jax.random.uniform(key, (rows,)) < chance
+        joins = jax.random.uniform(key, (steps, rows)) < chance
         joins &= jnp.arange(rows) < local.count
         return joins.astype(local.rows.x.dtype) / self.size
 

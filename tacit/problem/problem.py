@@ -77,6 +77,13 @@ class Problem:
         """Number of rows of every agent."""
         return np.asarray(self.population.counts)
 
+    def stacked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Features (N, m, ...), labels (N, m) and counts (N,); padding rows are 0."""
+        rows = self.population.rows
+        x = np.asarray(rows.x)
+        x = x.swapaxes(1, 2) if self.population.by_feature else x
+        return x, np.asarray(rows.y), self.counts
+
     def loss(self, w: Any) -> float:
         """sum_i f_i(w) + h(w); for w of shape (N, d) every agent at its own."""
         return float(_evaluate("loss", self.population, self._point(w)))

@@ -20,6 +20,7 @@ from tacit.problem.problem import Problem
 from tacit.runtime import checkpoint
 from tacit.runtime.checkpoint import Saved
 from tacit.runtime.engine import CAPACITY, Plan, advance
+from tacit.runtime.keys import Keys
 from tacit.runtime.measure import name_of
 from tacit.runtime.progress import Bar
 from tacit.runtime.rounds import World
@@ -36,7 +37,7 @@ class Chunks:
         plan: Plan,
         world: World,
         algorithm: Any,
-        bases: Any,
+        bases: Keys,
         tolerance: float,
         reference: Any,
     ) -> None:
@@ -86,7 +87,7 @@ class Chunks:
 
     def _chunk(self, carry: Any, records: int, every: int) -> tuple[float, Any]:
         began = time.perf_counter()
-        lanes = jnp.shape(self._bases)[:1] if self._plan.lanes else ()
+        lanes = self._bases.agents.shape[:1] if self._plan.lanes else ()
         book = jnp.zeros((*lanes, len(self._plan.record), CAPACITY), jnp.float64)
         carry, book, made = advance(
             *self._fixed, self.rounds, carry, book, records, every, *self._limits

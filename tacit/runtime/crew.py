@@ -1,6 +1,6 @@
 """Mapping one agent's function over the active agents, at a cost of the active ones.
 
-`one(number, own)` computes the answer of the agent `number` from `own`, its slice of
+`one(key, own)` computes an agent's answer from its key and from `own`, its slice of
 everything that is stacked over agents. Whether agents are computed together (vmapped)
 or one by one (scanned) changes speed only: on a CPU small matrices gain from being
 batched, large ones from staying in the cache.
@@ -24,20 +24,21 @@ ONE_BY_ONE_WORK = 20_000
 One = Callable[[Array, Any], Any]
 
 
-def ask_everyone(one: One, own: Any, n: int, together: bool) -> Any:
-    """Answers of all n agents, stacked."""
-    numbers = jnp.arange(n)
+def ask_everyone(one: One, keys: Array, own: Any, together: bool) -> Any:
+    """Answers of all agents, stacked."""
     if together:
-        return jax.vmap(one)(numbers, own)
-    return jax.lax.map(lambda pair: one(*pair), (numbers, own))
+        return jax.vmap(one)(keys, own)
+    return jax.lax.map(lambda pair: one(*pair), (keys, own))
 
 
-def ask_some(one: One, own: Any, numbers: Array, together: bool) -> Any:
-    """Answers of the agents `numbers`, stacked in that order."""
+def ask_some(one: One, keys: Array, own: Any, numbers: Array, together: bool) -> Any:
+    """Answers of the agents `numbers`, stacked in that order, as their keys are."""
     if together:
-        return jax.vmap(one)(numbers, tree_rows(own, numbers))
+        return jax.vmap(one)(keys, tree_rows(own, numbers))
     # Slicing inside the loop never copies more than one agent's rows.
-    return jax.lax.map(lambda i: one(i, tree_rows(own, i)), numbers)
+    return jax.lax.map(
+        lambda pair: one(pair[0], tree_rows(own, pair[1])), (keys, numbers)
+    )
 
 
 def keep_silent(active: Array, new: Any, old: Any) -> Any:

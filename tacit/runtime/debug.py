@@ -102,7 +102,7 @@ def _active(world: World, key: Array) -> list[int]:
 
 
 def _round(
-    problem: Problem, world: World, algorithm: Any, base: Array, number: int, carry: Any
+    problem: Problem, world: World, algorithm: Any, base: keys.Keys, number: int, carry: Any
 ) -> Carry:
     active = _active(world, keys.schedule_key(base, number))
     turns = carry.turns.at[jnp.asarray(active, int)].add(1)
@@ -129,7 +129,7 @@ def _server_exchange(
     problem: Problem,
     world: World,
     algorithm: Any,
-    base: Array,
+    base: keys.Keys,
     number: int,
     phase: int,
     combine: str,
@@ -166,7 +166,7 @@ def _ask(
     problem: Problem,
     world: World,
     algorithm: Any,
-    base: Array,
+    base: keys.Keys,
     number: int,
     phase: int,
     agent: int,

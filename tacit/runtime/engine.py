@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit.algorithm.base import GraphAlgorithm
+from tacit.runtime.keys import Keys
 from tacit.runtime.measure import measure
 from tacit.runtime.rounds import Carry, World, first_carry, one_round
 
@@ -59,7 +60,7 @@ def models(algorithm: Any, carry: Carry) -> tuple[Array, Array]:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def begin(plan: Plan, world: World, algorithm: Any, bases: Array, start: Array) -> Any:
+def begin(plan: Plan, world: World, algorithm: Any, bases: Keys, start: Array) -> Any:
     """The carry before the first round, of every lane."""
     return _per_lane(plan, lambda a, base: first_carry(world, a, base, start), 2)(
         algorithm, bases
@@ -77,7 +78,7 @@ def advance(
     plan: Plan,
     world: World,
     algorithm: Any,
-    bases: Array,
+    bases: Keys,
     done: Any,
     carry: Any,
     book: Array,
@@ -105,7 +106,7 @@ def advance(
         The carry, the book, and the number of records made.
     """
 
-    def rounds_then_measure(a: Any, base: Array, state: Any, first: Array) -> Any:
+    def rounds_then_measure(a: Any, base: Keys, state: Any, first: Array) -> Any:
         state = jax.lax.fori_loop(
             0,
             every,

@@ -3,39 +3,50 @@
 In simulation all keys come from one seed. In a real federation the coordinator's and
 the schedule's key come from the run description, and each agent's secret from its own
 operating system: noise whose seed the coordinator knows is no noise.
+
+Each derivation is one hash, since compiling hashes is what makes compilation slow.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax import Array
 
-_AGENTS, _SCHEDULE, _COORDINATOR = 1, 2, 3
+#: Most exchanges that one round may have.
+MOST_PHASES = 4
 
 
-def from_seed(seed: Any) -> Array:
-    """The key that all keys of a simulation derive from."""
-    return jax.random.key(seed)
+class Keys(NamedTuple):
+    """The roots of a simulation's randomness."""
+
+    agents: Array
+    schedule: Array
+    coordinator: Array
 
 
-def agent_secret(base: Array, agent: Any) -> Array:
+def from_seed(seed: Any) -> Keys:
+    """The roots that all keys of a simulation derive from."""
+    agents, schedule, coordinator = jax.random.split(jax.random.key(seed), 3)
+    return Keys(agents, schedule, coordinator)
+
+
+def agent_secret(keys: Keys, agent: Any) -> Array:
     """Agent i's secret in a simulation."""
-    return jax.random.fold_in(jax.random.fold_in(base, _AGENTS), agent)
+    return jax.random.fold_in(keys.agents, agent)
 
 
 def agent_key(secret: Array, round_number: Any, phase: int) -> Array:
     """An agent's key in one exchange of one round."""
-    return jax.random.fold_in(jax.random.fold_in(secret, round_number), phase)
+    return jax.random.fold_in(secret, MOST_PHASES * round_number + phase)
 
 
-def schedule_key(base: Array, round_number: Any) -> Array:
+def schedule_key(keys: Keys, round_number: Any) -> Array:
     """The key that decides who is active in a round."""
-    return jax.random.fold_in(jax.random.fold_in(base, _SCHEDULE), round_number)
+    return jax.random.fold_in(keys.schedule, round_number)
 
 
-def coordinator_key(base: Array, round_number: Any, phase: int) -> Array:
+def coordinator_key(keys: Keys, round_number: Any, phase: int) -> Array:
     """The coordinator's key in one exchange of one round."""
-    own = jax.random.fold_in(jax.random.fold_in(base, _COORDINATOR), round_number)
-    return jax.random.fold_in(own, phase)
+    return jax.random.fold_in(keys.coordinator, MOST_PHASES * round_number + phase)

@@ -84,7 +84,7 @@ def mean_weights(algorithm: Any, population: Population) -> Array:
     return jnp.ones(population.n_agents, dtype)
 
 
-def first_carry(world: World, algorithm: Any, base: Array, start: Array) -> Carry:
+def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> Carry:
     """Everything before the first round; `start` is (d,) or (N, d)."""
     n = world.population.n_agents
     numbers, for_agent = split_numbers(algorithm, n)
@@ -113,7 +113,7 @@ def coordinator(population: Population) -> Coordinator:
 
 
 def one_round(
-    world: World, algorithm: Any, base: Array, number: Array, carry: Carry, plan: Any
+    world: World, algorithm: Any, base: keys.Keys, number: Array, carry: Carry, plan: Any
 ) -> Carry:
     """Round `number` (the first is 1)."""
     active = _who(world, keys.schedule_key(base, number))
@@ -130,7 +130,7 @@ def one_round(
 def _server_round(
     world: World,
     algorithm: ServerAlgorithm,
-    base: Array,
+    base: keys.Keys,
     number: Array,
     carry: Carry,
     active: Array | None,
@@ -181,7 +181,7 @@ def _count_turns(schedule: Schedule, turns: Array, active: Array | None) -> Arra
 def _exchange(
     world: World,
     algorithm: Any,
-    base: Array,
+    base: keys.Keys,
     number: Array,
     phase: int,
     carry: Carry,
@@ -199,8 +199,12 @@ def _exchange(
     edges = world.links.edges if graph and world.links is not None else ()
     own = Own(population.rows, carry.states, numbers, edges, inbox if graph else ())
 
-    def one(agent: Array, mine: Own) -> tuple[Any, Any]:
-        key = keys.agent_key(keys.agent_secret(base, agent), number, phase)
+    def keys_of(agents: Array) -> Array:
+        # Hashed for all agents at once, outside the loop over agents.
+        secrets = jax.vmap(lambda i: keys.agent_secret(base, i))(agents)
+        return jax.vmap(lambda s: keys.agent_key(s, number, phase))(secrets)
+
+    def one(key: Array, mine: Own) -> tuple[Any, Any]:
         algorithm_here = for_agent(mine.numbers)
         oracle = AgentOracle(algorithm_here.oracle, population.local(mine.rows))
         if graph:
@@ -211,7 +215,9 @@ def _exchange(
         return local(key, oracle, mine.state, carry.broadcast)
 
     weights = mean_weights(algorithm, population)
-    collect = _Collector(one, own, carry.mail, carry.states, weights, keep, graph, together)
+    collect = _Collector(
+        one, keys_of, own, carry.mail, carry.states, weights, keep, graph, together
+    )
     if active is None:
         return collect.everyone()
     if world.schedule.kind == "cohort":
@@ -225,6 +231,7 @@ class _Collector(NamedTuple):
     """Asks the active agents and files their letters; one method per kind of set."""
 
     one: Any
+    keys_of: Any
     own: Own
     post: Mail
     states: Any
@@ -233,14 +240,21 @@ class _Collector(NamedTuple):
     graph: bool  # nobody takes a mean
     together: bool
 
+    def _ask_everyone(self) -> tuple[Any, Any]:
+        keys = self.keys_of(jnp.arange(len(self.weights)))
+        return crew.ask_everyone(self.one, keys, self.own, self.together)
+
+    def _ask(self, own: Own, numbers: Array) -> tuple[Any, Any]:
+        keys = self.keys_of(numbers)
+        return crew.ask_some(self.one, keys, own, numbers, self.together)
+
     def everyone(self) -> tuple[Any, Mail, None]:
-        n = len(self.weights)
-        states, letters = crew.ask_everyone(self.one, self.own, n, self.together)
+        states, letters = self._ask_everyone()
         mean = () if self.graph else mail.mean_of(self.weights, letters)
         return states, Mail(mean, letters if self.keep else ()), None
 
     def cohort(self, numbers: Array) -> tuple[Any, Mail, None]:
-        fresh, letters = crew.ask_some(self.one, self.own, numbers, self.together)
+        fresh, letters = self._ask(self.own, numbers)
         states = crew.write(self.states, numbers, fresh)
         weights = self.weights[numbers]
         if not self.keep:
@@ -249,8 +263,7 @@ class _Collector(NamedTuple):
         return states, Mail(mean, crew.write(self.post.letters, numbers, letters)), None
 
     def mask(self, active: Array) -> tuple[Any, Mail, Array]:
-        n = len(self.weights)
-        fresh, letters = crew.ask_everyone(self.one, self.own, n, self.together)
+        fresh, letters = self._ask_everyone()
         states = crew.keep_silent(active, fresh, self.states)
         if self.keep:
             letters = crew.keep_silent(active, letters, self.post.letters)
@@ -264,8 +277,7 @@ class _Collector(NamedTuple):
     def blocks(self, active: Array, block: int) -> tuple[Any, Mail, Array]:
         def step(carry: tuple, numbers: Array, real: Array) -> tuple:
             states, post, total = carry
-            own = self.own._replace(state=states)
-            fresh, letters = crew.ask_some(self.one, own, numbers, self.together)
+            fresh, letters = self._ask(self.own._replace(state=states), numbers)
             letters = crew.keep_silent(
                 real, letters, jax.tree.map(jnp.zeros_like, letters)
             )
@@ -302,6 +314,6 @@ class _Collector(NamedTuple):
     def _no_letters(self, block: int) -> Any:
         """A sum of letters before any was added."""
         sample = jax.eval_shape(
-            lambda: crew.ask_some(self.one, self.own, jnp.zeros(block, int), True)[1]
+            lambda: self._ask(self.own, jnp.zeros(block, jnp.int32))[1]
         )
         return jax.tree.map(lambda s: jnp.zeros(s.shape[1:], s.dtype), sample)

@@ -83,7 +83,7 @@ def simulate(
         else jax.vmap(keys.from_seed)(jnp.asarray(lanes))
     )
     ready = prepare(problem, algorithm)
-    plan, world = _plan(
+    plan, world = make_plan(
         problem, ready, participation, record, reference, stop, mapping, lanes
     )
     return _run(
@@ -144,7 +144,7 @@ def sweep(
     stacked = jax.tree.map(lambda *v: jnp.stack([jnp.asarray(x) for x in v]), *ready)
     lanes = [int(seed)] * len(ready)
     bases = jax.vmap(keys.from_seed)(jnp.asarray(lanes))
-    plan, world = _plan(
+    plan, world = make_plan(
         problem, ready[0], participation, record, reference, stop, "auto", lanes
     )
     choices = _Choices(
@@ -206,7 +206,7 @@ def _run(
         plan, world, algorithm, bases, choices.tolerance, choices.reference
     )
     if choices.folder is not None:
-        parts = (algorithm, world.schedule, jax.random.key_data(bases), choices.start)
+        parts = (algorithm, world.schedule, jax.tree.map(jax.random.key_data, bases), choices.start)
         chunks.keep_in(choices.folder, problem, parts, choices.every)
     carry = chunks.run(
         carry, choices.rounds, choices.every, choices.progress, choices.resume
@@ -217,7 +217,7 @@ def _run(
     )
 
 
-def _plan(
+def make_plan(
     problem: Problem,
     algorithm: Any,
     participation: Any,
@@ -227,6 +227,7 @@ def _plan(
     mapping: str,
     lanes: list[int] | None,
 ) -> tuple[Plan, World]:
+    """What the compiled program is specialised for, and what it is given."""
     who = schedule.of(participation, problem.n_agents, lanes is not None)
     if who.kind != "all" and not algorithm.partial:
         check.refuse(

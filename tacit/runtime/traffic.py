@@ -30,7 +30,7 @@ def per_turn(world: World, algorithm: Any, dim: int, dtype: Any) -> dict[str, An
         return {"letter": dim * np.dtype(dtype).itemsize}
 
     def play(start: Any) -> list[tuple[Any, Any]]:
-        base = keys.from_seed(0)
+        base, key = keys.from_seed(0), jax.random.key(0)
         carry = first_carry(world, algorithm, base, start)
         numbers, for_agent = split_numbers(algorithm, world.population.n_agents)
         mine = for_agent([k[0] for k in numbers])
@@ -39,10 +39,10 @@ def per_turn(world: World, algorithm: Any, dim: int, dtype: Any) -> dict[str, An
         state, told = tree_rows(carry.states, 0), carry.broadcast
         hub, exchanges = carry.hub, []
         for answer, combine in algorithm.phases:
-            state, letter = getattr(mine, answer)(base, oracle, state, told)
+            state, letter = getattr(mine, answer)(key, oracle, state, told)
             exchanges.append((told, letter))
             hub, told = getattr(algorithm, combine)(
-                base, hub, letter, coordinator(world.population)
+                key, hub, letter, coordinator(world.population)
             )
         return exchanges
 

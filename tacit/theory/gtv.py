@@ -48,7 +48,7 @@ def smallest_curvature(problem: Problem, alpha: float) -> float:
 
 def _mean_curvature(problem: Problem) -> float:
     """Smallest eigenvalue of the mean over agents of the Hessians of a linear model."""
-    x = np.asarray(problem.population.rows.x, dtype=np.float64)
+    x = problem.stacked()[0].astype(np.float64)
     per_row = 1 / (problem.counts[:, None] * len(problem.counts))
     scaled = (x * np.sqrt(per_row)[..., None]).reshape(-1, x.shape[-1])
     weight = float(problem.population.regulariser.weight)
@@ -59,7 +59,7 @@ def hessian(problem: Problem, alpha: float) -> sp.csr_matrix:
     """The exact Hessian of a linear model's GTVMin, sparse, of side N d."""
     if not isinstance(problem.model, Linear):
         check.refuse("the Hessian of GTVMin is constant for linear models only")
-    x = np.asarray(problem.population.rows.x, dtype=np.float64)
+    x = problem.stacked()[0].astype(np.float64)
     blocks = 2 * (x.mT @ x) / problem.counts[:, None, None]
     weight = float(problem.population.regulariser.weight)
     blocks = blocks + weight * np.eye(problem.dim)
@@ -69,8 +69,8 @@ def hessian(problem: Problem, alpha: float) -> sp.csr_matrix:
 
 def linear_optimum(problem: Problem, alpha: float) -> np.ndarray:
     """The closed-form solution of a linear model's GTVMin, shape (N, d); (58)."""
-    x = np.asarray(problem.population.rows.x, dtype=np.float64)
-    y = np.asarray(problem.population.rows.y, dtype=np.float64)
+    x, y, _ = problem.stacked()
+    x, y = x.astype(np.float64), y.astype(np.float64)
     # grad at zero: -2 X_i^T y_i / m_i; padding rows are zero in both.
     right = 2 * np.einsum("nmd,nm->nd", x, y) / problem.counts[:, None]
     solution = sp.linalg.spsolve(hessian(problem, alpha).tocsc(), right.ravel())

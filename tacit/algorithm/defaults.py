@@ -1,0 +1,48 @@
+"""Numbers that theory sets, and numbers that must be the same for all agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit import check
+from tacit.theory import fed_plt
+
+if TYPE_CHECKING:
+    from tacit.problem.problem import Problem
+
+#: A number, an array with one number per agent, or None, which leaves it to theory.
+Numbers = Any
+
+
+def require_common(algorithm: Any, *names: str) -> None:
+    """Refuse a number per agent where the method is exact with a common one only."""
+    for name in names:
+        if np.ndim(getattr(algorithm, name)) > 0:
+            check.refuse(
+                f"expected {name} one number, common to all agents, got an array"
+            )
+
+
+def curvature_bounds(problem: Problem, shift: float = 0.0) -> tuple[Any, Any]:
+    """Every agent's curvature bounds, less `shift`; 0 for what may curve down."""
+    moduli = problem.moduli
+    low = (moduli.strong_convexity - shift).clip(min=0.0)
+    high = (moduli.smoothness - shift).clip(min=0.0)
+    return low.astype(problem.dtype), high.astype(problem.dtype)
+
+
+def proximal_step_size(problem: Problem, rho: Any, shift: float = 0.0) -> Any:
+    """2 / (L_i + mu_i + 2/rho) of every agent: the best step for its own problem."""
+    low, high = curvature_bounds(problem, shift)
+    return (2 / (low + high + 2 / rho)).astype(problem.dtype)
+
+
+def splitting_rho(problem: Problem) -> float:
+    """The best penalty of a splitting method with exact answers, 1/sqrt(mu L).
+
+    Without strong convexity 1/L, which makes the local problems convex.
+    """
+    low, high = problem.moduli.smallest, problem.moduli.largest
+    return float(fed_plt.best_rho(low, high)) if low > 0 else 1 / high

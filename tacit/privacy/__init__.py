@@ -1,0 +1,83 @@
+"""Privacy: mechanisms, accounting, guarantees per observer, ledger, audit.
+
+An epsilon is only true for an observer. Everything here that carries one is a
+`Guarantee`, which names its observer, unit, neighbouring relation, theorem and
+assumptions.
+"""
+
+from tacit.privacy.account import account
+from tacit.privacy.analytic_gaussian import (
+    classical_gaussian_sigma,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_sigma,
+)
+from tacit.privacy.audit_statistics import (
+    AuditResult,
+    audit_outputs,
+    epsilon_lower_bound,
+)
+from tacit.privacy.calibrate import (
+    affordable_rounds,
+    calibrate_noise,
+    epsilon_for,
+    noise_for,
+    rounds_for,
+)
+from tacit.privacy.dp_norm import dp_norm, dp_norm_sigma
+from tacit.privacy.fed_plt import fed_plt
+from tacit.privacy.fed_spd import fed_spd
+from tacit.privacy.guarantee import Assumption, Guarantee, PaperClaim
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.ledger_rows import BrokenLedger, BudgetExceeded
+from tacit.privacy.mechanism import (
+    gaussian,
+    laplace,
+    minimiser_sensitivity,
+    noise_letters,
+    perturb_output,
+    randomised_response,
+)
+from tacit.privacy.mechanism_guarantee import (
+    gaussian_guarantee,
+    laplace_guarantee,
+    randomised_response_guarantee,
+)
+from tacit.privacy.sampling import Poisson, WithoutReplacement
+
+__all__ = [
+    "Assumption",
+    "AuditResult",
+    "BrokenLedger",
+    "BudgetExceeded",
+    "Guarantee",
+    "Ledger",
+    "PaperClaim",
+    "Poisson",
+    "WithoutReplacement",
+    "account",
+    "affordable_rounds",
+    "audit_outputs",
+    "calibrate_noise",
+    "classical_gaussian_sigma",
+    "dp_norm",
+    "dp_norm_sigma",
+    "epsilon_for",
+    "epsilon_lower_bound",
+    "fed_plt",
+    "fed_spd",
+    "gaussian",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_guarantee",
+    "gaussian_sigma",
+    "laplace",
+    "laplace_guarantee",
+    "minimiser_sensitivity",
+    "noise_for",
+    "noise_letters",
+    "perturb_output",
+    "randomised_response",
+    "randomised_response_guarantee",
+    "rounds_for",
+]

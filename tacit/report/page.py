@@ -1,0 +1,294 @@
+"""The page: what was run, how it went, what it sent, who holds what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import tomli_w
+from matplotlib.figure import Figure
+
+from tacit.report import html, measures, numbers, tables
+from tacit.report.curves import curve
+from tacit.report.held import held_picture
+from tacit.report.theme import THEMES, Theme, png
+from tacit.trace import Run
+
+#: What the page shows in sections of its own; everything else is listed as it is.
+_SHOWN_INFO = ("communication", "holdings", "turns", "versions", "seconds")
+
+
+class Page:
+    """A page on one run or several, and the pictures to be put beside it.
+
+    Attributes:
+        pictures: Content by file name.
+        document: The page itself.
+    """
+
+    def __init__(
+        self, runs: dict[str, Run], title: str, tolerance: dict[str, float]
+    ) -> None:
+        self._runs = runs
+        self._one = next(iter(runs.values())) if len(runs) == 1 else None
+        self._tolerance = tolerance
+        self.pictures: dict[str, bytes] = {}
+        parts = (
+            self._header(title),
+            self._settings(),
+            self._curves(),
+            self._metrics(),
+            self._communication(),
+            self._holdings(),
+            self._origin(),
+        )
+        style = resources.files("tacit.report").joinpath("style.css").read_text()
+        self.document = html.document(title, style, "\n".join(parts))
+
+    def _header(self, title: str) -> str:
+        cards = "" if self._one is None else html.cards(_key_figures(self._one))
+        warnings = "".join(
+            html.paragraph(f"{label}: {line}", "warning")
+            for label, run in self._runs.items()
+            for line in _warnings(run)
+        )
+        return (
+            '<header><p class="kicker">Tacit report</p>'
+            f"<h1>{html.text(title)}</h1>\n"
+            + html.paragraph(_sentence(self._runs), "lede")
+            + "</header>\n"
+            + warnings
+            + cards
+        )
+
+    def _picture(self, file: str, words: str, draw: Callable[[Theme], Figure]) -> str:
+        drawn = {name: png(draw(theme)) for name, theme in THEMES.items()}
+        self.pictures[file] = drawn["light"]
+        return html.picture(drawn["light"], drawn["dark"], words)
+
+    def _curves(self) -> str:
+        figures = []
+        for metric in measures.names(self._runs):
+            words = f"{measures.words(metric)} by round"
+            file = f"curve-{_safe(metric)}.png"
+            shown = self._picture(
+                file, words, lambda t, m=metric: curve(self._runs, m, t)
+            )
+            figures.append(html.figure(shown))
+        if not figures:
+            return html.section(
+                "curves", "Learning curves", html.paragraph("No metric was recorded.")
+            )
+        grid = f'<div class="grid">{"".join(figures)}</div>'
+        return html.section("curves", "Learning curves", _band(self._runs), grid)
+
+    def _metrics(self) -> str:
+        if self._one is not None:
+            content = tables.metrics_of_one(self._one)
+        else:
+            content = tables.final_metrics(self._runs)
+        parts = [html.table(content)]
+        if self._tolerance:
+            parts.append(html.table(tables.reached(self._runs, self._tolerance)))
+        return html.section("metrics", "Final metrics", *parts)
+
+    def _communication(self) -> str:
+        several = any(_several(r) for r in self._runs.values())
+        note = (
+            "Letters are counted from who was active in which round, bytes are the "
+            "numbers they carry, without envelopes."
+        )
+        if several:
+            note += " Of several seeds, the mean of one is shown."
+        return html.section(
+            "communication",
+            "Communication",
+            html.table(tables.communication(self._runs)),
+            html.paragraph(note, "note"),
+            _activity(self._runs),
+        )
+
+    def _holdings(self) -> str:
+        parts = []
+        for labels, held in _distinct_holdings(self._runs):
+            file = "who-holds-what.png"
+            if parts:
+                file = f"who-holds-what-{len(parts) + 1}.png"
+            shown = self._picture(
+                file, "rows of every agent", lambda t, h=held: held_picture(h, t)
+            )
+            total = int(np.sum(held["rows"]))
+            told = f"{numbers.whole(total)} rows at {len(held['agent'])} agents"
+            if len(self._runs) > len(labels):
+                told += f" ({', '.join(labels)})"
+            content = html.table(tables.holdings(held))
+            parts.append(html.figure(shown, told) + html.folded("The numbers", content))
+        if not parts:
+            parts = [
+                html.paragraph(
+                    "The run folder keeps no line per agent: there are too many."
+                )
+            ]
+        return html.section("holdings", "Who holds what", *parts)
+
+    def _settings(self) -> str:
+        parts = []
+        if self._one is not None:
+            parts.append(html.lists(_groups(measures.described(self._one))))
+        else:
+            differ, same = tables.settings(self._runs)
+            parts.append(html.table(differ, "In these settings the runs differ."))
+            parts.append(html.folded("Settings that all runs share", html.table(same)))
+        for label, run in self._runs.items():
+            file = {k: v for k, v in run.config.items() if k != "resolved"}
+            parts.append(
+                html.folded(f"config.toml of {label}", html.code(tomli_w.dumps(file)))
+            )
+        return html.section("settings", "What was run", *parts)
+
+    def _origin(self) -> str:
+        rows, heads = [], ("run",)
+        for label, run in self._runs.items():
+            versions = run.info.get("versions", {})
+            took = run.info.get("seconds", {}).get("total")
+            heads = ("run", "seed", "time", *versions)
+            rows.append(
+                (
+                    label,
+                    numbers.plain(run.info.get("seed", tables.MISSING)),
+                    tables.MISSING if took is None else numbers.seconds(took),
+                    *map(str, versions.values()),
+                )
+            )
+        heads = (*heads, *([""] * (max(map(len, rows)) - len(heads))))
+        more = "".join(_other_info(label, run) for label, run in self._runs.items())
+        return html.section(
+            "origin", "Made with", html.table(tables.Table(heads, tuple(rows))), more
+        )
+
+
+def _safe(name: str) -> str:
+    """A metric's name as part of a file name; a function may be called anything."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name)
+
+
+def _several(run: Run) -> bool:
+    return any(np.ndim(v) > 1 for k, v in run.metrics.items() if k != "round")
+
+
+def _band(runs: dict[str, Run]) -> str:
+    for run in runs.values():
+        if _several(run):
+            n = max(len(measures.lanes(run, m)) for m in run.metrics)
+            return html.paragraph(
+                f"Lines are medians over {n} {measures.lane_word(run)}, bands span "
+                "the lowest to the highest.",
+                "note",
+            )
+    return ""
+
+
+def _sentence(runs: dict[str, Run]) -> str:
+    """What was run, in one sentence."""
+    problems = list(dict.fromkeys(_problem(run) for run in runs.values()))
+    if len(runs) > 1:
+        on = f" on {problems[0]}" if len(problems) == 1 else ""
+        return f"{', '.join(runs)}: {len(runs)} runs compared{on}."
+    (run,) = runs.values()
+    algorithm = measures.described(run).get("algorithm", {}).get("name", run.name)
+    return f"{algorithm} on {problems[0]}, {numbers.whole(run.rounds)} rounds."
+
+
+def _problem(run: Run) -> str:
+    told = measures.described(run).get("problem", {})
+    return (
+        f"{told.get('name', 'a problem')} ({told.get('model', 'a model')} with "
+        f"{numbers.whole(run.params.shape[-1])} parameters): "
+        f"{numbers.whole(run.agents.shape[-2])} agents, "
+        f"{numbers.whole(told.get('rows', 0))} rows"
+    )
+
+
+def _key_figures(run: Run) -> list[tuple[str, str]]:
+    found = []
+    for metric in measures.names({"": run})[:2]:
+        last = measures.lanes(run, metric)[:, -1]
+        found.append(
+            (measures.words(metric), numbers.measured(metric, float(np.median(last))))
+        )
+    sent = run.info.get("communication", {})
+    if sent:
+        found.append(("letters", numbers.whole(sent["letters"])))
+        found.append(("sent in all", numbers.size(sent["bytes"])))
+    return found
+
+
+def _warnings(run: Run) -> list[str]:
+    found = []
+    if run.info.get("diverged"):
+        found.append("the run diverged; its model holds numbers that are not finite.")
+    if run.info.get("stopped_early"):
+        found.append(
+            f"the run stopped after round {run.rounds}, when its tolerance was reached."
+        )
+    return found
+
+
+def _activity(runs: dict[str, Run]) -> str:
+    """How often agents were active, each sentence once for the runs that share it."""
+    told: dict[str, list[str]] = {}
+    for label, run in runs.items():
+        turns = np.asarray(run.info.get("turns", []), dtype=float)
+        if not turns.size or turns.min() == turns.max():
+            continue
+        mean = turns.reshape(-1, turns.shape[-1]).mean(axis=0)
+        sentence = (
+            f"an agent was active in {numbers.real(mean.mean())} of "
+            f"{numbers.whole(run.rounds)} rounds on average, the least active in "
+            f"{numbers.real(mean.min())}, the most active in "
+            f"{numbers.real(mean.max())}."
+        )
+        told.setdefault(sentence, []).append(label)
+    return "".join(
+        html.paragraph(f"{', '.join(labels)}: {sentence}", "note")
+        for sentence, labels in told.items()
+    )
+
+
+def _groups(config: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
+    """The description of a run by table: problem, algorithm, run."""
+    found = {}
+    for title, content in config.items():
+        if isinstance(content, dict):
+            pairs = tables.flat(content).items()
+            found[title] = [(k.replace("_", " "), v) for k, v in pairs]
+    return found
+
+
+def _distinct_holdings(runs: dict[str, Run]) -> list[tuple[list[str], dict[str, Any]]]:
+    """The holdings of all runs, each shown once, with the runs that share it."""
+    found: list[tuple[list[str], dict[str, Any]]] = []
+    for label, run in runs.items():
+        held = run.info.get("holdings")
+        if held is None:
+            continue
+        held = {key: np.asarray(value).tolist() for key, value in held.items()}
+        for labels, other in found:
+            if other == held:
+                labels.append(label)
+                break
+        else:
+            found.append(([label], held))
+    return found
+
+
+def _other_info(label: str, run: Run) -> str:
+    """Whatever else the run folder tells, so that nothing is kept back."""
+    rest = {k: v for k, v in run.info.items() if k not in _SHOWN_INFO}
+    rows = tuple(tables.flat(rest).items())
+    return html.folded(
+        f"run.json of {label}", html.table(tables.Table(("key", "value"), rows))
+    )

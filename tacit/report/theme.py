@@ -1,0 +1,107 @@
+"""The look of the pictures, on light and on dark paper.
+
+Figures are objects of their own, drawn without a window and without global state.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+#: Sharp on screens with two dots per pixel at the width that the page shows.
+DPI = 150
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of one paper.
+
+    Attributes:
+        paper: Background.
+        ink: Text.
+        soft: Axis labels, ticks.
+        line: Grid.
+        series: One colour per run, told apart by readers with any colour vision.
+        pale: The empty end of a shaded table.
+    """
+
+    paper: str
+    ink: str
+    soft: str
+    line: str
+    series: tuple[str, ...]
+    pale: str
+
+
+LIGHT = Theme(
+    paper="#ffffff",
+    ink="#1d2733",
+    soft="#5b6775",
+    line="#e6e9ee",
+    series=(
+        "#1f6f8b",
+        "#d1603d",
+        "#6a4c93",
+        "#3f8f4f",
+        "#c9a227",
+        "#a23b72",
+        "#5b6775",
+    ),
+    pale="#f4f7f9",
+)
+DARK = Theme(
+    paper="#171c22",
+    ink="#e6eaef",
+    soft="#9aa6b4",
+    line="#2b333d",
+    series=(
+        "#5cb8d6",
+        "#f0906c",
+        "#b296e0",
+        "#7fce8e",
+        "#e8c85a",
+        "#e07fb4",
+        "#9aa6b4",
+    ),
+    pale="#1d242c",
+)
+THEMES = {"light": LIGHT, "dark": DARK}
+DASHES = ("-", (0, (4, 1.6)), (0, (1, 1.2)))
+
+
+def style_of(theme: Theme, number: int) -> dict[str, Any]:
+    """Colour and dashes of the run with this number; dashes change once colours end."""
+    colours = theme.series
+    return {
+        "color": colours[number % len(colours)],
+        "linestyle": DASHES[number // len(colours) % len(DASHES)],
+    }
+
+
+def new_figure(theme: Theme, width: float, height: float) -> Figure:
+    """An empty figure on the theme's paper."""
+    return Figure(figsize=(width, height), facecolor=theme.paper, layout="constrained")
+
+
+def dress(axes: Any, theme: Theme) -> None:
+    """Quiet axes: a grid, no frame, small soft labels."""
+    axes.set_facecolor(theme.paper)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(theme.line)
+    axes.tick_params(which="both", length=0, colors=theme.soft, labelsize=9)
+    axes.xaxis.label.set(color=theme.soft, fontsize=9.5)
+    axes.yaxis.label.set(color=theme.soft, fontsize=9.5)
+    axes.grid(color=theme.line, linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a picture."""
+    FigureCanvasAgg(figure)
+    body = io.BytesIO()
+    figure.savefig(body, format="png", dpi=DPI, metadata={"Software": None})
+    return body.getvalue()

@@ -1,0 +1,202 @@
+"""A user's own table: what is read, and every way in which it is refused."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tacit.check import TacitError
+from tacit.data import read_table
+
+FRAME = pd.DataFrame(
+    {
+        "age": [30, 40, 50, 60, 35, 45],
+        "pet": ["cat", "dog", "cat", "cow", "dog", "cat"],
+        "smoker": [True, False, True, False, False, True],
+        "weight": [60.5, 70.0, 80.25, 90.0, 65.0, 75.5],
+        "site": ["north", "south", "north", "south", "south", "north"],
+        "ill": ["no", "yes", "yes", "no", "yes", "no"],
+    }
+)
+
+
+@pytest.fixture(params=["csv", "csv.gz", "tsv", "parquet"])
+def path(request, tmp_path):
+    path = tmp_path / f"mine.{request.param}"
+    if request.param == "parquet":
+        FRAME.to_parquet(path)
+    elif request.param == "tsv":
+        FRAME.to_csv(path, index=False, sep="\t")
+    else:
+        FRAME.to_csv(path, index=False)
+    return path
+
+
+def written(tmp_path, frame, name="mine.csv", **options):
+    frame.to_csv(tmp_path / name, index=False, **options)
+    return tmp_path / name
+
+
+def test_all_formats_give_the_same_numbers(path):
+    data = read_table(path, target="ill", agent="site")
+    assert data.feature_names == (
+        "age",
+        "pet=cat",
+        "pet=cow",
+        "pet=dog",
+        "smoker",
+        "weight",
+    )
+    assert data.x[1].tolist() == [40.0, 0.0, 0.0, 1.0, 0.0, 70.0]
+    assert data.classes == ("no", "yes") and data.y.tolist() == [0, 1, 1, 0, 1, 0]
+    assert data.agent_names == ("north", "south")
+    assert data.agent.tolist() == [0, 1, 0, 1, 1, 0]
+    assert data.task == "classification" and data.test_x is None
+
+
+def test_options(tmp_path):
+    path = written(tmp_path, FRAME, sep=";")
+    data = read_table(
+        path, target="weight", features=["age"], separator=";", test_share=0.34
+    )
+    assert data.task == "regression" and data.agent is None
+    assert data.x.shape == (4, 1) and data.test_x.shape == (2, 1)
+    both = np.concatenate([data.y, data.test_y])
+    assert sorted(both) == sorted(FRAME["weight"])
+    data = read_table(path, target="age", features=["weight"], separator=";")
+    assert data.task == "classification" and data.classes[0] == "30"
+    data = read_table(
+        path, target="age", features=["weight"], separator=";", task="regression"
+    )
+    assert data.y.tolist() == FRAME["age"].tolist()
+    data = read_table(path, target="smoker", features=["age"], separator=";")
+    assert data.classes == ("False", "True")
+    scaled = read_table(
+        path, target="ill", features=["age"], separator=";", scale="minmax"
+    )
+    assert scaled.x.min() == 0 and scaled.x.max() == 1
+
+
+def test_missing_cells_are_refused_dropped_or_imputed(tmp_path):
+    frame = FRAME.astype({"age": object, "pet": object})
+    frame.loc[2, "age"] = None
+    frame.loc[4, "pet"] = None
+    path = written(tmp_path, frame)
+    with pytest.raises(TacitError, match="'age' .* empty in 1 rows, .* data row 3;"):
+        read_table(path, target="ill")
+    assert len(read_table(path, target="ill", missing="drop")) == 4
+    data = read_table(path, target="ill", agent="site", missing="impute")
+    assert data.x[2, 0] == np.median([30, 40, 60, 35, 45])
+    assert data.x[4, data.feature_names.index("pet=cat")] == 1  # the most frequent
+    assert data.notes
+    frame.loc[0, "ill"] = None
+    with pytest.raises(TacitError, match="'ill' .* empty"):
+        read_table(written(tmp_path, frame), target="ill", missing="impute")
+    words = FRAME.astype({"age": object})
+    words.loc[3, "age"] = "?"
+    path = written(tmp_path, words)
+    with pytest.raises(
+        TacitError, match=r"numbers and the text '\?'; .*missing_values"
+    ):
+        read_table(path, target="ill")
+    data = read_table(path, target="ill", missing="impute", missing_values=["?"])
+    assert data.x[3, 0] == np.median([30, 40, 50, 35, 45])
+
+
+def test_imputed_values_come_from_the_training_rows(tmp_path):
+    frame = pd.DataFrame({"a": np.arange(40.0) ** 2, "row": np.arange(40.0)})
+    frame.loc[7, "a"] = np.nan
+    path = written(tmp_path, frame)
+    for seed in range(4):
+        data = read_table(
+            path, target="row", missing="impute", test_share=0.5, seed=seed
+        )
+        rows = np.concatenate([data.y, data.test_y])
+        filled = np.concatenate([data.x, data.test_x])[rows == 7]
+        assert filled == np.median([row**2 for row in data.y if row != 7])
+
+
+def bad_bytes(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    return tmp_path / name
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", b"", "cannot read"),
+        ("a.csv", b"age,ill\n", "has no rows"),
+        ("a.csv", b"age,ill\n1,0\n2,1,5,6\n", "cannot read"),
+        ("a.csv", b"\xff\xfe\x00age\n1\n", "cannot read"),
+        ("a.csv", b"age;ill\n1;0\n", "is the separator right?"),
+        ("a.csv.gz", b"age,ill\n1,0\n", "cannot read"),
+        ("a.csv.gz", gzip.compress(b"age,ill\n1,0\n" * 99)[:-12], "cannot read"),
+        ("a.parquet", b"PAR1 no", "cannot read"),
+        ("a.xlsx", b"PK", "cannot tell the format"),
+        ("a.csv", b"age,ill\ninf,0\n1,1\n", "infinite in data row 1"),
+        ("a.csv", b"age,ill\n1,0\n2,0\n", "one value only"),
+        ("a.csv", b"age, age ,ill\n1,2,0\n2,3,1\n", "two columns 'age'"),
+        ("a.csv", b"ill\n1\n0\n", "at least one feature"),
+    ],
+)
+def test_bad_files_are_refused_in_one_line(tmp_path, name, content, words):
+    path = bad_bytes(tmp_path, name, content)
+    with pytest.raises(TacitError) as caught:
+        read_table(path, target="ill")
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"target": "il"}, "no column 'il'; did you mean 'ill'?"),
+        ({"target": "ill", "agent": "sites"}, "did you mean 'site'?"),
+        ({"target": "ill", "features": ["agee"]}, "did you mean 'age'?"),
+        ({"target": "ill", "features": ["ill"]}, "each column once"),
+        ({"target": "ill", "features": []}, "at least one feature"),
+        ({"target": "ill", "task": "regression"}, "is not a number"),
+        ({"target": "ill", "task": "guess"}, "unknown task='guess'"),
+        ({"target": "ill", "missing": "ignore"}, "unknown missing='ignore'"),
+        ({"target": "ill", "max_levels": 2}, "3 different values"),
+        ({"target": "ill", "scale": "max"}, "unknown scale='max'"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(tmp_path, options, words):
+    with pytest.raises(TacitError) as caught:
+        read_table(written(tmp_path, FRAME), **options)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_types_of_parquet(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "size": pd.Categorical(["big", "small", "big", None]),
+            "count": pd.array([1, None, 3, 5], dtype="Int64"),
+            "flag": pd.array([True, False, None, True], dtype="boolean"),
+            "parts": [["a"], ["b"], ["a"], ["a"]],
+            "kind": pd.Categorical(["x", "y", "x", "y"]),
+            "who": pd.array([7, 7, 8, 8], dtype="Int64"),
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    options = {"target": "kind", "agent": "who"}
+    with pytest.raises(TacitError, match="'size' .* empty in 1 rows"):
+        read_table(tmp_path / "t.parquet", **options)
+    data = read_table(tmp_path / "t.parquet", **options, missing="impute")
+    assert data.feature_names[:2] == ("size=big", "size=small")
+    assert data.x[:, 0].tolist() == [1, 0, 1, 1]
+    assert data.x[:, 2].tolist() == [1, 3, 3, 5]  # the median of 1, 3, 5
+    assert data.x[:, 3].tolist() == [1, 0, 1, 1]
+    assert data.x[:, 4].tolist() == [1, 0, 1, 1]
+    assert data.classes == ("x", "y") and data.agent_names == ("7", "8")
+
+
+def test_dates_missing_files_and_folders_are_refused(tmp_path):
+    frame = FRAME.assign(day=pd.date_range("2026-01-01", periods=6))
+    frame.to_parquet(tmp_path / "d.parquet")
+    with pytest.raises(TacitError, match="'day' .* is a date"):
+        read_table(tmp_path / "d.parquet", target="ill")
+    for path in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(TacitError, match="there is no file"):
+            read_table(path, target="ill")

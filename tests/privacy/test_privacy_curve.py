@@ -1,0 +1,190 @@
+"""Curves and guarantees: conversions, composition, and what may not be mixed."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from tacit.check import TacitError
+from tacit.privacy import (
+    Guarantee,
+    Poisson,
+    WithoutReplacement,
+    account,
+    gaussian_epsilon,
+    gaussian_guarantee,
+    laplace_guarantee,
+    randomised_response_guarantee,
+)
+from tacit.privacy.curve import ORDERS, GaussianCurve, LossCurve, RenyiCurve, compose
+from tacit.privacy.guarantee import Assumption, believed, enforced
+
+SEEN = {"observer": "neighbour", "unit": "record", "relation": "replace_one"}
+
+
+def test_gaussian_curve_is_the_gaussian_mechanism():
+    curve = GaussianCurve(0.5).repeat(9)
+    assert curve.mu == 1.5
+    assert curve.epsilon(1e-6) == gaussian_epsilon(1 / 1.5, 1e-6)
+    assert curve.delta(curve.epsilon(1e-6)) == pytest.approx(1e-6, rel=1e-9)
+    assert curve.rdp(7.0) == pytest.approx(7.0 * 1.5**2 / 2)
+    assert GaussianCurve(0.0).epsilon(1e-9) == 0.0
+    assert GaussianCurve(0.0).delta(0.0) == 0.0
+
+
+def test_renyi_bounds_lie_above_the_exact_curve():
+    exact, bound = GaussianCurve(0.7), RenyiCurve.linear(0.7**2 / 2)
+    for delta in (1e-9, 1e-5, 1e-2, 0.3):
+        assert exact.epsilon(delta) <= bound.epsilon(delta) <= exact.epsilon(delta) + 1
+    for epsilon in (0.1, 1.0, 3.0):
+        assert exact.delta(epsilon) <= bound.delta(epsilon) < 1.0
+
+
+def test_rdp_between_grid_orders_is_an_upper_bound():
+    """Build a curve known everywhere from its grid values only."""
+    p, slope = 0.2, 0.4
+
+    def exact(order):
+        active = math.log(p) + (order - 1) * slope * order
+        return float(np.logaddexp(math.log(1 - p), active)) / (order - 1)
+
+    curve = RenyiCurve(tuple(exact(order) for order in ORDERS))
+    for order in (1.01, 1.05, 1.1, 1.234, 7.77, 33.3, 100.0, 3000.0):
+        assert curve.rdp(order) >= exact(order) * (1 - 1e-12)
+        if order < 20:
+            assert curve.rdp(order) == pytest.approx(exact(order), rel=0.2)
+    assert curve.rdp(10.0) == pytest.approx(exact(10.0), rel=1e-14)
+    assert curve.rdp(ORDERS[-1] + 1) == math.inf
+    capped = RenyiCurve((*curve.values[:-3], *[math.inf] * 3))
+    assert capped.rdp(2.0) == curve.rdp(2.0)
+    assert capped.rdp(2.05) == curve.values[ORDERS.index(2.1)]
+    assert capped.rdp(5000.0) == math.inf
+
+
+@pytest.mark.parametrize("bad", (-1e-12, math.nan))
+def test_a_negative_or_missing_divergence_is_refused(bad):
+    values = [0.1] * len(ORDERS)
+    values[5] = bad
+    with pytest.raises(TacitError, match="expected Renyi divergences >= 0"):
+        RenyiCurve(tuple(values))
+    with pytest.raises(TacitError, match="length"):
+        RenyiCurve((0.1, 0.2))
+
+
+def test_composition_of_kinds():
+    gaussian, linear = GaussianCurve(0.6), RenyiCurve.linear(0.2)
+    assert compose(gaussian, GaussianCurve(0.8)).mu == pytest.approx(1.0)
+    mixed = compose(gaussian, linear)
+    assert isinstance(mixed, RenyiCurve)
+    assert mixed.slope == pytest.approx(0.18 + 0.2)
+    sampled = account(
+        **{**SEEN, "relation": "add_remove"},
+        noise_std=2.0,
+        sensitivity=1.0,
+        rounds=4,
+        sampling=Poisson(0.3),
+        method="pld",
+    ).curve
+    assert isinstance(sampled, LossCurve)
+    both = compose(gaussian, sampled)
+    assert both.epsilon(1e-5) > max(gaussian.epsilon(1e-5), sampled.epsilon(1e-5))
+    assert both.epsilon(1e-5) < gaussian.epsilon(1e-5) + sampled.epsilon(1e-5)
+    assert compose(GaussianCurve(0.0), sampled) is sampled
+    assert sampled.rdp(2.0) == math.inf
+    with pytest.raises(TacitError, match="method='rdp'"):
+        compose(linear, sampled)
+
+
+def test_loss_curve_composition_is_exact_for_gaussians():
+    one = account(**SEEN, noise_std=2.0, sensitivity=1.0, rounds=3, method="pld").curve
+    three = compose(one, one.repeat(2))
+    exact = gaussian_epsilon(2.0 / 3.0, 1e-5)
+    assert three.epsilon(1e-5) == pytest.approx(exact, rel=1e-4)
+    assert three.delta(exact) == pytest.approx(1e-5, rel=1e-2)
+
+
+def test_laplace_is_pure():
+    one = laplace_guarantee(**SEEN, scale=2.0, sensitivity=1.0)
+    assert one.epsilon(1e-12) == 0.5
+    assert one.delta(0.5) == 0.0
+    assert one.repeat(4).epsilon(1e-12) == pytest.approx(2.0)
+    # Renyi composition beats adding pure epsilons over many releases.
+    assert one.repeat(100).epsilon(1e-5) < 50.0 * 0.6
+    # Mironov's formula at order 2 against the integral of the two densities.
+    grid = np.linspace(-60, 61, 2_000_001)
+    p, q = (np.exp(-np.abs(grid - at) / 2) / 4 for at in (0.0, 1.0))
+    exact = math.log(np.sum(p**2 / q) * (grid[1] - grid[0]))
+    assert one.rdp(2.0) == pytest.approx(exact, rel=1e-6)
+
+
+def test_randomised_response_matches_its_definition():
+    epsilon, classes = 0.9, 4
+    one = randomised_response_guarantee(
+        observer="coordinator", epsilon=epsilon, classes=classes
+    )
+    keep = math.exp(epsilon) / (math.exp(epsilon) + classes - 1)
+    rest = (1 - keep) / (classes - 1)
+    p = np.array([keep, rest, rest, rest])
+    q = np.array([rest, keep, rest, rest])
+    for order in (1.1, 2.0, 17.0):
+        exact = math.log(np.sum(p**order * q ** (1 - order))) / (order - 1)
+        assert one.rdp(order) == pytest.approx(exact, rel=1e-10)
+    assert one.epsilon(1e-9) == epsilon
+    assert one.unit == "record"
+
+
+def test_guarantees_compose_and_keep_their_words():
+    first = gaussian_guarantee(**SEEN, noise_std=5.0, sensitivity=3.0)
+    second = gaussian_guarantee(**SEEN, noise_std=5.0, sensitivity=4.0)
+    both = first.compose(second)
+    assert both.mu == pytest.approx(1.0)
+    assert len(both.assumptions) == 2 and both.theorem == first.theorem
+    assert first.repeat(4).mu == pytest.approx(1.2)
+    assert first.compose() == first
+    sampled = account(
+        **SEEN,
+        noise_std=5.0,
+        sensitivity=1.0,
+        rounds=2,
+        sampling=WithoutReplacement(1, 5),
+    )
+    mixed = first.compose(sampled)
+    assert mixed.mu is None and "without replacement" in mixed.theorem
+    assert mixed.rdp(3.0) == pytest.approx(first.rdp(3.0) + sampled.rdp(3.0))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    (("observer", "coordinator"), ("unit", "client"), ("relation", "add_remove")),
+)
+def test_different_guarantees_do_not_add_up(field, value):
+    first = gaussian_guarantee(**SEEN, noise_std=5.0, sensitivity=3.0)
+    other = gaussian_guarantee(**{**SEEN, field: value}, noise_std=5.0, sensitivity=3.0)
+    with pytest.raises(TacitError, match=f"different {field}"):
+        first.compose(other)
+
+
+def test_as_dict_is_plain_data():
+    one = gaussian_guarantee(**SEEN, noise_std=5.0, sensitivity=3.0)
+    told = json.loads(json.dumps(one.as_dict(1e-5)))
+    assert told["epsilon"] == one.epsilon(1e-5) and told["observer"] == "neighbour"
+    assert told["assumptions"][0]["status"] == "believed"
+    assert told["paper_claim"] is None
+
+
+def test_guarantee_refuses_words_it_does_not_know():
+    curve = GaussianCurve(1.0)
+    words = {"curve": curve, "theorem": "", **SEEN}
+    with pytest.raises(TacitError, match="did you mean 'neighbour'"):
+        Guarantee(**{**words, "observer": "neighbor"})
+    with pytest.raises(TacitError, match="status"):
+        Assumption("x", "hoped")
+    assert enforced("x") != believed("x")
+    for order in (1.0, 0.5, math.nan):
+        with pytest.raises(TacitError, match="order"):
+            curve.rdp(order)
+    with pytest.raises(TacitError, match="delta"):
+        Guarantee(**words).epsilon(0.0)
+    with pytest.raises(TacitError, match="epsilon"):
+        Guarantee(**words).delta(-0.1)

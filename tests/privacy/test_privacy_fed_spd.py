@@ -1,0 +1,257 @@
+"""FedSPD-DP: vectors, and letters of neighbouring clients compared directly."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tacit.check import TacitError
+from tacit.privacy import fed_spd
+from tacit.privacy.fed_spd import (
+    hidden_state_sensitivities,
+    one_round_sensitivity,
+    printed_epsilon,
+    printed_sensitivity,
+    public_state_sensitivity,
+)
+
+RHO, BOUND = 20.0, 1.0
+
+
+def test_vectors(vectors):
+    for row in vectors["fedspd_sensitivity"]:
+        local = {
+            "gamma": row["gamma"],
+            "rho": row["rho"],
+            "inner_steps": row["Q"],
+            "gradient_bound": row["G"],
+        }
+        for function, name in (
+            (printed_sensitivity, "lemma2"),
+            (one_round_sensitivity, "one_round_batch_2G"),
+        ):
+            assert function(**local) == pytest.approx(row[name], rel=1e-9)
+        public = public_state_sensitivity(batch=row["b"], **local)
+        assert public == pytest.approx(row["public_state_per_sample"], rel=1e-9)
+        assert public <= 4 * row["G"] / (row["b"] * (row["rho"] + row["gamma"]))
+
+
+# Q, gamma -> printed lemma, true one-round sensitivity
+LEMMA_2 = (
+    (2, 265.0, 2.8070e-2, 2.0560e-2),
+    (5, 795.0, 6.1350e-3, 1.42509e-2),
+    (20, 7950.0, 5.2830e-4, 5.18695e-3),
+)
+
+
+@pytest.mark.parametrize("row", LEMMA_2)
+def test_lemma_2_is_false(row):
+    steps, gamma, lemma, truth = row
+    local = {
+        "gamma": gamma,
+        "rho": RHO,
+        "inner_steps": steps,
+        "gradient_bound": BOUND,
+    }
+    assert printed_sensitivity(**local) == pytest.approx(lemma, rel=1e-4)
+    assert one_round_sensitivity(**local) == pytest.approx(truth, rel=1e-4)
+
+
+class Client:
+    """One FedSPD client with a given gradient, told the same x0 as its neighbour."""
+
+    def __init__(self, dimension, public):
+        self.u, self.lam = np.zeros(dimension), np.zeros(dimension)
+        self.public = public
+
+    def letter(self, gradient, x0, gamma, batches, noise):
+        total = np.zeros_like(self.u)
+        u = self.u
+        for batch in batches:
+            step = gamma * u + RHO * x0 + self.lam - gradient(u, batch)
+            u = step / (gamma + RHO)
+            total = total + u
+        x = total / len(batches)
+        y = 2 * x - x0 - self.lam / RHO
+        if self.public:
+            # State rebuilt from the released letter y + noise.
+            rebuilt = (y + noise + x0 + self.lam / RHO) / 2
+            self.u, self.lam = rebuilt, self.lam - RHO * (rebuilt - x0)
+        else:
+            self.u, self.lam = u, self.lam - RHO * (x - x0)
+        return y
+
+
+def logistic(rows):
+    def gradient(u, batch):
+        p = 1 / (1 + np.exp(rows[batch] @ u))
+        return -(rows[batch] * p[:, None]).mean(0)
+
+    return gradient
+
+
+def linear(slopes):
+    return lambda u, batch: slopes[batch].mean(0)
+
+
+def neighbours(kind, samples, draw):
+    rows = draw.normal(size=(samples, 3))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    other = rows.copy()
+    other[0] = -rows[0]
+    return kind(rows), kind(other)
+
+
+@pytest.mark.parametrize("kind", (logistic, linear))
+def test_public_state_letters_move_at_most_as_stated(kind):
+    """Same transcript, so the neighbour's state is replayed from released letters."""
+    draw = np.random.default_rng(0)
+    samples, batch, steps, gamma = 12, 2, 4, 60.0
+    bound = public_state_sensitivity(
+        gamma=gamma, rho=RHO, inner_steps=steps, gradient_bound=BOUND, batch=batch
+    )
+    worst = 0.0
+    for _ in range(60):
+        on_data, on_other = neighbours(kind, samples, draw)
+        one, two = Client(3, public=True), Client(3, public=True)
+        for _ in range(4):
+            x0 = draw.normal(size=3)
+            order = draw.permutation(samples)[: steps * batch].reshape(steps, batch)
+            noise = draw.normal(size=3)
+            u, lam = one.u, one.lam
+            y = one.letter(on_data, x0, gamma, order, noise)
+            two.u, two.lam = u, lam  # given the transcript both start equal
+            worst = max(
+                worst,
+                float(
+                    np.linalg.norm(two.letter(on_other, x0, gamma, order, noise) - y)
+                ),
+            )
+    assert worst <= bound * (1 + 1e-12)
+    # Linear losses with the record in the first batch reach the bound.
+    assert worst > (0.999 if kind is linear else 0.3) * bound
+
+
+@pytest.mark.parametrize("kind", (logistic, linear))
+def test_hidden_state_letters_stay_below_the_trajectory_bound(kind):
+    draw = np.random.default_rng(1)
+    samples, batch, steps, rounds = 8, 2, 4, 12
+    gammas = 60.0 * np.sqrt(np.arange(1, rounds + 1))
+    bounds = hidden_state_sensitivities(
+        gamma=gammas, rho=RHO, inner_steps=steps, gradient_bound=BOUND, batch=batch
+    )
+    worst = np.zeros(rounds)
+    for _ in range(40):
+        on_data, on_other = neighbours(kind, samples, draw)
+        one, two = Client(3, public=False), Client(3, public=False)
+        for t in range(rounds):
+            x0, nothing = draw.normal(size=3), np.zeros(3)
+            order = draw.permutation(samples).reshape(steps, batch)
+            y = one.letter(on_data, x0, gammas[t], order, nothing)
+            other = two.letter(on_other, x0, gammas[t], order, nothing)
+            worst[t] = max(worst[t], float(np.linalg.norm(other - y)))
+    assert np.all(worst <= bounds * (1 + 1e-12))
+    assert worst[0] > (0.999 if kind is linear else 0.3) * bounds[0]
+    # The record is remembered: later letters move more than one round explains.
+    assert worst[5] > 1.2 * worst[0] if kind is linear else True
+
+
+def test_first_round_of_the_trajectory_is_the_one_round_formula():
+    local = {"rho": RHO, "inner_steps": 5, "gradient_bound": BOUND}
+    every_step = hidden_state_sensitivities(
+        gamma=[795.0], batch=10, hits=np.full((1, 5), 10), **local
+    )
+    assert every_step[0] == pytest.approx(one_round_sensitivity(gamma=795.0, **local))
+    one_hit = hidden_state_sensitivities(gamma=[795.0], batch=10, **local)
+    public = public_state_sensitivity(gamma=795.0, batch=10, **local)
+    assert one_hit[0] == pytest.approx(public)
+
+
+def test_worst_schedule_is_worse_than_any_schedule():
+    local = {"rho": 3.0, "inner_steps": 3, "gradient_bound": BOUND, "batch": 4}
+    gammas = np.array([1.0, 5.0, 2.0, 9.0])
+    worst = hidden_state_sensitivities(gamma=gammas, **local)
+    draw = np.random.default_rng(2)
+    for _ in range(300):
+        hits = np.zeros((4, 3))
+        hits[np.arange(4), draw.integers(0, 3, size=4)] = 1
+        some = hidden_state_sensitivities(gamma=gammas, hits=hits, **local)
+        assert np.all(some <= worst * (1 + 1e-12))
+
+
+# The paper's setting: eps_bar = 1, K = 20 of 100 clients, T = 100, Q = 5, b = 10.
+TIMES = np.arange(1, 101)
+GAMMAS = 795.0 * np.sqrt(TIMES)
+PER_ROUND, DELTA = 0.4398, 1e-4
+NOISE = 4 * 5 * math.sqrt(2 * math.log(1.25 / DELTA)) / (4 * PER_ROUND * (RHO + GAMMAS))
+SETTING = {
+    "observer": "coordinator",
+    "rho": RHO,
+    "inner_steps": 5,
+    "batch": 10,
+    "samples": 325,
+    "gradient_bound": BOUND,
+}
+
+
+def test_the_papers_setting_hidden_and_public():
+    active = slice(4, None, 5)
+    hidden = fed_spd(
+        state="hidden",
+        noise_std=NOISE[active],
+        gamma=GAMMAS[active],
+        rounds=20,
+        **SETTING,
+    )
+    # 20 active rounds of 100; which ones decides between about 40 and 65.
+    assert 35 < hidden.epsilon(DELTA) < 70
+    public = fed_spd(
+        state="public",
+        noise_std=NOISE,
+        gamma=GAMMAS,
+        rounds=100,
+        participation=0.2,
+        **SETTING,
+    )
+    assert public.epsilon(DELTA) < 0.05
+    for run in (hidden, public):
+        assert run.paper_claim.status == "refuted"
+        assert run.unit == "record"
+    assert public.paper_claim.claimed_epsilon(DELTA) == pytest.approx(1.0, rel=1e-3)
+    assert hidden.epsilon(DELTA) > 30 * hidden.paper_claim.claimed_epsilon(DELTA)
+
+
+def test_printed_theorem_1():
+    got = printed_epsilon(epsilon=0.4398, rate=50 / 325, participation=0.2, rounds=100)
+    assert got == pytest.approx(1.0, rel=1e-3)
+
+
+def test_coarser_multipliers_never_gain():
+    """Many distinct multipliers are rounded down: epsilon may only grow."""
+    few = {**SETTING, "state": "public", "rounds": 9, "gamma": 500.0}
+    noise = np.linspace(0.003, 0.0031, 9)
+    rounded = fed_spd(noise_std=noise, **few).epsilon(DELTA)
+    largest = fed_spd(noise_std=0.003, **few).epsilon(DELTA)
+    smallest = fed_spd(noise_std=0.0031, **few).epsilon(DELTA)
+    assert smallest < rounded < largest * 1.01
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    (
+        ({"state": "secret"}, "unknown state"),
+        ({"observer": "server"}, "unknown observer"),
+        ({"state": "hidden", "participation": 0.5}, "active"),
+        ({"noise_std": 0.0}, "noise_std"),
+        ({"noise_std": np.ones(3)}, "noise_std"),
+        ({"gamma": None}, "gamma"),
+        ({"batch": 100}, "expected batch <= samples"),
+        ({"rho": -1.0}, "rho"),
+    ),
+)
+def test_refusals(change, message):
+    good = {**SETTING, "state": "public", "noise_std": 0.1, "gamma": 9.0, "rounds": 4}
+    with pytest.raises(TacitError, match=message):
+        fed_spd(**{**good, **change})
+    with pytest.raises(TypeError, match="observer"):
+        fed_spd(**{k: v for k, v in good.items() if k != "observer"})
