@@ -105,9 +105,7 @@ def _multipliers(
     noise_std: Any, sensitivity: float, rounds: int
 ) -> list[tuple[float, int]]:
     """Distinct noise multipliers with the number of rounds that use each."""
-    noise = np.asarray(check.positive(noise_std=noise_std), dtype=float)
-    if noise.ndim > 1 or np.isnan(noise).any():
-        check.refuse(f"expected noise_std a number or one per round, got {noise_std!r}")
+    noise = inputs.positive_array(noise_std=noise_std)
     if noise.ndim == 0:
         return [(float(noise) / sensitivity, rounds)]
     check.shape((rounds,), noise_std=noise)

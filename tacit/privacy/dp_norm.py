@@ -218,41 +218,25 @@ def dp_norm(
     one draw a round, two neighbours who compare letters learn w^{k2} - w^{k1} exactly.
     """
     _refuse_observer(observer)
-    check.one_of(("tight", "lemma_1"), bound=bound)
     check.one_of(("synchronous", "asynchronous"), exchange=exchange)
     if exchange == "asynchronous" and not fresh_noise_per_letter:
         check.refuse(
             "asynchronous DP-Norm with one noise draw a round leaks: the noise cancels "
             "between letters; set fresh_noise_per_letter=True or exchange synchronously"
         )
-    graph = {
-        "step_size": step_size,
-        "local_steps": local_steps,
-        "degree": degree,
-        "alpha": alpha,
-    }
-    data = {"batch": batch, "samples": samples, "gradient_bound": gradient_bound}
-    if bound == "lemma_1":
-        irregular = any(other != degree for other in neighbour_degrees or ())
-        if exchange == "asynchronous" or irregular:
-            check.refuse(
-                "Lemma 1 of DP-Norm covers synchronous rounds on regular graphs; use "
-                "bound='tight'"
-            )
-        change = lemma_1_sensitivity(**graph, **data, smoothness=smoothness)
-    else:
-        if step_size > 2 / inputs.positive(smoothness=smoothness):
-            check.refuse(
-                f"the tight bound needs step_size <= 2/L = {2 / smoothness:g}, got "
-                f"step_size={step_size}"
-            )
-        change = trajectory_sensitivity(
-            shrinkage=step_shrinkage(**graph, neighbour_degrees=neighbour_degrees),
-            step_size=step_size,
-            local_steps=local_steps,
-            any_step=exchange == "asynchronous",
-            **data,
-        )
+    change = _sensitivity(
+        bound,
+        exchange == "asynchronous",
+        neighbour_degrees,
+        inputs.positive(smoothness=smoothness),
+        graph={
+            "step_size": step_size,
+            "local_steps": local_steps,
+            "degree": degree,
+            "alpha": alpha,
+        },
+        data={"batch": batch, "samples": samples, "gradient_bound": gradient_bound},
+    )
     letters = degree if fresh_noise_per_letter else 1
     mu = change / inputs.positive(noise_std=noise_std)
     norm = f"every record's gradient has norm at most {gradient_bound:g}"
@@ -271,6 +255,39 @@ def dp_norm(
             believed("batches come from a fresh permutation in every round"),
             believed("w itself is not published: only letters are protected"),
         ),
+    )
+
+
+def _sensitivity(
+    bound: str,
+    any_step: bool,
+    neighbour_degrees: Sequence[int] | None,
+    smoothness: float,
+    graph: dict,
+    data: dict,
+) -> float:
+    """The sensitivity of one letter by the bound asked for, if its conditions hold."""
+    check.one_of(("tight", "lemma_1"), bound=bound)
+    degree, step_size = graph["degree"], graph["step_size"]
+    if bound == "lemma_1":
+        irregular = any(other != degree for other in neighbour_degrees or ())
+        if any_step or irregular:
+            check.refuse(
+                "Lemma 1 of DP-Norm covers synchronous rounds on regular graphs; use "
+                "bound='tight'"
+            )
+        return lemma_1_sensitivity(**graph, **data, smoothness=smoothness)
+    if inputs.positive(step_size=step_size) > 2 / smoothness:
+        check.refuse(
+            f"the tight bound needs step_size <= 2/L = {2 / smoothness:g}, got "
+            f"step_size={step_size}"
+        )
+    return trajectory_sensitivity(
+        shrinkage=step_shrinkage(**graph, neighbour_degrees=neighbour_degrees),
+        step_size=step_size,
+        local_steps=graph["local_steps"],
+        any_step=any_step,
+        **data,
     )
 
 

@@ -30,6 +30,10 @@ _THEOREM = (
     "K_i-fold Gaussian composition of the strongly convex noisy-gradient-descent bound "
     "(Bok, Su and Altschuler 2024) for one round"
 )
+_ALWAYS_BELIEVED = (
+    believed("local steps are plain noisy gradient steps on all q records"),
+    believed("inner iterates and noise stay with the agent"),
+)
 _POST_PROCESSING = "; a final model is a function of the letters"
 
 
@@ -163,6 +167,9 @@ def fed_plt(
     curve: Curve = GaussianCurve(mu_of_a_round(contraction=factor, **local))
     if inputs.fraction(participation=participation) < 1.0:
         curve = take_part(renyi(curve), participation)
+    moduli = (
+        f"local losses are {strong_convexity}-strongly convex and {smoothness}-smooth"
+    )
     change = f"replacing a record changes the local gradient by at most {lipschitz}/q"
     return Guarantee(
         curve=curve.repeat(rounds),
@@ -172,13 +179,9 @@ def fed_plt(
         theorem=_THEOREM + (_POST_PROCESSING if observer == "final_model" else ""),
         assumptions=(
             enforced(f"local steps contract by {factor:g} for the moduli given"),
-            believed(
-                f"local losses are {strong_convexity}-strongly convex and "
-                f"{smoothness}-smooth"
-            ),
+            believed(moduli),
             enforced(change) if clipped else believed(change),
-            believed("local steps are plain noisy gradient steps on all q records"),
-            believed("inner iterates and noise stay with the agent"),
+            *_ALWAYS_BELIEVED,
         ),
         paper_claim=_claim(observer, strong_convexity, rounds, local),
     )

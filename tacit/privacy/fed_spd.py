@@ -98,8 +98,9 @@ def hidden_state_sensitivities(
         letters = _letters(impulses * kick, gamma, rho)
         by_hit = letters.reshape(len(gamma), steps, len(gamma))
         return by_hit.max(axis=1).sum(axis=0)
-    hits = np.asarray(check.not_negative(hits=hits), dtype=float)
+    hits = np.asarray(hits, dtype=float)
     check.shape((len(gamma), steps), hits=hits)
+    check.not_negative(hits=hits)
     return _letters(hits[None] * kick, gamma, rho)[0]
 
 
@@ -172,18 +173,7 @@ def fed_spd(
     used = WithoutReplacement(inputs.whole(batch=batch) * inner_steps, samples)
     if state == "public":
         change = public_state_sensitivity(gamma=gammas, batch=batch, **local)
-        amplified = account(
-            observer=observer,
-            unit="record",
-            relation="replace_one",
-            noise_std=_coarser(noise / change),
-            sensitivity=1.0,
-            rounds=rounds,
-            sampling=used,
-            participation=participation,
-        )
-        curve: Curve = amplified.curve
-        theorem = f"public-state sensitivity; {amplified.theorem}"
+        curve, theorem = _amplified(noise / change, used, participation)
     else:
         if participation != 1.0:
             check.refuse(
@@ -208,6 +198,23 @@ def fed_spd(
         ),
         paper_claim=_claim(noise, gammas, local, used, participation, rounds),
     )
+
+
+def _amplified(
+    multipliers: np.ndarray, used: WithoutReplacement, participation: float
+) -> tuple[Curve, str]:
+    """Rounds that start equal given the transcript: amplified and composed."""
+    rounds = account(
+        observer="coordinator",
+        unit="record",
+        relation="replace_one",
+        noise_std=_coarser(multipliers),
+        sensitivity=1.0,
+        rounds=len(multipliers),
+        sampling=used,
+        participation=participation,
+    )
+    return rounds.curve, f"public-state sensitivity; {rounds.theorem}"
 
 
 def _claim(
@@ -244,11 +251,9 @@ def _claim(
 def _checked(
     gamma: Any, rho: float, inner_steps: int, gradient_bound: float
 ) -> tuple[Any, float, int, float]:
-    gamma = check.positive(gamma=gamma)
-    if gamma is None:
-        check.refuse("expected gamma > 0, got gamma=None")
+    gammas = inputs.positive_array(gamma=gamma)
     return (
-        gamma if np.ndim(gamma) == 0 else np.asarray(gamma, dtype=float),
+        gammas if gammas.ndim else float(gammas),
         inputs.positive(rho=rho),
         inputs.whole(inner_steps=inner_steps),
         inputs.positive(gradient_bound=gradient_bound),
@@ -256,10 +261,8 @@ def _checked(
 
 
 def _per_round(rounds: int, **named: Any) -> np.ndarray:
-    ((name, value),) = named.items()
-    array = np.asarray(check.positive(**named), dtype=float)
-    if np.isnan(array).any():
-        check.refuse(f"expected {name} a number or one per round, got {value!r}")
+    (name,) = named
+    array = inputs.positive_array(**named)
     if array.ndim:
         check.shape((rounds,), **{name: array})
     return np.broadcast_to(array, (rounds,))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tacit import check
 
 OBSERVERS = ("final_model", "coordinator", "neighbour", "eavesdropper")
@@ -38,6 +40,26 @@ def not_negative(**named: Any) -> float:
     """Refuse what is not one finite number >= 0; returns a Python float."""
     name, value = _number(">= 0", named)
     return check.not_negative(**{name: value})
+
+
+def positive_array(**named: Any) -> np.ndarray:
+    """Refuse what is not a finite number > 0 or a vector of them.
+
+    >>> positive_array(noise_std=[1.0, 0.0])
+    Traceback (most recent call last):
+    tacit.check.TacitError: expected noise_std > 0, got 0.0 at [1]
+    """
+    ((name, value),) = named.items()
+    given = np.asarray(value)
+    array = given.astype(float) if given.dtype.kind in "iuf" else np.asarray(np.nan)
+    if array.ndim > 1 or (array.ndim == 0 and not array > 0):
+        check.refuse(f"expected {name} > 0 or one such number per round, got {value!r}")
+    bad = np.atleast_1d(~(np.isfinite(array) & (array > 0)))
+    if bad.any():
+        at = int(np.argmax(bad))
+        shown = np.atleast_1d(array)[at]
+        check.refuse(f"expected {name} > 0, got {shown} at [{at}]")
+    return array
 
 
 def inside_unit(**named: Any) -> float:

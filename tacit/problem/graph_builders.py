@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: A random graph that must be connected is drawn again this often,
 _MAX_TRIES = 50
 #: but no more often than makes this many edges in all.
-_MAX_DRAWN = 20_000_000
+_MAX_DRAWN = 10_000_000
 _MAX_REPAIRS = 200
 
 
@@ -138,9 +138,15 @@ def _distinct(rng: np.random.Generator, total: int, m: int) -> np.ndarray:
         return found
     while len(found) < m:
         more = rng.integers(total, size=m - len(found) + m // 16 + 8)
-        found = np.unique(np.concatenate([found, more]))
+        found = _unique(np.concatenate([found, more]))
     surplus = rng.choice(len(found), len(found) - m, replace=False)
     return np.delete(found, surplus)
+
+
+def _unique(codes: np.ndarray) -> np.ndarray:
+    """Sort and drop repeats, faster than the hashing of `np.unique` on millions."""
+    codes = np.sort(codes)
+    return codes[np.append(True, codes[1:] != codes[:-1])]
 
 
 def random_regular(n: int, degree: int, seed: int = 0, connected: bool = True) -> Graph:
@@ -196,23 +202,36 @@ def _regular_pairs(rng: np.random.Generator, n: int, degree: int) -> np.ndarray:
 
 
 def _repair(rng: np.random.Generator, n: int, pairs: np.ndarray) -> np.ndarray | None:
-    """Switch ends of bad edges with other edges until the graph is simple."""
+    """Switch ends of bad edges with other edges until the graph is simple.
+
+    {a, b}, {c, d} -> {a, d}, {c, b} keeps all degrees. A pass switches every bad edge
+    with a partner of its own, unless that made a loop or an edge that is there already.
+    """
     for _ in range(_MAX_REPAIRS):
-        code = pairs.min(axis=1) * n + pairs.max(axis=1)
+        code = _code(n, pairs)
         order = np.argsort(code, kind="stable")
+        present = code[order]
         bad = pairs[:, 0] == pairs[:, 1]
-        bad[order[1:]] |= code[order[1:]] == code[order[:-1]]
+        bad[order[1:]] |= present[1:] == present[:-1]
         broken = np.flatnonzero(bad)
         if not len(broken):
             return pairs
-        # {a, b}, {c, d} -> {a, d}, {c, b} keeps all degrees.
-        partners = rng.choice(len(pairs), len(broken), replace=False)
-        free = ~np.isin(partners, broken)
-        broken, partners = broken[free], partners[free]
-        swapped = pairs[partners, 1].copy()
-        pairs[partners, 1] = pairs[broken, 1]
-        pairs[broken, 1] = swapped
+        partner = rng.choice(len(pairs), len(broken), replace=False)
+        one = np.stack([pairs[broken, 0], pairs[partner, 1]], axis=1)
+        two = np.stack([pairs[partner, 0], pairs[broken, 1]], axis=1)
+        made = np.concatenate([_code(n, one), _code(n, two)])
+        place = np.minimum(np.searchsorted(present, made), len(present) - 1)
+        _, which, times = np.unique(made, return_inverse=True, return_counts=True)
+        new = (present[place] != made) & (times[which] == 1)
+        loops = (one[:, 0] == one[:, 1]) | (two[:, 0] == two[:, 1])
+        good = new.reshape(2, -1).all(axis=0) & ~loops & ~bad[partner]
+        pairs[broken[good]], pairs[partner[good]] = one[good], two[good]
     return None
+
+
+def _code(n: int, pairs: np.ndarray) -> np.ndarray:
+    """Return one number per undirected edge."""
+    return pairs.min(axis=1) * n + pairs.max(axis=1)
 
 
 def nearest_neighbours(
@@ -244,7 +263,7 @@ def nearest_neighbours(
     own[~own.any(axis=1), -1] = True
     near = index[~own].reshape(n, k)
     ends = np.sort(np.stack([np.repeat(np.arange(n), k), near.ravel()], axis=1), axis=1)
-    code = np.unique(ends[:, 0] * n + ends[:, 1])
+    code = _unique(ends[:, 0] * n + ends[:, 1])
     pairs = np.stack([code // n, code % n], axis=1)
     if weight is None:
         return _graph(n, pairs)

@@ -57,7 +57,10 @@ def _largest(matvec: Any, n: int, floor: float = 0.0) -> tuple[float, float]:
         if done or len(diagonal) % _CHECK_EVERY == 0:
             last = len(diagonal) - 1
             value, vector = eigh_tridiagonal(
-                np.array(diagonal), np.array(beside), select="i", select_range=(last,) * 2
+                np.array(diagonal),
+                np.array(beside),
+                select="i",
+                select_range=(last,) * 2,
             )
             top, error = float(value[0]), beta * abs(float(vector[-1, 0]))
             if done or error <= _TOLERANCE * abs(top - floor):

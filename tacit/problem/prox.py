@@ -16,6 +16,7 @@ infinite outside, where points within rounding of the set count as inside.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -48,6 +49,17 @@ def _pytree(data: tuple[str, ...] = (), static: tuple[str, ...] = ()) -> Any:
     )
 
 
+def _normal(item: Any, *names: str) -> None:
+    """Bring numbers to float and sequences to arrays: other types would retrace."""
+    for name in names:
+        value = getattr(item, name)
+        if isinstance(value, list | tuple):
+            value = np.asarray(value)
+        elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
+            value = float(value)
+        object.__setattr__(item, name, value)
+
+
 def _arguments(v: ArrayLike, t: ArrayLike) -> tuple[jax.Array, jax.Array]:
     """Bring the point to JAX and the step `t` to the dtype of the point."""
     v = jnp.asarray(v)
@@ -57,6 +69,12 @@ def _arguments(v: ArrayLike, t: ArrayLike) -> tuple[jax.Array, jax.Array]:
 def _soft_threshold(v: jax.Array, threshold: jax.Array) -> jax.Array:
     """Return sign(v) max(|v| - threshold, 0), with exact zeros."""
     return v - jnp.clip(v, -threshold, threshold)
+
+
+def _sqrt(squares: jax.Array) -> jax.Array:
+    """Square root whose derivative at zero is zero, not infinite."""
+    above = squares > 0
+    return jnp.where(above, jnp.sqrt(jnp.where(above, squares, 1)), 0)
 
 
 def _indicator(inside: jax.Array, w: jax.Array) -> jax.Array:
@@ -98,6 +116,7 @@ class L1:
     weight: ArrayLike
 
     def __post_init__(self) -> None:
+        _normal(self, "weight")
         not_negative(weight=self.weight)
 
     def __call__(self, w: ArrayLike) -> jax.Array:
@@ -125,6 +144,7 @@ class ElasticNet:
     l2: ArrayLike
 
     def __post_init__(self) -> None:
+        _normal(self, "l1", "l2")
         not_negative(l1=self.l1)
         not_negative(l2=self.l2)
 
@@ -160,19 +180,16 @@ class GroupLasso:
     """
 
     weight: ArrayLike
-    groups: Any
+    groups: Sequence[int] | np.ndarray
 
     def __post_init__(self) -> None:
+        _normal(self, "weight")
         not_negative(weight=self.weight)
-        if isinstance(self.groups, tuple) and all(type(g) is int for g in self.groups):
-            labels = np.asarray(self.groups, np.int64)
-        elif type(self.groups) is object:  # a placeholder that JAX passes through
-            return
-        else:
-            labels = np.asarray(self.groups)
+        labels = np.asarray(self.groups)
         if labels.ndim != 1 or labels.size == 0 or labels.dtype.kind not in "iu":
             refuse(
-                "expected groups one whole number per coordinate, got something else"
+                "expected groups one whole number per coordinate, got "
+                f"{labels.dtype} of shape {labels.shape}"
             )
         if labels.min() < 0:
             refuse(f"expected groups >= 0, got groups={labels.min()}")
@@ -182,7 +199,7 @@ class GroupLasso:
         shape((len(self.groups),), w=w)
         labels = np.asarray(self.groups, np.int32)
         squares = jax.ops.segment_sum(w**2, labels, int(labels.max()) + 1)
-        return jnp.sqrt(squares), labels
+        return _sqrt(squares), labels
 
     def __call__(self, w: ArrayLike) -> jax.Array:
         """Return the weighted sum of the norms of the groups."""
@@ -218,6 +235,7 @@ class Box:
     high: ArrayLike
 
     def __post_init__(self) -> None:
+        _normal(self, "low", "high")
         if not (is_number(self.low) and is_number(self.high)):
             finite(low=self.low)
             finite(high=self.high)
@@ -250,18 +268,19 @@ class L2Ball:
     radius: ArrayLike
 
     def __post_init__(self) -> None:
+        _normal(self, "radius")
         positive(radius=self.radius)
 
     def __call__(self, w: ArrayLike) -> jax.Array:
         """Return 0 inside the ball, infinity outside."""
         w = jnp.asarray(w)
         radius = jnp.asarray(self.radius, w.dtype)
-        return _indicator(jnp.linalg.norm(w) <= radius * (1 + _rounding(w)), w)
+        return _indicator(_sqrt(jnp.sum(w**2)) <= radius * (1 + _rounding(w)), w)
 
     def prox(self, v: ArrayLike, t: ArrayLike) -> jax.Array:
         """Project on the ball."""
         v, _ = _arguments(v, t)
-        norm, radius = jnp.linalg.norm(v), jnp.asarray(self.radius, v.dtype)
+        norm, radius = _sqrt(jnp.sum(v**2)), jnp.asarray(self.radius, v.dtype)
         outside = norm > radius
         return jnp.where(outside, v * (radius / jnp.where(outside, norm, 1)), v)
 
@@ -279,6 +298,7 @@ class Simplex:
     total: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
+        _normal(self, "total")
         positive(total=self.total)
 
     def __call__(self, w: ArrayLike) -> jax.Array:

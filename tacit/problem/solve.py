@@ -85,6 +85,7 @@ def _newton_step(smooth: _Smooth, w: np.ndarray, g: np.ndarray) -> np.ndarray:
         return -vectors @ ((vectors.T @ g) / values)
     operator = LinearOperator(
         (len(w), len(w)),
+        dtype=np.float64,
         matvec=lambda v: np.asarray(smooth.product(jnp.asarray(w), jnp.asarray(v))),
     )
     step, _ = cg(operator, -g, rtol=min(1e-2, float(np.linalg.norm(g))), maxiter=500)
@@ -106,12 +107,18 @@ def _newton(smooth: _Smooth, w: np.ndarray, steps: int = 200) -> np.ndarray:
         if best_norm <= _TOLERANCE * scale * 10 and idle >= 2:
             break
         w = _line_search(smooth, w, g, _newton_step(smooth, w, g))
-    if best_norm > 1e-9 * scale:
+    if best_norm > 1e-9 * scale or _falls_for_ever(smooth, best):
         check.refuse(
             f"no minimiser found (gradient norm {best_norm:.1e}): the loss may be "
             "flat or have none, as separable data without l2; add l2 > 0"
         )
     return best
+
+
+def _falls_for_ever(smooth: _Smooth, w: np.ndarray) -> bool:
+    """Whether the loss still falls at 2w: then the minimum lies at infinity."""
+    here, further = (float(smooth.value(jnp.asarray(v))) for v in (w, 2 * w))
+    return further < here - 1e-9 * abs(here)
 
 
 def _line_search(

@@ -32,7 +32,7 @@ def curve(runs: dict[str, Run], metric: str, theme: Theme) -> Figure:
         _line(
             axes, measures.rounds_of(run), table, label, style_of(theme, order[label])
         )
-    _scale(axes, log, metric)
+    _scale(axes, metric, log)
     axes.set_title(
         measures.words(metric), loc="left", pad=8, color=theme.ink, fontsize=11
     )
@@ -68,12 +68,17 @@ def _line(
         )
 
 
-def _scale(axes: Any, log: bool, metric: str) -> None:
+def _scale(axes: Any, metric: str, log: bool) -> None:
     axes.margins(x=0.01)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     if log:
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(numticks=7))
+        low, high = axes.get_ylim()
+        if high < 100 * low:  # powers of ten alone would leave an axis without ticks
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        else:
+            axes.yaxis.set_major_locator(LogLocator(numticks=7))
         axes.yaxis.set_minor_formatter(NullFormatter())
     elif measures.is_share(metric):
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))

@@ -1,0 +1,106 @@
+"""The commands, and the one place where errors become lines and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from tacit.cli import (
+    algorithms,
+    cache,
+    compare,
+    data,
+    demo,
+    report,
+    resume,
+    run,
+)
+
+#: Exit codes: bad input, and a run that failed.
+BAD_INPUT, FAILED = 2, 1
+
+
+class Guarded(TyperGroup):
+    """Commands whose errors are told in a line each, never as a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error decides the exit code."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            # Typer's own: how it ends the program and refuses its arguments.
+            if type(error).__module__.split(".")[0] in ("typer", "click"):
+                raise
+            if ctx.params.get("debug"):
+                raise
+            raise typer.Exit(tell(error)) from None
+
+
+def tell(error: Exception) -> int:
+    """Write an error to stderr, one line for each thing; the exit code it means."""
+    from tacit.check import TacitError
+
+    if isinstance(error, TacitError):
+        for line in str(error).split("\n"):
+            typer.echo(f"error: {line}", err=True)
+        return BAD_INPUT
+    first = (str(error).strip() or "no message").split("\n")[0]
+    typer.echo(
+        f"error: {type(error).__name__}: {first} "
+        "(run again as `tacit --debug ...` for the traceback)",
+        err=True,
+    )
+    return FAILED
+
+
+app = typer.Typer(
+    name="tacit",
+    cls=Guarded,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with:  tacit demo",
+)
+
+
+@app.callback()
+def options(
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and leave.", is_eager=True),
+    ] = False,
+) -> None:
+    """Federated learning across parties that keep their data."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        typer.echo(f"tacit {version_of('tacit')}")
+        raise typer.Exit
+
+
+app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
+app.command("run", epilog=run.EXAMPLE)(run.run)
+app.command("resume", epilog=resume.EXAMPLE)(resume.resume)
+app.command("report", epilog=report.EXAMPLE)(report.report)
+app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
+app.command("algorithms", epilog=algorithms.EXAMPLE)(algorithms.algorithms)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """The program `tacit`."""
+    cache.switch_on()
+    arguments = sys.argv[1:]
+    if "--debug" in arguments:  # wherever it stands
+        arguments = ["--debug", *(a for a in arguments if a != "--debug")]
+    app(args=arguments, prog_name="tacit")

@@ -1,0 +1,104 @@
+"""The algorithm of a run file: a class by its name, its fields by their names."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import sys
+from typing import Any
+
+import tacit
+from tacit import problem
+from tacit.algorithm import ALGORITHMS
+from tacit.algorithm.base import Algorithm
+from tacit.check import refuse
+from tacit.cli.builders.calls import call, check_keys, look_up, take_kind
+from tacit.cli.run_file import AlgorithmTable
+
+#: Short for oracle = { name = "Minibatch", size = ..., sampling = ... }.
+_SHORT = ("batch", "sampling")
+
+
+def known() -> dict[str, type[Algorithm]]:
+    """All algorithms by name."""
+    return {algorithm.__name__: algorithm for algorithm in ALGORITHMS}
+
+
+def build(table: AlgorithmTable) -> Algorithm:
+    """Make the algorithm that a run file describes."""
+    chosen: Any = look_up("algorithm.name", table.name, known())
+    fields = {field.name for field in dataclasses.fields(chosen)}
+    given = dict(table.options)
+    short = [key for key in _SHORT if key not in fields and "oracle" in fields]
+    check_keys("algorithm", chosen, given, also=short)
+    given = _with_oracle(given, short)
+    return call("algorithm", chosen, _values("algorithm", chosen, given, chosen))
+
+
+def _with_oracle(given: dict[str, Any], short: list[str]) -> dict[str, Any]:
+    used = {key: given.pop(key) for key in short if key in given}
+    if not used:
+        return given
+    if "oracle" in given:
+        refuse(
+            f"algorithm.{next(iter(used))} and algorithm.oracle say the same thing; "
+            "keep one of them"
+        )
+    if "batch" not in used:
+        refuse("algorithm.sampling goes with a batch; add for example batch = 16")
+    oracle = {"name": "Minibatch", "size": used["batch"]}
+    if "sampling" in used:
+        oracle["sampling"] = used["sampling"]
+    return {**given, "oracle": oracle}
+
+
+def _values(
+    where: str, cls: Any, given: dict[str, Any], algorithm: type
+) -> dict[str, Any]:
+    """Turn tables into records, and lists into what the field's kind asks for."""
+    made = {}
+    for field in dataclasses.fields(cls):
+        if field.name in given:
+            inside, value = f"{where}.{field.name}", given[field.name]
+            made[field.name] = _value(inside, field, value, algorithm)
+    return made
+
+
+def _value(where: str, field: Any, value: Any, algorithm: type) -> Any:
+    if isinstance(value, dict) or (isinstance(value, str) and _is_record(field)):
+        return _record(where, value, algorithm)
+    if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
+        return tuple(
+            _record(f"{where}[{i}]", entry, algorithm) for i, entry in enumerate(value)
+        )
+    if isinstance(value, list) and field.metadata.get("static"):
+        return tuple(value)  # part of a compiled program, so it must be hashable
+    return value
+
+
+def _is_record(field: Any) -> bool:
+    """Whether a word in this field names a record rather than being its value."""
+    return not re.search(r"str|float|int|bool|Numbers", str(field.type))
+
+
+def _record(where: str, table: Any, algorithm: type) -> Any:
+    cls, rest = take_kind(where, table, _records(algorithm), "name")
+    check_keys(where, cls, rest)
+    return call(where, cls, _values(where, cls, rest, algorithm))
+
+
+def _records(algorithm: type) -> dict[str, type]:
+    """Records that an algorithm may hold: those its own file knows, and public ones."""
+    inside = [getattr(tacit, name) for name in tacit.__all__]
+    rooms = [problem, tacit, *(room for room in inside if inspect.ismodule(room))]
+    found = {name: getattr(room, name) for room in rooms for name in room.__all__}
+    found |= vars(sys.modules[algorithm.__module__])
+    return {
+        name: value
+        for name, value in found.items()
+        if isinstance(value, type)
+        and dataclasses.is_dataclass(value)
+        and not issubclass(value, Algorithm)
+        and not name.startswith("_")
+    }

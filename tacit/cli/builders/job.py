@@ -1,0 +1,120 @@
+"""A run file made ready to run, everything checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from tacit.algorithm.base import Algorithm, GraphAlgorithm
+from tacit.check import refuse
+from tacit.cli.builders import algorithm, data, network, problem
+from tacit.cli.builders.calls import plain_name, told_of
+from tacit.cli.run_file import RunFile, RunTable, validate
+from tacit.problem import Problem
+from tacit.runtime import measure, schedule
+from tacit.runtime.simulate import prepare
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run file asks for.
+
+    Attributes:
+        config: The run file itself, its paths made absolute: runs again as it is.
+        problem: What is solved.
+        algorithm: How.
+        options: The other arguments of `tacit.simulate`.
+    """
+
+    config: dict[str, Any]
+    problem: Problem
+    algorithm: Algorithm
+    options: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What the run and its folder are called."""
+        return self.config["name"]
+
+    @property
+    def toml(self) -> str:
+        """The run file as text."""
+        return tomli_w.dumps(self.config)
+
+
+def job_from(table: dict[str, Any], folder: Path) -> Job:
+    """Check a run file and build what it describes, without running anything.
+
+    Args:
+        table: The content of the run file.
+        folder: Where the run file lies: its relative paths are meant from there.
+    """
+    file = validate(table)
+    config = _absolute(table, folder)
+    file = validate(config)
+    config["name"] = file.name or _usual_name(file)
+    made = problem.build(file.problem)
+    how = algorithm.build(file.algorithm)
+    with told_of("run"):
+        options = _options(file.run, made)
+    job = Job(config, made, how, options)
+    _rehearse(job)
+    return job
+
+
+def _absolute(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    changed = dict(table["problem"])
+    if data.is_path(changed["data"]):
+        changed["data"] = data.absolute(changed["data"], folder)
+    if "graph" in changed:
+        changed["graph"] = network.absolute(changed["graph"], folder)
+    return {"name": "", **table, "problem": changed}
+
+
+def _usual_name(file: RunFile) -> str:
+    source = Path(file.problem.data).name.split(".")[0]
+    safe = "".join(c if c.isalnum() or c in "-_" else "-" for c in source)
+    return f"{plain_name(file.algorithm.name)}-{safe}"
+
+
+def _options(run: RunTable, made: Problem) -> dict[str, Any]:
+    record = run.record if run.record is not None else _usual_record(made)
+    options: dict[str, Any] = {
+        "rounds": run.rounds,
+        "seed": run.seed,
+        "seeds": run.seeds,
+        "participation": run.participation,
+        "record": tuple(record),
+        "record_every": run.record_every,
+        "stop": run.stop,
+        "mapping": run.mapping,
+    }
+    if "error" in record:
+        options["reference"] = made.solve()
+    return options
+
+
+def _usual_record(made: Problem) -> list[str]:
+    """Everything that is cheap and tells something about this problem."""
+    found = ["loss", "grad_norm_sq", "disagreement"]
+    classify, tested = made.model.classes is not None, made.population.test is not None
+    found += ["accuracy"] * classify + ["test_loss"] * tested
+    return found + ["test_accuracy"] * (classify and tested)
+
+
+def _rehearse(job: Job) -> None:
+    """Have the runtime check all that it would check, before a folder is made."""
+    graph_needed = isinstance(job.algorithm, GraphAlgorithm)
+    if graph_needed and job.problem.graph is None:
+        refuse(
+            f"missing key problem.graph; {type(job.algorithm).__name__} needs a graph, "
+            'add for example graph = { kind = "ring" }'
+        )
+    with told_of("algorithm"):
+        prepare(job.problem, job.algorithm)
+    with told_of("run"):
+        schedule.of(job.options["participation"], job.problem.n_agents)
+        measure.choose(job.options["record"], job.problem, job.options.get("reference"))

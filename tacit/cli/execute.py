@@ -1,0 +1,74 @@
+"""Running a job in its folder, from the start or from its checkpoint."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import typer
+
+from tacit.check import TacitError
+from tacit.cli import folder as folders
+from tacit.cli.builders import Job
+from tacit.cli.show import show
+from tacit.report import final_metrics
+from tacit.runtime import checkpoint, simulate
+from tacit.trace import Run
+
+
+def execute(job: Job, folder: Path, *, resume: bool = False) -> Run:
+    """Run a job and save it in its folder, which holds its run file already.
+
+    A run that was refused or that failed before its first checkpoint leaves no folder;
+    one that was interrupted later can be resumed.
+    """
+    try:
+        with folders.held(folder):
+            run = simulate(
+                job.problem,
+                job.algorithm,
+                **job.options,
+                checkpoint=folder,
+                resume=resume,
+            )
+            # The run file stays what it was, so that it runs again as it is.
+            config = {**job.config, "resolved": run.config}
+            run = dataclasses.replace(run, config=config)
+            run.save(folder)
+            (folder / checkpoint.NAME).unlink(missing_ok=True)
+            return run
+    except KeyboardInterrupt:
+        _tell_how_to_go_on(folder)
+        raise
+    except TacitError:
+        _clear(folder, resume)
+        raise
+    except Exception:
+        if not (folder / checkpoint.NAME).exists():
+            _clear(folder, resume)
+        raise
+
+
+def finish(run: Run, folder: Path) -> None:
+    """Tell how a run ended; a diverged one is a failure."""
+    show(final_metrics({run.name: run}))
+    typer.echo(f"run:    {folder}")
+    typer.echo(f"report: tacit report {folder}")
+    if run.info["diverged"]:
+        typer.echo(
+            f"error: the run diverged within {run.rounds} rounds; lower the step size "
+            "or leave it out to have it set by theory",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+def _clear(folder: Path, resume: bool) -> None:
+    """Leave nothing behind of a run that never began; keep what was there before."""
+    if not resume:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tell_how_to_go_on(folder: Path) -> None:
+    typer.echo(f"interrupted; go on with: tacit resume {folder}", err=True)

@@ -1,0 +1,31 @@
+"""`tacit resume`: go on with a run that was interrupted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = "Example:  tacit resume runs/digits-fedavg-1"
+
+
+def resume(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
+) -> None:
+    """Go on with a run that was interrupted, from its last checkpoint.
+
+    The result has the same bits as a run that was not interrupted.
+    """
+    from tacit.check import refuse
+    from tacit.cli import folder as folders
+    from tacit.cli import run_file
+    from tacit.cli.builders import job_from
+    from tacit.cli.execute import execute, finish
+
+    if (folder / "run.json").exists():
+        refuse(f"the run in {folder} is finished; see it with: tacit report {folder}")
+    if not (folder / folders.CONFIG).is_file():
+        refuse(f"no run in {folder}; name a folder that `tacit run` has made")
+    job = job_from(run_file.read(folder / folders.CONFIG), folder)
+    finish(execute(job, folder, resume=True), folder)

@@ -1,0 +1,210 @@
+"""The book's algorithms reach what theory says, exactly where it says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.problem import graph, synthetic
+from tacit.theory import descent, gtv
+
+GRAPHS = {
+    "ring": graph.ring(8),
+    "star": graph.star(8),
+    "random": graph.erdos_renyi(8, p=0.5, seed=3),
+}
+
+
+def on_graph(network) -> tacit.Problem:
+    return synthetic.linear(
+        agents=8, features=3, samples=6, noise=0.5, spread=0.5, seed=5, graph=network
+    )
+
+
+@pytest.mark.parametrize("network", GRAPHS.values(), ids=GRAPHS.keys())
+def test_fed_gd_reaches_the_closed_form(network):
+    problem = on_graph(network)
+    run = tacit.simulate(problem, tacit.FedGD(alpha=0.7), 4000, record=())
+    expected = gtv.linear_optimum(problem, 0.7)
+    assert np.abs(run.agents - expected).max() < 1e-8
+
+
+def test_closed_form_solves_the_books_equations():
+    """Q w = -q/2 with the book's Q and q, built here from scratch."""
+    problem = on_graph(GRAPHS["random"])
+    x, y, counts = problem.stacked()
+    alpha, n, d = 0.7, 8, 3
+    laplacian = np.asarray(problem.graph.laplacian().todense())
+    big_q = alpha * np.kron(laplacian, np.eye(d))
+    small_q = np.zeros(n * d)
+    for i in range(n):
+        block = slice(i * d, (i + 1) * d)
+        big_q[block, block] += x[i].T @ x[i] / counts[i]
+        small_q[block] = -2 * x[i].T @ y[i] / counts[i]
+    solution = np.linalg.solve(big_q, -small_q / 2).reshape(n, d)
+    np.testing.assert_allclose(gtv.linear_optimum(problem, alpha), solution, atol=1e-12)
+    hessian = gtv.hessian(problem, alpha).toarray()
+    np.testing.assert_allclose(hessian, 2 * big_q, atol=1e-12)
+
+
+@pytest.mark.parametrize("network", GRAPHS.values(), ids=GRAPHS.keys())
+def test_fed_gd_contracts_as_predicted(network):
+    """(81): the error shrinks by max(|1 - 2 eta l_min(Q)|, |1 - 2 eta l_max(Q)|)."""
+    problem = on_graph(network)
+    alpha = 0.3
+    eigenvalues = np.linalg.eigvalsh(gtv.hessian(problem, alpha).toarray())
+    eta = 1.5 / (eigenvalues[0] + eigenvalues[-1])
+    expected = gtv.linear_optimum(problem, alpha)
+    run = tacit.simulate(
+        problem,
+        tacit.FedGD(alpha=alpha, step_size=eta),
+        600,
+        record=("error",),
+        reference=expected,
+    )
+    errors = run.metrics["error"]
+    late = np.flatnonzero(errors > 1e-11)[-1]
+    measured = (errors[late] / errors[late - 60]) ** (1 / 60)
+    predicted = descent.contraction(eta, eigenvalues[0], eigenvalues[-1])
+    assert measured == pytest.approx(predicted, rel=0.01)
+
+
+def test_curvature_bounds_hold():
+    for seed in range(10):
+        problem = synthetic.linear(
+            agents=6,
+            features=2,
+            samples=5,
+            seed=seed,
+            graph=graph.erdos_renyi(6, p=0.6, seed=seed),
+        )
+        for alpha in (0.01, 1.0, 10.0):
+            values = np.linalg.eigvalsh(gtv.hessian(problem, alpha).toarray())
+            assert gtv.largest_curvature(problem, alpha) >= values[-1] - 1e-10
+            assert gtv.smallest_curvature(problem, alpha) <= values[0] + 1e-10
+
+
+def test_fed_gd_without_coupling_trains_alone_and_with_much_agrees():
+    problem = synthetic.linear(
+        agents=5, features=2, samples=8, spread=1.0, graph=graph.ring(5)
+    )
+    alone = tacit.simulate(problem, tacit.FedGD(alpha=0.0), 2000)
+    x, y, _ = problem.stacked()
+    for i in range(5):
+        own = np.linalg.lstsq(x[i], y[i], rcond=None)[0]
+        np.testing.assert_allclose(alone.agents[i], own, atol=1e-8)
+    tight = gtv.linear_optimum(problem, 1e7)
+    np.testing.assert_allclose(tight, np.tile(problem.solve(), (5, 1)), atol=1e-5)
+
+
+def test_fed_gd_with_one_step_size_per_node():
+    problem = on_graph(GRAPHS["ring"])
+    steps = np.linspace(0.05, 0.1, 8)
+    run = tacit.simulate(problem, tacit.FedGD(alpha=0.7, step_size=steps), 6000)
+    expected = gtv.linear_optimum(problem, 0.7)
+    assert np.abs(run.agents - expected).max() < 1e-8
+    with pytest.raises(tacit.TacitError, match="8, one per agent"):
+        tacit.simulate(problem, tacit.FedGD(alpha=0.7, step_size=steps[:5]), 2)
+
+
+def test_fed_sgd_nears_the_optimum_as_its_step_shrinks():
+    problem = on_graph(GRAPHS["ring"])
+    expected = gtv.linear_optimum(problem, 0.7)
+    errors = []
+    for step in (0.05, 0.005):
+        run = tacit.simulate(
+            problem,
+            tacit.FedSGD(alpha=0.7, step_size=step),
+            4000,
+            seeds=3,
+            record=("error",),
+            reference=expected,
+        )
+        errors.append(run.metrics["error"][:, -500:].mean())
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_disconnected_graphs_are_refused_unless_allowed():
+    two = graph.Graph.from_edges(4, [(0, 1), (2, 3)])
+    problem = synthetic.linear(agents=4, features=2, samples=6, graph=two)
+    with pytest.raises(tacit.TacitError, match="connected|components|parts"):
+        tacit.simulate(problem, tacit.FedGD(alpha=0.5), 3)
+    allowed = tacit.FedGD(alpha=0.5, need_connected=False)
+    run = tacit.simulate(problem, allowed, 3000)
+    np.testing.assert_allclose(run.agents, gtv.linear_optimum(problem, 0.5), atol=1e-8)
+
+
+@pytest.fixture(scope="module")
+def logistic() -> tacit.Problem:
+    return synthetic.logistic(agents=6, features=3, samples=20, seed=2)
+
+
+def test_server_gd_reaches_the_optimum(logistic):
+    run = tacit.simulate(logistic, tacit.ServerGD(), 400)
+    assert np.linalg.norm(run.params - logistic.solve()) < 1e-10
+
+
+def test_fed_avg_with_one_local_step_is_server_gd(logistic):
+    one = tacit.simulate(logistic, tacit.FedAvg(step_size=0.4, local_steps=1), 20)
+    other = tacit.simulate(logistic, tacit.ServerGD(step_size=0.4), 20)
+    np.testing.assert_allclose(one.params, other.params, atol=1e-14)
+
+
+def test_fed_avg_is_biased_and_less_so_with_smaller_steps():
+    problem = synthetic.logistic(
+        agents=6, features=3, samples=20, seed=2, heterogeneous=True
+    )
+    optimum = problem.solve()
+    errors = [
+        np.linalg.norm(
+            tacit.simulate(
+                problem, tacit.FedAvg(step_size=s, local_steps=5), 4000, record=()
+            ).params
+            - optimum
+        )
+        for s in (0.4, 0.04)
+    ]
+    assert errors[0] > 1e-3
+    assert 0 < errors[1] < 0.2 * errors[0]
+
+
+def test_fed_avg_weighted_by_samples_solves_the_pooled_problem():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 3)), rng.choice([-1, 1], 40)
+    agent = np.array([0] * 5 + [1] * 25 + [2] * 10)
+    problem = tacit.from_arrays(x, y, agent, l2=0.3)
+    pooled = tacit.from_arrays(x, y, np.zeros(40), l2=0.3)
+    algorithm = tacit.FedAvg(step_size=0.5, local_steps=1, weights="samples")
+    run = tacit.simulate(problem, algorithm, 800)
+    np.testing.assert_allclose(run.params, pooled.solve(), atol=1e-10)
+
+
+def test_fed_prox_exact_is_the_limit_of_many_local_steps(logistic):
+    exact = tacit.simulate(logistic, tacit.FedProx(eta=0.5), 5)
+    many = tacit.simulate(logistic, tacit.FedProx(eta=0.5, local_steps=400), 5)
+    np.testing.assert_allclose(exact.params, many.params, atol=1e-10)
+    # One agent's answer satisfies grad f_i(v) + (2/eta)(v - w) = 0.
+    start = np.array([1.0, -1.0, 0.5])
+    one = tacit.simulate(logistic, tacit.FedProx(eta=0.5), 1, start=start)
+    gradients = logistic.grad(one.agents)
+    np.testing.assert_allclose(gradients, -4 * (one.agents - start), atol=1e-12)
+
+
+def test_fed_prox_with_a_network_needs_local_steps():
+    rng = np.random.default_rng(0)
+    problem = tacit.from_arrays(
+        rng.normal(size=(12, 4)),
+        rng.integers(0, 3, 12),
+        np.arange(12) % 3,
+        model=tacit.problem.mlp(4, (5,), 3),
+    )
+    with pytest.raises(tacit.TacitError, match="local_steps"):
+        tacit.simulate(problem, tacit.FedProx(eta=0.5), 2)
+    with pytest.raises(tacit.TacitError, match="give step_size"):
+        tacit.simulate(problem, tacit.FedAvg(local_steps=2), 2)
+    run = tacit.simulate(
+        problem, tacit.FedAvg(step_size=0.3, local_steps=2), 60, record=("loss",)
+    )
+    assert run.params.dtype == np.float32
+    assert run.metrics["loss"][-1] < 0.8 * run.metrics["loss"][0]

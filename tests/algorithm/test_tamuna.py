@@ -1,0 +1,174 @@
+"""TAMUNA's masks and control variates, and its relatives."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tacit
+from tacit.algorithm import random_steps
+from tacit.algorithm.tamuna import Told
+from tests.algorithm.by_hand import play
+
+AGENTS, DIM = 6, 5
+
+
+@pytest.fixture(scope="module")
+def problem() -> tacit.Problem:
+    return tacit.problem.synthetic.logistic(
+        agents=AGENTS, features=DIM, samples=12, seed=4, heterogeneous=True
+    )
+
+
+def cohorts(rounds: int, sizes=(2, 3, 4, 6)) -> list[list[int]]:
+    rng = np.random.default_rng(0)
+    return [
+        sorted(rng.choice(AGENTS, rng.choice(sizes), replace=False).tolist())
+        for _ in range(rounds)
+    ]
+
+
+@pytest.mark.parametrize("sparsity", [None, 2, 3])
+def test_control_variates_sum_to_zero(problem, sparsity):
+    algorithm = tacit.TAMUNA(sparsity=sparsity, local_steps=3)
+    start = np.random.default_rng(1).normal(size=(AGENTS, DIM))
+    for moment in play(problem, algorithm, cohorts(25), start):
+        variates = np.array([state.h for state in moment.states])
+        np.testing.assert_allclose(variates.sum(axis=0), 0, atol=1e-13)
+    assert np.abs(variates).max() > 0.01
+
+
+@pytest.mark.parametrize("sparsity", [2, 3])
+def test_every_coordinate_is_sent_by_exactly_s_of_the_cohort(problem, sparsity):
+    algorithm = tacit.TAMUNA(sparsity=sparsity, local_steps=2)
+    chosen = cohorts(25)
+    before = problem.start
+    for cohort, moment in zip(
+        chosen, play(problem, algorithm, chosen, start=problem.start), strict=True
+    ):
+        sent = np.array([moment.sent["train"][i] for i in cohort])
+        models = np.array([moment.states[i].w for i in cohort])
+        senders = min(sparsity, len(cohort))
+        np.testing.assert_array_equal((sent != 0).sum(axis=0), senders)
+        np.testing.assert_array_equal(sent[sent != 0], models[sent != 0])
+        # x is the mean over a coordinate's senders.
+        np.testing.assert_allclose(moment.told.x, sent.sum(axis=0) / senders)
+        # Work is shared: nobody sends more than one coordinate above another.
+        load = (sent != 0).sum(axis=1)
+        assert load.max() - load.min() <= 1
+        assert not np.array_equal(moment.told.x, before)
+        before = moment.told.x
+
+
+def test_compression_is_unbiased():
+    """Over the masks, the mean of x is the mean over the cohort."""
+    algorithm = tacit.TAMUNA(sparsity=2, agent=np.arange(AGENTS))
+    cohort = [0, 2, 3, 5]
+    models = np.random.default_rng(2).normal(size=(AGENTS, DIM))
+    here = np.zeros(AGENTS)
+    here[cohort] = 1 / len(cohort)
+    first = Told(jnp.zeros(DIM), jnp.array(1), jnp.zeros(AGENTS, int), jnp.array(1))
+
+    @jax.jit
+    @jax.vmap
+    def average(key):
+        told, _ = algorithm.assign(key, first, jnp.asarray(here), None)
+        sent = [
+            tacit.TAMUNA(sparsity=2, agent=i)._mask(told, jnp.asarray(models[i]))
+            for i in cohort
+        ]
+        return algorithm.average(key, told, sum(sent) / len(cohort), None)[0].x
+
+    with jax.enable_x64(True):
+        got = np.asarray(average(jax.random.split(jax.random.key(0), 20_000)))
+    spread = got.std(axis=0) / np.sqrt(len(got))
+    assert spread.min() > 0
+    error = got.mean(axis=0) - models[cohort].mean(axis=0)
+    assert np.all(np.abs(error) < 4.5 * spread)
+
+
+def test_all_of_the_cohort_sending_is_no_compression(problem):
+    """s = |S| masks nothing; only the random number of steps may differ."""
+    options = {"fixed": True, "step_size": 0.4, "eta": 0.2, "local_steps": 4}
+    chosen = cohorts(8, sizes=(3,))
+    plain = play(problem, tacit.TAMUNA(**options), chosen)[-1]
+    masked = play(problem, tacit.TAMUNA(sparsity=3, **options), chosen)[-1]
+    np.testing.assert_allclose(masked.told.x, plain.told.x, atol=1e-14)
+    for one, other in zip(masked.states, plain.states, strict=True):
+        np.testing.assert_allclose(one.h, other.h, atol=1e-14)
+
+
+def test_with_fixed_steps_and_everyone_it_is_led(problem):
+    led = tacit.LED(step_size=0.4, beta=0.15, local_steps=4)
+    tamuna = tacit.TAMUNA(step_size=0.4, eta=0.15, local_steps=4, fixed=True)
+    runs = [tacit.simulate(problem, a, 12, start=np.ones(DIM)) for a in (led, tamuna)]
+    np.testing.assert_allclose(runs[0].params, runs[1].params, atol=1e-14)
+
+
+def test_with_probability_one_prox_skip_is_led_with_one_step(problem):
+    """p = 1 exchanges after every step: both are then gradient descent."""
+    led = tacit.LED(step_size=0.4, beta=1.0, local_steps=1)
+    skip = tacit.ProxSkip(step_size=0.4, probability=1.0)
+    descent = tacit.ServerGD(step_size=0.4)
+    runs = [
+        tacit.simulate(problem, a, 12, start=np.ones(DIM)) for a in (led, skip, descent)
+    ]
+    np.testing.assert_allclose(runs[0].params, runs[1].params, atol=1e-14)
+    np.testing.assert_allclose(runs[2].params, runs[1].params, atol=1e-14)
+
+
+def test_prox_skip_is_tamuna_with_everyone(problem):
+    """The same method for eta = p, if the numbers of steps are drawn alike."""
+    everyone = [list(range(AGENTS))] * 15
+    skip = play(problem, tacit.ProxSkip(step_size=0.4, probability=0.25), everyone)
+    for moment in skip:
+        variates = np.array([state.h for state in moment.states])
+        np.testing.assert_allclose(variates.sum(axis=0), 0, atol=1e-13)
+    steps = [int(moment.told.steps) for moment in skip]
+    assert len(set(steps)) > 3
+
+
+def test_number_of_steps_is_geometric():
+    keys = jax.random.split(jax.random.key(1), 100_000)
+    draws = np.asarray(jax.vmap(lambda k: random_steps.geometric(k, 0.25))(keys))
+    assert draws.dtype == np.int32 and draws.min() == 1
+    for value in (1, 2, 5):
+        share = 0.25 * 0.75 ** (value - 1)
+        deviation = np.sqrt(share / len(draws))
+        np.testing.assert_allclose((draws == value).mean(), share, atol=4 * deviation)
+    assert np.all(
+        np.asarray(jax.vmap(lambda k: random_steps.geometric(k, 1.0))(keys[:9])) == 1
+    )
+
+
+@pytest.mark.parametrize("steps", [1, 5, 16, 17, 40])
+def test_a_traced_number_of_steps(problem, steps):
+    """As many gradients as asked for, also beyond what is drawn at once."""
+    from tacit.problem.oracle import AgentOracle
+
+    with jax.enable_x64(True):
+        people = problem.population
+        rows = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], people.rows)
+        oracle = AgentOracle(tacit.Minibatch(size=3), people.local(rows))
+        count = jax.jit(
+            lambda n: random_steps.descend(
+                jax.random.key(0), oracle, jnp.zeros(DIM), n, lambda w, g: w + 1 + 0 * g
+            )
+        )
+        np.testing.assert_array_equal(count(jnp.array(steps, jnp.int32)), steps)
+
+
+def test_the_second_exchange_is_counted(problem):
+    plain = tacit.simulate(problem, tacit.TAMUNA(), 10).info["communication"]
+    assert plain["letters"] == 10 * AGENTS * 2
+    lin = tacit.simulate(problem, tacit.FedLin(), 10).info["communication"]
+    assert lin["letters"] == 10 * AGENTS * 2
+    assert lin["bytes_up"] == 10 * AGENTS * 2 * DIM * 8
+
+
+def test_bad_numbers():
+    for name, value in {"sparsity": 1, "local_steps": 0.5, "eta": 0.0}.items():
+        with pytest.raises(tacit.TacitError, match=name):
+            tacit.TAMUNA(**{name: value})

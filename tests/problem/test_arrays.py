@@ -1,0 +1,156 @@
+"""From rows to a problem: order, padding, labels, and every refusal."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from tacit.problem import graph, prox
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(10, 3))
+Y = np.array([1, -1] * 5)
+AGENT = np.array(["b"] * 4 + ["a"] * 3 + ["c"] * 3)
+
+
+def test_agents_are_sorted_and_rows_keep_their_order():
+    problem = tacit.from_arrays(X, Y, AGENT)
+    assert problem.ids == ("a", "b", "c")
+    assert problem.counts.tolist() == [3, 4, 3]
+    x, y, _ = problem.stacked()
+    np.testing.assert_array_equal(x[1], X[:4])
+    np.testing.assert_array_equal(x[0, :3], X[4:7])
+    np.testing.assert_array_equal(x[0, 3], 0)
+    assert problem.dtype == np.float64
+
+
+def test_loss_and_gradient_are_sums_of_means():
+    problem = tacit.from_arrays(X, Y, AGENT, l2=0.4, h=prox.L1(weight=0.2))
+    w = RNG.normal(size=3)
+    expected, gradient = 0.2 * np.abs(w).sum(), np.zeros(3)
+    for name in "abc":
+        x, y = X[name == AGENT], Y[name == AGENT]
+        expected += np.mean(np.log1p(np.exp(-y * (x @ w)))) + 0.2 * w @ w
+        residual = -y / (1 + np.exp(y * (x @ w)))
+        gradient += residual @ x / len(x) + 0.4 * w
+    assert problem.loss(w) == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(problem.grad(w), gradient, atol=1e-13)
+
+
+def test_everyone_at_its_own_model():
+    problem = tacit.from_arrays(X, Y, AGENT, l2=0.4)
+    models = RNG.normal(size=(3, 3))
+    own = problem.grad(models)
+    assert own.shape == (3, 3)
+    x, y = X[AGENT == "b"], Y[AGENT == "b"]
+    residual = -y / (1 + np.exp(y * (x @ models[1])))
+    np.testing.assert_allclose(
+        own[1], residual @ x / 4 + 0.4 * models[1], atol=1e-13
+    )
+
+
+def test_pandas_zero_one_labels_and_intercept():
+    table = pd.DataFrame(X, columns=list("pqr"))
+    problem = tacit.from_arrays(
+        table, pd.Series((Y > 0).astype(int)), pd.Series(AGENT), intercept=True
+    )
+    reference = tacit.from_arrays(np.c_[X, np.ones(10)], Y, AGENT)
+    w = RNG.normal(size=4)
+    assert problem.loss(w) == reference.loss(w)
+
+
+def test_named_classes():
+    words = np.array(["cat", "dog", "eel", "cat", "dog"] * 2)
+    problem = tacit.from_arrays(X, words, AGENT, model="softmax")
+    assert problem.class_names == ("cat", "dog", "eel")
+    assert problem.dim == 9
+    table = problem.holdings()
+    assert table["cat"].sum() == 4
+    yes_no = tacit.from_arrays(
+        X, np.array(["no", "yes"] * 5), AGENT, classes=("no", "yes")
+    )
+    np.testing.assert_array_equal(yes_no.stacked()[1][1], [-1, 1, -1, 1])
+
+
+def test_twins_splitting_an_agent_and_repeating_its_rows():
+    """An agent with its rows twice is the same agent; permuted agents the same sum."""
+    w = RNG.normal(size=3)
+    once = tacit.from_arrays(X, Y, AGENT, l2=0.1)
+    twice = tacit.from_arrays(
+        np.r_[X, X], np.r_[Y, Y], np.r_[AGENT, AGENT], l2=0.1
+    )
+    assert twice.loss(w) == pytest.approx(once.loss(w), rel=1e-13)
+    renamed = np.array([{"a": "z", "b": "y", "c": "x"}[a] for a in AGENT])
+    assert tacit.from_arrays(X, Y, renamed, l2=0.1).loss(w) == pytest.approx(
+        once.loss(w), rel=1e-13
+    )
+
+
+def test_narrow_and_wide_problems_agree():
+    """More than 32 features are stored the other way round; the numbers agree."""
+    w = RNG.normal(size=3)
+    wide_x = np.c_[X, np.zeros((10, 40))]
+    narrow = tacit.from_arrays(X, Y, AGENT, l2=0.1)
+    wide = tacit.from_arrays(wide_x, Y, AGENT, l2=0.1)
+    assert narrow.population.by_feature and not wide.population.by_feature
+    padded = np.r_[w, np.zeros(40)]
+    assert wide.loss(padded) == pytest.approx(narrow.loss(w), rel=1e-13)
+    np.testing.assert_allclose(wide.grad(padded)[:3], narrow.grad(w), atol=1e-13)
+
+
+BAD = {
+    "NaN in X": (dict(X=np.where(X > 1, np.nan, X)), "X has .* NaN"),
+    "label outside": (dict(y=np.arange(10)), "label .* outside"),
+    "mixed labels": (dict(y=np.array([-1, 0, 1, 1, 1, 1, 1, 1, 1, 1])), "label"),
+    "word labels": (dict(y=np.array(["a", "b"] * 5)), "labels -1/.1 or 0/1"),
+    "short y": (dict(y=Y[:9]), "expected y of shape"),
+    "short agent": (dict(agent=AGENT[:9]), "expected agent of shape"),
+    "flat X": (dict(X=X[:, 0]), "rows and columns"),
+    "no rows": (dict(X=X[:0], y=Y[:0], agent=AGENT[:0]), "no rows"),
+    "unknown model": (dict(model="logistics"), "did you mean 'logistic'"),
+    "ridge without l2": (dict(model="ridge"), "expected l2 > 0"),
+    "negative l2": (dict(l2=-1.0), "expected l2 >= 0"),
+    "empty agent": (dict(agents=["a", "b", "c", "d"]), "agent 'd' has no rows"),
+    "one class": (dict(model="softmax", y=np.ones(10)), "at least two classes"),
+    "half precision": (dict(dtype=np.float16), "float32 or float64"),
+    "test shape": (dict(test=(X[:, :2], Y)), "expected test X of shape"),
+    "test label": (dict(test=(X, Y * 3)), "label .* test y"),
+    "test length": (dict(test=(X, Y[:4])), "expected test y of shape"),
+    "missing node": (dict(graph=nx.path_graph(["a", "b"])), "c"),
+    "extra node": (dict(graph=nx.path_graph(["a", "b", "c", "q"])), "q"),
+    "class given twice": (
+        dict(model="softmax", y=np.array(["u", "v"] * 5), classes=["u", "w"]),
+        "outside the model's classes",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD, ids=BAD.keys())
+def test_bad_input_is_refused_in_one_line(case):
+    changes, message = BAD[case]
+    arguments = {"X": X, "y": Y, "agent": AGENT, **changes}
+    with pytest.raises(tacit.TacitError, match=message) as error:
+        tacit.from_arrays(**arguments)
+    assert "\n" not in str(error.value)
+
+
+def test_graph_nodes_are_matched_by_id():
+    network = nx.Graph([("c", "a"), ("a", "b")])
+    problem = tacit.from_arrays(X, Y, AGENT, graph=network)
+    assert problem.graph is not None
+    assert list(problem.graph.nodes) == ["a", "b", "c"]
+    np.testing.assert_array_equal(problem.graph.degrees, [2, 1, 1])
+    with pytest.raises(tacit.TacitError):
+        tacit.from_arrays(X, Y, AGENT, graph=graph.ring(3))
+
+
+def test_evaluating_at_a_wrong_shape_is_refused():
+    problem = tacit.from_arrays(X, Y, AGENT)
+    with pytest.raises(tacit.TacitError, match="expected w of shape"):
+        problem.loss(np.zeros(4))
+    regression = tacit.from_arrays(X, Y, AGENT, model="linear")
+    with pytest.raises(tacit.TacitError, match="classification"):
+        regression.accuracy(np.zeros(3))

@@ -1,0 +1,99 @@
+"""Hand-written gradients against autodiff, and labels against their models."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tacit.problem import Custom, Linear, Logistic, NonConvex, Softmax, SquaredL2
+from tacit.problem.networks import cnn, mlp
+
+
+def rows(model, m=7, seed=0):
+    rng = np.random.default_rng(seed)
+    features = getattr(model, "features", 4)
+    x = rng.normal(size=(m, features))
+    if isinstance(model, Linear):
+        y = rng.normal(size=m)
+    elif isinstance(model, Logistic):
+        y = rng.choice([-1.0, 1.0], size=m)
+    else:
+        y = rng.integers(0, model.classes, size=m)
+    return jnp.asarray(x), jnp.asarray(y)
+
+
+@pytest.mark.parametrize("model", [Linear(3), Logistic(3), Softmax(3, 4)])
+def test_gradient_is_the_derivative_of_the_loss(model):
+    with jax.enable_x64(True):
+        x, y = rows(model)
+        rng = np.random.default_rng(1)
+        w = jnp.asarray(rng.normal(size=model.dim))
+        weights = jnp.asarray(rng.random(7))
+        expected = jax.grad(lambda v: jnp.sum(weights * model.losses(v, x, y)))(w)
+        np.testing.assert_allclose(model.grad(w, x, y, weights), expected, atol=1e-13)
+
+
+def test_losses_are_the_stated_ones():
+    with jax.enable_x64(True):
+        x, w = jnp.asarray([[1.0, 2.0]]), jnp.asarray([0.5, -1.0])
+        assert Linear(2).losses(w, x, jnp.asarray([1.0]))[0] == (0.5 - 2 - 1) ** 2
+        got = Logistic(2).losses(w, x, jnp.asarray([-1.0]))[0]
+        np.testing.assert_allclose(got, np.log(1 + np.exp(-1.5)), rtol=1e-14)
+        soft = Softmax(2, 3)
+        v = jnp.asarray([1.0, 0.0, 0.0, 1.0, 0.5, 0.5])
+        scores = np.array([1.0, 2.0, 1.5])
+        expected = np.log(np.exp(scores).sum()) - scores[2]
+        np.testing.assert_allclose(
+            soft.losses(v, x, jnp.asarray([2]))[0], expected, rtol=1e-14
+        )
+
+
+def test_logistic_does_not_overflow():
+    with jax.enable_x64(True):
+        model, x = Logistic(1), jnp.asarray([[1e4], [-1e4]])
+        y = jnp.asarray([-1.0, -1.0])
+        w = jnp.asarray([1.0])
+        assert np.all(np.isfinite(model.losses(w, x, y)))
+        assert np.all(np.isfinite(model.grad(w, x, y, jnp.ones(2))))
+
+
+@pytest.mark.parametrize("penalty", [SquaredL2(weight=0.7), NonConvex(weight=0.7)])
+def test_regularisers_and_their_derivatives(penalty):
+    with jax.enable_x64(True):
+        w = jnp.linspace(-2, 2, 9)
+        np.testing.assert_allclose(penalty.grad(w), jax.grad(penalty)(w), atol=1e-14)
+        diagonal = jnp.diag(jax.hessian(penalty)(w))
+        np.testing.assert_allclose(penalty.curvature(w), diagonal, atol=1e-13)
+        low, high = penalty.curvature_bounds
+        fine = penalty.curvature(jnp.linspace(-4, 4, 20_001))
+        np.testing.assert_allclose([fine.min(), fine.max()], [low, high], atol=1e-6)
+
+
+def test_networks_learn_and_share_their_program():
+    assert mlp(4, (8,), 3) is mlp(4, (8,), 3)
+    rng = np.random.default_rng(0)
+    for model, width in ((mlp(16, (8,), 3), 16), (cnn((4, 4, 1), 3, (4,)), 16)):
+        x = jnp.asarray(rng.normal(size=(20, width)), jnp.float32)
+        y = jnp.asarray(rng.integers(0, 3, 20))
+        w = jnp.asarray(model.start())
+        weights = jnp.full(20, 1 / 20, jnp.float32)
+        assert model.predict(w, x).shape == (20,)
+        before = jnp.mean(model.losses(w, x, y))
+        for _ in range(60):
+            w = w - 0.3 * model.grad(w, x, y, weights)
+        assert w.dtype == jnp.float32
+        assert jnp.mean(model.losses(w, x, y)) < 0.7 * before
+
+
+def test_regression_network_predicts_numbers():
+    model = mlp(3, (), None)
+    x = jnp.ones((5, 3))
+    assert model.predict(jnp.asarray(model.start()), x).shape == (5,)
+
+
+def test_any_jax_loss_is_a_model():
+    model = Custom(2, lambda w, x, y: jnp.abs(x @ w - y), lambda: np.zeros(2))
+    g = model.grad(jnp.zeros(2), jnp.eye(2), jnp.asarray([1.0, -1.0]), jnp.ones(2))
+    np.testing.assert_array_equal(g, [-1.0, 1.0])
