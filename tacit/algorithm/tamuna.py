@@ -131,7 +131,8 @@ class TAMUNA(ServerAlgorithm):
         self, key: Array, oracle: AgentOracle, state: State, inbox: Told
     ) -> tuple[State, Array]:
         """Say that it is here."""
-        return state, jax.nn.one_hot(self.agent, len(inbox.slots), dtype=inbox.x.dtype)
+        everyone = jnp.arange(len(inbox.slots))
+        return state, (everyone == self.agent).astype(inbox.x.dtype)
 
     def assign(
         self, key: Array, hub: Told, mean: Array, coordinator: Coordinator
@@ -160,8 +161,8 @@ class TAMUNA(ServerAlgorithm):
     ) -> tuple[Told, Told]:
         """X = (1/s) sum_{i in S} C_i(w_i); the mean is over the cohort."""
         if self.sparsity is not None:
-            senders = jnp.minimum(self.sparsity, hub.cohort)
-            mean = mean * (hub.cohort / senders).astype(mean.dtype)
+            size = hub.cohort.astype(mean.dtype)
+            mean = mean * size / jnp.minimum(size, self.sparsity)
         told = hub._replace(x=mean)
         return told, told
 
@@ -177,7 +178,8 @@ class TAMUNA(ServerAlgorithm):
         if self.sparsity is None:
             return v
         first = self.sparsity * jnp.arange(v.shape[0], dtype=jnp.int32)
-        place = (told.slots[self.agent] - first) % told.cohort
+        mine = told.slots[jnp.asarray(self.agent, jnp.int32)]
+        place = (mine - first) % told.cohort
         return jnp.where(place < self.sparsity, v, 0)
 
     def model(self, state: State) -> Array:

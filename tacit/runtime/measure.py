@@ -52,7 +52,8 @@ def _test_accuracy(
     p: Population, shared: Array, agents: Array, own: bool, _: Any
 ) -> Array:
     assert p.test is not None
-    return jnp.mean(p.model.predict(shared, p.test.x) == p.test.y)
+    right = p.model.predict(shared, p.test.x) == p.test.y
+    return jnp.mean(right, dtype=jnp.float64)
 
 
 def _error(

@@ -28,7 +28,6 @@ class Bar:
                 TextColumn("left"),
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
-                transient=True,
             )
             self._task = self._progress.add_task(
                 "run", total=rounds, completed=done, loss=""

@@ -1,0 +1,128 @@
+"""Crash at any moment, resume, same bits."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.problem import synthetic
+
+ROUNDS = 3000
+PROGRAM = """
+import sys, tacit
+from tacit.problem import synthetic
+problem = synthetic.logistic(agents=6, features=3, samples=12, seed=1)
+algorithm = tacit.FedAvg(step_size=0.3, local_steps=2, oracle=tacit.Minibatch(size=3))
+print("ready", flush=True)
+run = tacit.simulate(problem, algorithm, {rounds}, seed=5, participation=0.7,
+    checkpoint=sys.argv[1], resume=True, progress=False)
+run.save(sys.argv[1])
+"""
+
+
+def setting():
+    problem = synthetic.logistic(agents=6, features=3, samples=12, seed=1)
+    algorithm = tacit.FedAvg(
+        step_size=0.3, local_steps=2, oracle=tacit.Minibatch(size=3)
+    )
+    return problem, algorithm
+
+
+def test_killed_at_random_moments_and_resumed_gives_the_same_bits(tmp_path):
+    """The machine decides when a kill lands; whatever it does, the bits must agree."""
+    folder = tmp_path / "run"
+    program = PROGRAM.format(rounds=ROUNDS)
+    delays = random.Random(0)
+    kills = 0
+    while True:
+        child = subprocess.Popen(
+            [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        child.stdout.readline()  # imports are done
+        if kills < 4:
+            time.sleep(delays.uniform(0.1, 3.0))
+            child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        if child.returncode == 0:
+            break
+        assert child.returncode == -signal.SIGKILL
+        kills += 1
+        assert not (folder / "run.json").exists()
+    resumed = tacit.load_run(folder)
+    problem, algorithm = setting()
+    reference = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "whole")], check=True
+    )
+    assert reference.returncode == 0
+    whole = tacit.load_run(tmp_path / "whole")
+    np.testing.assert_array_equal(resumed.params, whole.params)
+    np.testing.assert_array_equal(resumed.agents, whole.agents)
+    for name, values in whole.metrics.items():
+        np.testing.assert_array_equal(resumed.metrics[name], values)
+
+
+def test_resume_continues_and_may_go_further(tmp_path):
+    problem, algorithm = setting()
+    whole = tacit.simulate(problem, algorithm, 40, seed=5)
+    tacit.simulate(problem, algorithm, 15, seed=5, checkpoint=tmp_path)
+    run = tacit.simulate(
+        problem, algorithm, 40, seed=5, checkpoint=tmp_path, resume=True
+    )
+    np.testing.assert_array_equal(run.agents, whole.agents)
+    np.testing.assert_array_equal(run.metrics["loss"], whole.metrics["loss"])
+    assert run.metrics["round"].tolist() == list(range(1, 41))
+    again = tacit.simulate(
+        problem, algorithm, 40, seed=5, checkpoint=tmp_path, resume=True
+    )
+    np.testing.assert_array_equal(again.params, whole.params)
+
+
+def test_seeds_resume_too(tmp_path):
+    problem, algorithm = setting()
+    whole = tacit.simulate(problem, algorithm, 12, seeds=3)
+    tacit.simulate(problem, algorithm, 5, seeds=3, checkpoint=tmp_path)
+    run = tacit.simulate(
+        problem, algorithm, 12, seeds=3, checkpoint=tmp_path, resume=True
+    )
+    np.testing.assert_array_equal(run.agents, whole.agents)
+
+
+def test_another_runs_checkpoint_is_refused(tmp_path):
+    problem, algorithm = setting()
+    tacit.simulate(problem, algorithm, 5, checkpoint=tmp_path)
+    other = tacit.FedAvg(
+        step_size=0.31, local_steps=2, oracle=tacit.Minibatch(size=3)
+    )
+    for changes in ({"seed": 1}, {"participation": 3}, {"record": ("loss",)}):
+        with pytest.raises(tacit.TacitError, match="belongs to another run"):
+            tacit.simulate(
+                problem, algorithm, 9, checkpoint=tmp_path, resume=True, **changes
+            )
+    with pytest.raises(tacit.TacitError, match="belongs to another run"):
+        tacit.simulate(problem, other, 9, checkpoint=tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("harm", ["torn", "flipped", "emptied"])
+def test_a_damaged_checkpoint_is_refused(tmp_path, harm):
+    problem, algorithm = setting()
+    tacit.simulate(problem, algorithm, 5, checkpoint=tmp_path)
+    path = tmp_path / "checkpoint.npz"
+    content = bytearray(path.read_bytes())
+    if harm == "torn":
+        content = content[: len(content) // 2]
+    elif harm == "flipped":
+        content[-40] ^= 1
+    else:
+        content = bytearray()
+    path.write_bytes(content)
+    with pytest.raises(tacit.TacitError, match="damaged; delete it"):
+        tacit.simulate(problem, algorithm, 9, checkpoint=tmp_path, resume=True)

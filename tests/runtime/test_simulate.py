@@ -1,0 +1,224 @@
+"""The simulator: schedules, seeds, sweeps, stopping, traffic and refusals."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import tacit
+from tacit.problem import graph, synthetic
+from tacit.runtime import engine, schedule
+
+
+@pytest.fixture(scope="module")
+def problem() -> tacit.Problem:
+    return synthetic.logistic(agents=6, features=3, samples=12, seed=1)
+
+
+AVERAGE = tacit.FedAvg(step_size=0.3, local_steps=2, oracle=tacit.Minibatch(size=3))
+
+
+def test_hundred_seeds_equal_hundred_calls(problem):
+    many = tacit.simulate(problem, AVERAGE, 5, participation=2, seeds=100)
+    assert many.params.shape == (100, 3)
+    assert many.metrics["loss"].shape == (100, 5)
+    for seed in range(100):
+        one = tacit.simulate(problem, AVERAGE, 5, participation=2, seed=seed)
+        np.testing.assert_allclose(many.params[seed], one.params, atol=1e-12)
+    assert len(np.unique(many.params[:, 0])) == 100
+
+
+def test_listed_seeds(problem):
+    many = tacit.simulate(problem, AVERAGE, 3, seeds=[5, 2])
+    one = tacit.simulate(problem, AVERAGE, 3, seed=2)
+    np.testing.assert_allclose(many.params[1], one.params, atol=1e-12)
+
+
+def test_sweep_equals_one_call_each(problem):
+    configs = [tacit.FedProx(eta=e, step_size=0.2, local_steps=3) for e in (0.2, 1, 5)]
+    swept = tacit.sweep(problem, configs, 6, seed=4)
+    assert swept.params.shape == (3, 3)
+    for k, config in enumerate(configs):
+        one = tacit.simulate(problem, config, 6, seed=4)
+        np.testing.assert_allclose(swept.params[k], one.params, atol=1e-12)
+        np.testing.assert_allclose(
+            swept.metrics["loss"][k], one.metrics["loss"], rtol=1e-12
+        )
+    with pytest.raises(tacit.TacitError, match="differ in class or counts"):
+        tacit.sweep(problem, [configs[0], tacit.ServerGD()], 2)
+
+
+def test_records_do_not_change_the_run_and_the_last_round_is_recorded(problem):
+    every = tacit.simulate(problem, AVERAGE, 11, seed=3)
+    some = tacit.simulate(problem, AVERAGE, 11, seed=3, record_every=4)
+    assert some.metrics["round"].tolist() == [4, 8, 11]
+    np.testing.assert_array_equal(some.params, every.params)
+    np.testing.assert_array_equal(
+        some.metrics["loss"], every.metrics["loss"][[3, 7, 10]]
+    )
+    assert every.metrics["round"].tolist() == list(range(1, 12))
+    none = tacit.simulate(problem, AVERAGE, 11, seed=3, record=())
+    np.testing.assert_array_equal(none.params, every.params)
+    assert none.rounds == 11
+
+
+def test_metrics_are_what_they_say(problem):
+    def largest(shared, agents):
+        return abs(agents).max()
+
+    reference = problem.solve()
+    run = tacit.simulate(
+        problem,
+        AVERAGE,
+        4,
+        record=("loss", "grad_norm_sq", "disagreement", "accuracy", "error", largest),
+        reference=reference,
+    )
+    last = {name: values[-1] for name, values in run.metrics.items()}
+    assert last["loss"] == pytest.approx(problem.loss(run.params), rel=1e-13)
+    gradient = problem.grad(run.params)
+    assert last["grad_norm_sq"] == pytest.approx(gradient @ gradient, rel=1e-12)
+    centred = run.agents - run.agents.mean(axis=0)
+    assert last["disagreement"] == pytest.approx((centred**2).sum() / 6, rel=1e-12)
+    assert last["accuracy"] == problem.accuracy(run.params)
+    assert last["error"] == pytest.approx(np.linalg.norm(run.params - reference))
+    assert last["largest"] == np.abs(run.agents).max()
+
+
+def test_personal_models_are_measured_at_their_own(problem):
+    on_ring = synthetic.linear(agents=5, features=2, samples=6, graph=graph.ring(5))
+    run = tacit.simulate(on_ring, tacit.FedGD(alpha=0.1), 5, record=("loss",))
+    assert run.metrics["loss"][-1] == pytest.approx(on_ring.loss(run.agents), rel=1e-12)
+    np.testing.assert_allclose(run.params, run.agents.mean(axis=0))
+
+
+def test_test_set_metrics():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(30, 2)), rng.choice([0, 1], 30)
+    held = rng.normal(size=(9, 2)), rng.choice([0, 1], 9)
+    problem = tacit.from_arrays(x, y, np.arange(30) % 3, l2=0.1, test=held)
+    run = tacit.simulate(
+        problem, tacit.ServerGD(), 30, record=("test_accuracy", "test_loss")
+    )
+    scores = held[0] @ run.params
+    signs = 2 * held[1] - 1
+    assert run.metrics["test_accuracy"][-1] == np.mean(np.sign(scores) == signs)
+    losses = np.log1p(np.exp(-signs * scores))
+    assert run.metrics["test_loss"][-1] == pytest.approx(losses.mean())
+
+
+def test_early_stopping_at_the_first_record_below_the_tolerance(problem):
+    full = tacit.simulate(problem, tacit.ServerGD(), 200)
+    small = np.flatnonzero(full.metrics["grad_norm_sq"] <= 1e-8)[0]
+    run = tacit.simulate(problem, tacit.ServerGD(), 200, stop={"grad_norm_sq": 1e-8})
+    assert run.rounds == small + 1 == len(run.metrics["round"])
+    assert run.info["stopped_early"]
+    with pytest.raises(tacit.TacitError, match="not recorded"):
+        tacit.simulate(problem, AVERAGE, 5, stop={"accuracy": 0.1})
+
+
+def test_participation_happens_as_often_as_asked(problem):
+    chances = np.array([0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
+    run = tacit.simulate(problem, AVERAGE, 2000, participation=chances, record=())
+    share = run.info["turns"] / 2000
+    spread = np.sqrt(chances * (1 - chances) / 2000)
+    assert np.all(np.abs(share - chances) <= 4 * spread)
+    cohort = tacit.simulate(problem, AVERAGE, 2000, participation=2, record=())
+    assert cohort.info["turns"].sum() == 4000
+    assert np.all(np.abs(cohort.info["turns"] / 2000 - 1 / 3) < 0.05)
+
+
+def test_few_active_agents_are_computed_in_blocks():
+    assert schedule.of(0.1, 100).block > 0
+    assert schedule.of(0.9, 100).block == 0
+    assert schedule.of(0.1, 100, lanes=True).block == 0
+
+
+def test_nobody_active_changes_nothing(problem):
+    quiet = np.full(6, 1e-9)
+    run = tacit.simulate(problem, AVERAGE, 5, participation=quiet)
+    np.testing.assert_array_equal(run.params, problem.start)
+    assert run.info["communication"]["letters"] == 0
+
+
+def test_letters_and_bytes(problem):
+    run = tacit.simulate(problem, AVERAGE, 7, participation=2)
+    sent = run.info["communication"]
+    assert sent["letters"] == 14
+    assert sent["bytes_up"] == sent["bytes_down"] == 14 * 3 * 8
+    on_star = synthetic.linear(agents=5, features=2, samples=6, graph=graph.star(5))
+    run = tacit.simulate(on_star, tacit.FedGD(alpha=0.1), 3)
+    assert run.info["communication"] == {"letters": 3 * 8, "bytes": 3 * 8 * 2 * 8}
+
+
+def test_start_points(problem):
+    start = np.arange(18.0).reshape(6, 3)
+    still = tacit.FedAvg(step_size=1e-300)
+    run = tacit.simulate(problem, still, 1, start=start)
+    np.testing.assert_allclose(run.params, start.mean(axis=0))
+    run = tacit.simulate(problem, still, 1, start=start[1])
+    np.testing.assert_allclose(run.params, start[1])
+
+
+def test_rounds_and_schedules_compile_once(problem):
+    tacit.simulate(problem, AVERAGE, 5, participation=0.5)
+    before = engine.advance._cache_size()  # pyright: ignore
+    tacit.simulate(problem, AVERAGE, 9, seed=8, participation=0.6, record_every=2)
+    assert engine.advance._cache_size() == before  # pyright: ignore
+
+
+def test_progress_bar_shows_rounds_and_loss(problem, capsys):
+    run = tacit.simulate(problem, AVERAGE, 300, progress=True)
+    shown = capsys.readouterr().err
+    assert "300/300" in shown and "loss" in shown
+    quiet = tacit.simulate(problem, AVERAGE, 300, progress=False)
+    assert capsys.readouterr().err == ""
+    np.testing.assert_array_equal(run.params, quiet.params)
+
+
+def test_the_users_jax_settings_are_untouched(problem):
+    assert not jax.config.read("jax_enable_x64")
+    tacit.simulate(problem, AVERAGE, 2)
+    assert jax.numpy.ones(2).dtype == np.float32
+
+
+BAD = {
+    "participation 0": (dict(participation=0), "1 to 6 agents, got participation=0"),
+    "participation > N": (dict(participation=7), "got participation=7"),
+    "probability 0": (dict(participation=0.0), "participation"),
+    "probability > 1": (dict(participation=1.5), "participation"),
+    "probabilities NaN": (dict(participation=[np.nan] * 6), "participation"),
+    "too few probabilities": (dict(participation=[0.5] * 5), "shape"),
+    "participation True": (dict(participation=True), "participation"),
+    "no rounds": (dict(rounds=0), "expected rounds a whole number >= 1"),
+    "half a round": (dict(rounds=2.5), "rounds"),
+    "negative seed": (dict(seed=-1), "seed"),
+    "no seeds": (dict(seeds=[]), "seeds is empty"),
+    "bad start": (dict(start=np.zeros(4)), "expected start of shape"),
+    "NaN start": (dict(start=[0, np.nan, 0]), "start has 1 NaN"),
+    "unknown metric": (dict(record=("los",)), "did you mean 'loss'"),
+    "metric needs data": (dict(record=("test_loss",)), "test="),
+    "metric needs reference": (dict(record=("error",)), "reference="),
+    "not an algorithm": (dict(algorithm="FedAvg"), "expected an algorithm"),
+    "unknown mapping": (dict(mapping="together!"), "mapping"),
+}
+
+
+@pytest.mark.parametrize("case", BAD, ids=BAD.keys())
+def test_bad_input_is_refused_in_one_line(problem, case):
+    changes, message = BAD[case]
+    arguments = {"algorithm": AVERAGE, "rounds": 3, **changes}
+    with pytest.raises(tacit.TacitError, match=message) as error:
+        tacit.simulate(problem, **arguments)
+    assert "\n" not in str(error.value)
+
+
+def test_debug_names_the_agent_and_the_round(problem):
+    with pytest.raises(RuntimeError, match=r"agent 0 in round \d+ wrote .* NaN"):
+        tacit.debug(problem, tacit.ServerGD(step_size=1e200), 400, record=())
+
+
+def test_diverged_runs_say_so(problem):
+    run = tacit.simulate(problem, tacit.ServerGD(step_size=1e200), 10)
+    assert run.info["diverged"]

@@ -1,0 +1,73 @@
+"""A run on disk: written whole, read back the same, refused when it is not one."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.problem import synthetic
+
+
+@pytest.fixture(scope="module")
+def run() -> tacit.Run:
+    problem = synthetic.logistic(agents=6, features=3, samples=12, seed=1)
+    return tacit.simulate(
+        problem, tacit.FedAvg(step_size=0.3), 4, participation=2, seed=3
+    )
+
+
+def test_saved_and_loaded_runs_are_equal(run, tmp_path):
+    folder = run.save(tmp_path / "deep" / "run")
+    back = tacit.load_run(folder)
+    np.testing.assert_array_equal(back.params, run.params)
+    np.testing.assert_array_equal(back.agents, run.agents)
+    assert set(back.metrics) == set(run.metrics)
+    for name, values in run.metrics.items():
+        np.testing.assert_array_equal(back.metrics[name], values)
+    assert back.rounds == 4 and back.name == "FedAvg"
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "config.toml",
+        "run.json",
+        "trace.npz",
+    ]
+
+
+def test_config_and_info_say_what_was_run(run, tmp_path):
+    folder = run.save(tmp_path)
+    config = tomllib.loads((folder / "config.toml").read_text())
+    assert config["algorithm"]["name"] == "FedAvg"
+    assert config["algorithm"]["step_size"] == 0.3
+    assert config["problem"]["agents"] == 6
+    assert config["run"]["participation"] == 2
+    info = json.loads((folder / "run.json").read_text())
+    assert info["seed"] == 3
+    assert info["versions"]["tacit"] == tacit.__version__
+    assert info["communication"]["letters"] == 8
+    assert info["seconds"]["total"] > 0
+    assert sum(info["holdings"]["rows"]) == 72
+
+
+def test_the_trace_needs_no_pickle(run, tmp_path):
+    folder = run.save(tmp_path)
+    with np.load(folder / "trace.npz", allow_pickle=False) as file:
+        assert {"params", "agents", "metric_loss"} <= set(file.files)
+
+
+def test_what_is_not_a_run_is_refused(run, tmp_path):
+    with pytest.raises(tacit.TacitError, match="no finished run"):
+        tacit.load_run(tmp_path)
+    (tmp_path / "checkpoint.npz").write_bytes(b"")
+    with pytest.raises(tacit.TacitError, match="tacit resume"):
+        tacit.load_run(tmp_path)
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(tacit.TacitError, match="is a file"):
+        run.save(file)
+    folder = run.save(tmp_path / "run")
+    (folder / "trace.npz").write_bytes(b"broken")
+    with pytest.raises(tacit.TacitError, match="cannot read the run"):
+        tacit.load_run(folder)
