@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import tacit
+from tacit.algorithm import solvers
 from tacit.algorithm.base import Algorithm, GraphAlgorithm
 from tacit.problem import graph, synthetic
 
@@ -73,6 +74,78 @@ CASES = [
         tacit.FedProx(eta=0.5, step_size=0.2, local_steps=3),
         {"eta": 0.7},
         {"eta": -0.5, "step_size": float("nan"), "local_steps": 1.5},
+    ),
+    Case(
+        tacit.FedPLT(
+            rho=0.8,
+            solver=solvers.NoisyGradient(step_size=0.3, local_steps=3, noise_std=0.1),
+            oracle=minibatch,
+        ),
+        {"rho": 0.6},
+        {"rho": 0.0},
+    ),
+    Case(
+        tacit.FedPLT(
+            rho=0.8,
+            solver=solvers.Mixed(
+                solvers=(
+                    solvers.GradientDescent(step_size=np.linspace(0.2, 0.4, 6)),
+                    solvers.Accelerated(local_steps=2),
+                    solvers.QuasiNewton(local_steps=2),
+                    solvers.Newton(local_steps=1),
+                ),
+                group=np.array([0, 1, 2, 3, 0, 1]),
+            ),
+        ),
+        {"rho": 0.6},
+        {"rho": -1.0},
+    ),
+    Case(
+        tacit.FedPD(eta=0.8, step_size=0.3, local_steps=3),
+        {"eta": 0.6},
+        {"eta": 0.0, "step_size": -1.0, "local_steps": 0},
+    ),
+    Case(
+        tacit.FedLin(step_size=0.2, local_steps=3, oracle=minibatch),
+        {"step_size": 0.1},
+        {"step_size": 0.0, "local_steps": 2.5},
+    ),
+    Case(
+        tacit.TAMUNA(step_size=0.3, eta=0.3, local_steps=3),
+        {"local_steps": 2},
+        {"step_size": -1.0, "eta": 0.0, "local_steps": 0.5, "sparsity": 1},
+    ),
+    Case(
+        tacit.TAMUNA(step_size=0.3, eta=0.3, sparsity=2, oracle=minibatch),
+        {"eta": 0.2},
+        {"sparsity": 0},
+    ),
+    Case(
+        tacit.LED(step_size=0.3, beta=0.3, local_steps=3),
+        {"beta": 0.2},
+        {"step_size": 0.0, "beta": -0.1, "local_steps": -1},
+    ),
+    Case(
+        tacit.FiveGCS(
+            gamma=1.0,
+            tau=0.1,
+            strong_convexity=0.3,
+            solver=solvers.GradientDescent(step_size=0.3, local_steps=3),
+        ),
+        {"gamma": 0.8},
+        {"gamma": 0.0, "tau": -1.0, "strong_convexity": 0.0},
+    ),
+    Case(
+        tacit.FedSplit(
+            rho=0.8, solver=solvers.GradientDescent(step_size=0.3, local_steps=3)
+        ),
+        {"rho": 0.6},
+        {"rho": 0.0},
+    ),
+    Case(
+        tacit.ProxSkip(step_size=0.3, probability=0.4),
+        {"probability": 0.3},
+        {"step_size": 0.0, "probability": 1.5},
     ),
     Case(
         tacit.FedGD(alpha=0.4, step_size=0.2),

@@ -55,7 +55,7 @@ class TAMUNA(ServerAlgorithm):
     """Gradient steps with control variates; any cohort of at least two agents.
 
     Attributes:
-        step_size: gamma, one number for all; None lets theory choose 2 / (mu + L).
+        step_size: gamma, one number for all; None lets theory choose 1/L.
         eta: Step of the control variates; None lets theory choose, for N agents,
             (1/Ne) N (s - 1) / (s (N - 1)), with s = N where there is no compression.
         local_steps: Ne, the mean number of local steps in a round.
@@ -96,8 +96,7 @@ class TAMUNA(ServerAlgorithm):
         """Set the steps where they were left out, and number the agents."""
         step_size, eta, n = self.step_size, self.eta, problem.n_agents
         if step_size is None:
-            moduli = problem.moduli
-            step_size = descent.best_step_size(moduli.smallest, moduli.largest)
+            step_size = descent.safe_step_size(problem)
         if eta is None:
             s = n if self.sparsity is None else min(self.sparsity, n)
             eta = n * (s - 1) / (s * max(n - 1, 1)) / self.local_steps

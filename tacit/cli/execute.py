@@ -12,7 +12,7 @@ from tacit.check import TacitError
 from tacit.cli import folder as folders
 from tacit.cli.builders import Job
 from tacit.cli.show import show
-from tacit.report import final_metrics
+from tacit.report import metrics_of_one
 from tacit.runtime import checkpoint, simulate
 from tacit.trace import Run
 
@@ -52,7 +52,7 @@ def execute(job: Job, folder: Path, *, resume: bool = False) -> Run:
 
 def finish(run: Run, folder: Path) -> None:
     """Tell how a run ended; a diverged one is a failure."""
-    show(final_metrics({run.name: run}))
+    show(metrics_of_one(run))
     typer.echo(f"run:    {folder}")
     typer.echo(f"report: tacit report {folder}")
     if run.info["diverged"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from importlib import resources
@@ -15,7 +16,7 @@ from tacit.report import html, measures, numbers, tables
 from tacit.report.curves import curve
 from tacit.report.held import held_picture
 from tacit.report.theme import THEMES, Theme, png
-from tacit.trace import Run
+from tacit.trace import Run, plain_values
 
 #: What the page shows in sections of its own; everything else is listed as it is.
 _SHOWN_INFO = ("communication", "holdings", "turns", "versions", "seconds")
@@ -32,8 +33,14 @@ class Page:
     def __init__(
         self, runs: dict[str, Run], title: str, tolerance: dict[str, float]
     ) -> None:
-        self._runs = runs
-        self._one = next(iter(runs.values())) if len(runs) == 1 else None
+        # A run that was not saved yet still holds arrays and None in its tables.
+        self._runs = {
+            label: dataclasses.replace(
+                run, config=plain_values(run.config), info=plain_values(run.info)
+            )
+            for label, run in runs.items()
+        }
+        self._one = next(iter(self._runs.values())) if len(runs) == 1 else None
         self._tolerance = tolerance
         self.pictures: dict[str, bytes] = {}
         parts = (
@@ -275,7 +282,6 @@ def _distinct_holdings(runs: dict[str, Run]) -> list[tuple[list[str], dict[str, 
         held = run.info.get("holdings")
         if held is None:
             continue
-        held = {key: np.asarray(value).tolist() for key, value in held.items()}
         for labels, other in found:
             if other == held:
                 labels.append(label)

@@ -56,7 +56,7 @@ class Run:
         if path.is_file():
             check.refuse(f"cannot save the run: {path} is a file; name a folder")
         path.mkdir(parents=True, exist_ok=True)
-        config = tomli_w.dumps(_plain(self.config))
+        config = tomli_w.dumps(plain_values(self.config))
         _write(path / "config.toml", config.encode())
         arrays = {"params": self.params, "agents": self.agents}
         arrays |= {f"metric_{k}": v for k, v in self.metrics.items()}
@@ -66,7 +66,8 @@ class Run:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path / "trace.npz")
-        _write(path / "run.json", json.dumps(_plain(self.info), indent=1).encode())
+        told = json.dumps(plain_values(self.info), indent=1)
+        _write(path / "run.json", told.encode())
         return path
 
     def __repr__(self) -> str:
@@ -114,12 +115,12 @@ def _write(path: Path, content: bytes) -> None:
     os.replace(partial, path)
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """Numbers, words, lists and tables only, for TOML and JSON; no None in TOML."""
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items() if v is not None}
+        return {str(k): plain_values(v) for k, v in value.items() if v is not None}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain_values(v) for v in value]
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):

@@ -52,9 +52,8 @@ def _play(problem, algorithm, cohorts, start, seed):
     n, people = problem.n_agents, problem.population
     start = np.broadcast_to(problem.start if start is None else start, (n, problem.dim))
     agents = [_own(algorithm, i, n) for i in range(n)]
-    locals_ = [
-        people.local(jax.tree.map(lambda r: r[i], people.rows)) for i in range(n)
-    ]
+    rows = [jax.tree.map(lambda r, i=i: r[i], people.rows) for i in range(n)]
+    locals_ = [people.local(r) for r in rows]
     pairs = [a.init(jnp.asarray(w)) for a, w in zip(agents, start, strict=True)]
     states, letters = [p[0] for p in pairs], [p[1] for p in pairs]
     key, boss = jax.random.key(seed), Coordinator(n, problem.h)

@@ -137,8 +137,8 @@ def test_contraction_is_theory_s(steps):
 def test_quasi_newton_is_never_behind_gradient_descent():
     made = logistic()
     w, v = points(made.dim)
-    for steps in (1, 2, 5, 9):
-        for number in range(4):
+    for steps in (2, 9):
+        for number in (0, 3):
             oracle = agent(made, number=number)
             left = []
             for solver in (

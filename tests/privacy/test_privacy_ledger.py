@@ -24,6 +24,7 @@ from tacit.privacy import (
     gaussian_guarantee,
     laplace_guarantee,
 )
+from tests.privacy import ledger_victim as victim
 
 KILLS = int(os.environ.get("TACIT_LEDGER_KILLS", "40"))
 SEEN = {"observer": "coordinator", "unit": "record", "relation": "replace_one"}
@@ -388,11 +389,6 @@ def test_another_version_with_other_orders_is_refused(path, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_killed_at_any_moment_it_never_counts_too_little(path, tmp_path):
     """TACIT_LEDGER_KILLS sets how often; a letter that left must be in the ledger."""
-    sys.path.insert(0, str(Path(__file__).parent))
-    try:
-        import ledger_victim as victim
-    finally:
-        sys.path.pop(0)
     sent = tmp_path / "sent"
     root = str(Path(privacy.__file__).parents[2])
     subprocess.run(

@@ -1,0 +1,49 @@
+# Everything runs in a virtual environment of the project's own, made on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := tacit tests examples papers bench
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lint types examples bench clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/base: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/test: $(VENV)/base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,deploy]'
+	@touch $@
+
+demo: $(VENV)/base ## install, run the demo, say where its report is
+	$(BIN)/tacit demo
+
+test: $(VENV)/test ## install what tests need and run them
+	$(BIN)/python -m pytest --numprocesses 2
+
+format: $(VENV)/test ## format the code in place
+	$(BIN)/ruff format $(SOURCES)
+
+lint: $(VENV)/test ## formatting and lint
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+
+types: $(VENV)/test ## static types
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+examples: $(VENV)/test ## run every example
+	for file in examples/*.py; do echo "$$file"; $(BIN)/python "$$file" || exit 1; done
+
+check: lint types test examples ## all that must hold before a change lands
+
+bench: $(VENV)/test ## measure against peers, ratios printed
+	$(BIN)/python -m bench.simulator
+	$(BIN)/python -m bench.million
+	$(BIN)/python -m bench.graph_delivery
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -1,0 +1,117 @@
+"""Pictures: what is drawn is what the run holds."""
+
+import matplotlib
+import numpy as np
+import pytest
+
+from tacit.report.curves import curve
+from tacit.report.held import held_picture
+from tacit.report.theme import DARK, LIGHT, png, style_of
+
+
+def test_a_curve_is_the_median_and_its_band_the_range(make_run):
+    run = make_run(seeds=4)
+    (axes,) = curve({"a": run}, "loss", LIGHT).axes
+    (line,) = axes.lines
+    np.testing.assert_allclose(line.get_xdata(), run.metrics["round"])
+    np.testing.assert_allclose(line.get_ydata(), np.median(run.metrics["loss"], axis=0))
+    (band,) = axes.collections
+    corners = band.get_paths()[0].vertices
+    assert corners[:, 1].max() == run.metrics["loss"].max()
+    assert corners[:, 1].min() == run.metrics["loss"].min()
+
+
+def test_runs_are_overlaid_in_colours_of_their_own(make_run):
+    runs = {f"run {i}": make_run(decay=0.7 + 0.02 * i) for i in range(9)}
+    (axes,) = curve(runs, "loss", LIGHT).axes
+    looks = {(line.get_color(), str(line.get_linestyle())) for line in axes.lines}
+    assert len(axes.lines) == len(looks) == 9
+    assert [line.get_label() for line in axes.lines] == list(runs)
+
+
+def test_a_run_keeps_its_colour_where_others_lack_the_metric(make_run):
+    runs = {"a": make_run(), "b": make_run()}
+    del runs["a"].metrics["loss"]
+    (axes,) = curve(runs, "loss", LIGHT).axes
+    assert axes.lines[0].get_color() == style_of(LIGHT, 1)["color"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "decay", "scale"),
+    [
+        ("loss", 0.8, "log"),
+        ("loss", 0.99, "linear"),
+        ("test_accuracy", 0.8, "linear"),
+    ],
+)
+def test_a_wide_range_is_drawn_on_a_logarithmic_axis(make_run, metric, decay, scale):
+    (axes,) = curve({"a": make_run(decay=decay)}, metric, LIGHT).axes
+    assert axes.get_yscale() == scale
+
+
+def test_values_that_are_not_positive_or_finite_are_drawn_all_the_same(make_run):
+    run = make_run()
+    run.metrics["loss"][3:] = np.nan
+    run.metrics["loss"][1] = 0.0
+    (axes,) = curve({"a": run}, "loss", LIGHT).axes
+    assert axes.get_yscale() == "linear"
+    assert np.isnan(axes.lines[0].get_ydata()[3:]).all()
+    run.metrics["loss"][:] = np.inf
+    assert png(curve({"a": run}, "loss", LIGHT)).startswith(b"\x89PNG")
+
+
+def test_every_tick_of_a_narrow_logarithmic_axis_is_labelled(make_run):
+    figure = curve({"a": make_run(decay=0.92)}, "loss", LIGHT)
+    png(figure)
+    (axes,) = figure.axes
+    low, high = axes.get_ylim()
+    inside = [t for t in axes.get_yticks() if low <= t <= high]
+    assert axes.get_yscale() == "log" and len(inside) >= 3
+
+
+def test_names_with_signs_of_formulas_are_words(make_run):
+    runs = {"cost $5": make_run(), "$x$ and $\\frac": make_run()}
+    assert png(curve(runs, "loss", DARK)).startswith(b"\x89PNG")
+
+
+def held(agents, classes):
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 9, (agents, classes))
+    counts[:, 0] += 1
+    table = {
+        "agent": [f"a$ {i}" for i in range(agents)],
+        "rows": counts.sum(1).tolist(),
+    }
+    return table | {f"class {c}": counts[:, c].tolist() for c in range(classes)}
+
+
+def test_bubbles_have_areas_in_proportion_to_rows():
+    table = held(6, 4)
+    main, side = held_picture(table, LIGHT).axes
+    (bubbles,) = main.collections
+    areas = dict(
+        zip(map(tuple, bubbles.get_offsets().data), bubbles.get_sizes(), strict=True)
+    )
+    most = max(max(table[f"class {c}"]) for c in range(4))
+    for c in range(4):
+        for agent, n in enumerate(table[f"class {c}"]):
+            if n == 0:
+                assert (c, agent) not in areas
+            else:
+                assert areas[c, agent] == pytest.approx(max(220 * n / most, 4))
+    assert [bar.get_width() for bar in side.patches] == table["rows"]
+
+
+@pytest.mark.parametrize(("agents", "classes"), [(1, 2), (70, 3), (5, 30), (4, 0)])
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_any_number_of_agents_and_classes_is_drawn(agents, classes, theme):
+    table = held(agents, max(classes, 1))
+    if not classes:
+        del table["class 0"]
+    assert png(held_picture(table, theme)).startswith(b"\x89PNG")
+
+
+def test_drawing_leaves_no_global_state(make_run):
+    before = dict(matplotlib.rcParams)
+    png(curve({"a": make_run()}, "loss", DARK))
+    assert dict(matplotlib.rcParams) == before
