@@ -146,9 +146,7 @@ def workload_b() -> str:
         def one(r, w):
             first, second = jax.random.split(jax.random.fold_in(key, r))
             cohort = jax.random.permutation(first, agents)[:active]
-            picks = jax.random.randint(
-                second, (active, LOCAL_STEPS, batch), 0, samples
-            )
+            picks = jax.random.randint(second, (active, LOCAL_STEPS, batch), 0, samples)
 
             def local(pair):
                 agent, rows = pair

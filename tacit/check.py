@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 
 class TacitError(ValueError):
@@ -26,7 +27,7 @@ def refuse(message: str) -> NoReturn:
 
 def is_number(value: Any) -> bool:
     """Say whether `value` is a concrete real number or an array of them."""
-    if isinstance(value, bool | np.bool_ | jax.core.Tracer | jax.ShapeDtypeStruct):
+    if isinstance(value, bool | np.bool_ | Tracer | jax.ShapeDtypeStruct):
         return False
     if isinstance(value, int | float | np.number):
         return True
@@ -37,7 +38,7 @@ def is_number(value: Any) -> bool:
 
 def _is_abstract(value: Any) -> bool:
     """Tracers and the placeholders that JAX puts in pytrees carry no number."""
-    if isinstance(value, jax.core.Tracer) or type(value) is object or value is None:
+    if isinstance(value, Tracer) or type(value) is object or value is None:
         return True
     foreign = type(value).__module__.partition(".")[0] == "jax"
     return foreign and not isinstance(value, jax.Array)
@@ -96,9 +97,7 @@ def count(at_least: int = 1, **named: Any) -> Any:
         return value
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < at_least:
-        refuse(
-            f"expected {name} a whole number >= {at_least}, got {name}={value!r}"
-        )
+        refuse(f"expected {name} a whole number >= {at_least}, got {name}={value!r}")
     return int(value)
 
 

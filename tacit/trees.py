@@ -30,7 +30,7 @@ def record(cls: type[T]) -> type[T]:
     """Make `cls` a frozen, keyword-only dataclass that is also a JAX pytree."""
     _wrap_post_init(cls)
     made = dataclasses.dataclass(frozen=True, kw_only=True, eq=False)(cls)
-    fields = dataclasses.fields(made)
+    fields = dataclasses.fields(made)  # pyright: ignore[reportArgumentType]
     meta = [f.name for f in fields if f.metadata.get("static")]
     data = [f.name for f in fields if f.name not in meta]
     jax.tree_util.register_dataclass(made, data, meta)

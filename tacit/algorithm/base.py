@@ -17,7 +17,7 @@ import jax
 from jax import Array
 
 from tacit import check
-from tacit.problem.oracle import AgentOracle
+from tacit.problem.oracle import AgentOracle, Oracle
 
 if TYPE_CHECKING:
     from tacit.problem.problem import Problem
@@ -26,6 +26,8 @@ State = Any
 Letter = Any
 Hub = Any
 Broadcast = Any
+#: A float, an array with one entry per agent, or None to let theory choose.
+Number = Any
 
 
 class Coordinator(NamedTuple):
@@ -55,6 +57,8 @@ class Algorithm:
     composite: ClassVar[bool] = False
     #: Where the algorithm is described.
     source: ClassVar[str] = ""
+    #: How agents compute gradients; a field of every algorithm.
+    oracle: Oracle
 
     def resolve(self, problem: Problem) -> Self:
         """The same algorithm with every number that was left out set by theory."""
@@ -138,8 +142,10 @@ class GraphAlgorithm(Algorithm):
     """
 
     delivery: ClassVar[str] = "sum"
-    #: Whether the graph must be connected.
-    connected: ClassVar[bool] = True
+
+    def needs_connection(self) -> bool:
+        """Whether a graph that falls into several parts is refused."""
+        return True
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Letter]:
         """One agent's state and letter (letters, with slots) before the first round."""
@@ -159,7 +165,7 @@ class GraphAlgorithm(Algorithm):
                 f"{type(self).__name__} needs a graph; pass graph= to the problem, "
                 "for example tacit.problem.graph.ring(n)"
             )
-        if self.connected:
+        if self.needs_connection():
             problem.graph.require_connected()
 
 
@@ -174,9 +180,8 @@ def descend(
     key: Array, oracle: AgentOracle, w: Array, steps: int, update: Any
 ) -> Array:
     """`steps` times w <- update(w, g) with g the oracle's gradient at w."""
+
     def body(v: Array, draw: Any) -> tuple[Array, None]:
         return update(v, oracle(draw, v)), None
 
     return jax.lax.scan(body, w, oracle.draws(key, steps), length=steps)[0]
-
-

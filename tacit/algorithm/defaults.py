@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import jax
 import numpy as np
 
 from tacit import check
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 #: A number, an array with one number per agent, or None, which leaves it to theory.
 Numbers = Any
 
+T = TypeVar("T")
+
 
 def require_common(algorithm: Any, *names: str) -> None:
     """Refuse a number per agent where the method is exact with a common one only."""
@@ -25,18 +28,31 @@ def require_common(algorithm: Any, *names: str) -> None:
             )
 
 
+def in_precision_of(problem: Problem, item: T) -> T:
+    """The same record, its arrays of numbers in the problem's floating-point type.
+
+    Arrays in float64 would otherwise lift a problem in float32 to float64.
+    """
+
+    def cast(leaf: Any) -> Any:
+        floats = np.ndim(leaf) > 0 and np.issubdtype(leaf.dtype, np.floating)
+        return leaf.astype(problem.dtype) if floats else leaf
+
+    return jax.tree.map(cast, item)
+
+
 def curvature_bounds(problem: Problem, shift: float = 0.0) -> tuple[Any, Any]:
     """Every agent's curvature bounds, less `shift`; 0 for what may curve down."""
     moduli = problem.moduli
     low = (moduli.strong_convexity - shift).clip(min=0.0)
     high = (moduli.smoothness - shift).clip(min=0.0)
-    return low.astype(problem.dtype), high.astype(problem.dtype)
+    return low, high
 
 
 def proximal_step_size(problem: Problem, rho: Any, shift: float = 0.0) -> Any:
     """2 / (L_i + mu_i + 2/rho) of every agent: the best step for its own problem."""
     low, high = curvature_bounds(problem, shift)
-    return (2 / (low + high + 2 / rho)).astype(problem.dtype)
+    return 2 / (low + high + 2 / rho)
 
 
 def splitting_rho(problem: Problem) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import ServerAlgorithm, gradient_steps
+from tacit.algorithm.base import Number, ServerAlgorithm, gradient_steps
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace, static
@@ -38,10 +38,10 @@ class FedAvg(ServerAlgorithm):
         weights: "uniform" mean, or weighted by the agents' number of "samples".
     """
 
-    step_size: float | None = None
-    local_steps: int = static(1)
+    step_size: Number = None
+    local_steps: int = static(default=1)
     oracle: Oracle = Full()
-    weights: str = static("uniform")
+    weights: str = static(default="uniform")
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 9"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import Edges, GraphAlgorithm
+from tacit.algorithm.base import Edges, GraphAlgorithm, Number
 from tacit.problem.oracle import AgentOracle, Full, Minibatch, Oracle
 from tacit.theory import gtv
 from tacit.trees import record, replace, static
@@ -34,7 +34,7 @@ class _GTVDescent(GraphAlgorithm):
     """The step that FedGD and FedSGD share; they differ in their gradients only."""
 
     alpha: float
-    step_size: float | None
+    step_size: Number
     oracle: Oracle
     need_connected: bool
 
@@ -42,9 +42,8 @@ class _GTVDescent(GraphAlgorithm):
         check.not_negative(alpha=self.alpha)
         check.positive(step_size=self.step_size)
 
-    @property
-    def connected(self) -> bool:
-        """Whether a graph in several parts is refused."""
+    def needs_connection(self) -> bool:
+        """As the user chose."""
         return self.need_connected
 
     def resolve(self, problem: Problem) -> Self:
@@ -86,9 +85,9 @@ class FedGD(_GTVDescent):
     """
 
     alpha: float
-    step_size: float | None = None
+    step_size: Number = None
     oracle: Oracle = Full()
-    need_connected: bool = static(True)
+    need_connected: bool = static(default=True)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithms 4 and 5"
 
@@ -105,8 +104,8 @@ class FedSGD(_GTVDescent):
     """
 
     alpha: float
-    step_size: float | None = None
+    step_size: Number = None
     oracle: Oracle = Minibatch(size=1)
-    need_connected: bool = static(True)
+    need_connected: bool = static(default=True)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithms 6 and 7"

@@ -18,7 +18,7 @@ from jax import Array
 
 from tacit import check
 from tacit.algorithm.base import Coordinator, Phase, ServerAlgorithm, descend
-from tacit.algorithm.defaults import Numbers
+from tacit.algorithm.defaults import Numbers, in_precision_of
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.trees import record, replace, static
 
@@ -69,7 +69,7 @@ class FedLin(ServerAlgorithm):
     def resolve(self, problem: Problem) -> Self:
         """Set the step size where the user gave none."""
         if self.step_size is not None:
-            return self
+            return in_precision_of(problem, self)
         size = 1 / (problem.moduli.largest * self.local_steps)
         return replace(self, step_size=size)
 

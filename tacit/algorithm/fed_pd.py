@@ -20,6 +20,7 @@ from tacit import check
 from tacit.algorithm.base import ServerAlgorithm, descend
 from tacit.algorithm.defaults import (
     Numbers,
+    in_precision_of,
     proximal_step_size,
     require_common,
     splitting_rho,
@@ -77,7 +78,8 @@ class FedPD(ServerAlgorithm):
             eta = splitting_rho(problem)
         if step_size is None:
             step_size = proximal_step_size(problem, eta)
-        return replace(self, eta=eta, step_size=step_size)
+        ready = replace(self, eta=eta, step_size=step_size)
+        return in_precision_of(problem, ready)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = w, lambda_i = 0."""

@@ -19,7 +19,12 @@ from jax import Array
 
 from tacit import check
 from tacit.algorithm.base import Coordinator, ServerAlgorithm
-from tacit.algorithm.defaults import Numbers, require_common, splitting_rho
+from tacit.algorithm.defaults import (
+    Numbers,
+    in_precision_of,
+    require_common,
+    splitting_rho,
+)
 from tacit.algorithm.solvers import GradientDescent
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import fed_plt as theory
@@ -80,7 +85,8 @@ class FedPLT(ServerAlgorithm):
         if rho is None:
             rho, solver = _plan(problem, solver)
         solver = GradientDescent() if solver is None else solver
-        return replace(self, rho=rho, solver=solver.resolve(problem, rho))
+        ready = replace(self, rho=rho, solver=solver.resolve(problem, rho))
+        return in_precision_of(problem, ready)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = z_i = w."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import ServerAlgorithm, descend
+from tacit.algorithm.base import Number, ServerAlgorithm, descend
 from tacit.algorithm.solvers import exact_prox
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
@@ -46,10 +46,10 @@ class FedProx(ServerAlgorithm):
     """
 
     eta: float
-    step_size: float | None = None
-    local_steps: int | None = static(None)
+    step_size: Number = None
+    local_steps: int | None = static(default=None)
     oracle: Oracle = Full()
-    weights: str = static("uniform")
+    weights: str = static(default="uniform")
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 10"
 

@@ -19,7 +19,12 @@ from jax import Array
 
 from tacit import check
 from tacit.algorithm.base import ServerAlgorithm
-from tacit.algorithm.defaults import Numbers, require_common, splitting_rho
+from tacit.algorithm.defaults import (
+    Numbers,
+    in_precision_of,
+    require_common,
+    splitting_rho,
+)
 from tacit.algorithm.solvers import GradientDescent
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.trees import record, replace
@@ -67,7 +72,8 @@ class FedSplit(ServerAlgorithm):
     def resolve(self, problem: Problem) -> Self:
         """Set rho and the solver's numbers where they were left out."""
         rho = splitting_rho(problem) if self.rho is None else self.rho
-        return replace(self, rho=rho, solver=self.solver.resolve(problem, rho))
+        ready = replace(self, rho=rho, solver=self.solver.resolve(problem, rho))
+        return in_precision_of(problem, ready)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = z_i = w."""

@@ -21,7 +21,7 @@ from jax import Array
 
 from tacit import check
 from tacit.algorithm.base import Coordinator, ServerAlgorithm
-from tacit.algorithm.defaults import Numbers, require_common
+from tacit.algorithm.defaults import Numbers, in_precision_of, require_common
 from tacit.algorithm.solvers import GradientDescent
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.trees import record, replace
@@ -126,7 +126,8 @@ class FiveGCS(ServerAlgorithm):
         if tau is None:
             tau = 1 / (2 * gamma * problem.n_agents)
         solver = self.solver.resolve(problem, 1 / (tau * problem.n_agents), mu)
-        return replace(self, gamma=gamma, tau=tau, strong_convexity=mu, solver=solver)
+        ready = replace(self, gamma=gamma, tau=tau, strong_convexity=mu, solver=solver)
+        return in_precision_of(problem, ready)
 
     def init(self, w: Array) -> tuple[State, Letter]:
         """u_i = 0."""

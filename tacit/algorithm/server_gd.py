@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import Coordinator, Phase, ServerAlgorithm
+from tacit.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace
@@ -36,7 +36,7 @@ class ServerGD(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: float | None = None
+    step_size: Number = None
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
 from pathlib import Path
@@ -68,6 +69,9 @@ def _clear(folder: Path, resume: bool) -> None:
     """Leave nothing behind of a run that never began; keep what was there before."""
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)
+        if folder.parent == folders.RUNS:
+            with contextlib.suppress(OSError):  # it holds other runs
+                folder.parent.rmdir()
 
 
 def _tell_how_to_go_on(folder: Path) -> None:

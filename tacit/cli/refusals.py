@@ -31,8 +31,6 @@ def _line(one: dict[str, Any], model: type[BaseModel]) -> str:
     if one["type"] == "extra_forbidden":
         known = nearest(path.split(".")[-1], table.model_fields)
         return f"unknown key {path} = {_shown(one['input'])}; {known}"
-    if one["type"] == "value_error" and isinstance(one["input"], dict):
-        return one["msg"].removeprefix("Value error, ")  # keys that do not fit together
     wanted = "something else" if field is None else field.description
     if one["type"] == "missing":
         return f"missing key {path}; add {wanted}"

@@ -18,21 +18,20 @@ from tacit.problem.models import Model
 from tacit.problem.regulariser import Regulariser
 from tacit.trees import record, static
 
-
 #: Up to this many features, rows are stored feature by feature: on a CPU the products
 #: with such narrow matrices then run 2-5 times faster (bench/simulator.py, workload A).
 NARROW = 32
 
 
 class Rows(NamedTuple):
-    """Rows of one agent; stacked, of all agents. `count` is None without padding.
+    """Rows of one agent; stacked, of all agents. `filled` is None without padding.
 
     x is (rows, features...), or (features, rows) where the problem is narrow.
     """
 
-    x: Array
-    y: Array
-    count: Array | None
+    x: Any
+    y: Any
+    filled: Any  # number of real rows
 
 
 @record
@@ -48,7 +47,7 @@ class Local:
     h: Any
     n_agents: float
     model: Model = static()
-    by_feature: bool = static(False)
+    by_feature: bool = static(default=False)
 
     @property
     def x(self) -> Array:
@@ -69,15 +68,15 @@ class Local:
     @property
     def count(self) -> Any:
         """Number of real rows: a static number when nobody is padded."""
-        return self.padded_rows if self.rows.count is None else self.rows.count
+        return self.padded_rows if self.rows.filled is None else self.rows.filled
 
     def mean_weights(self) -> Array:
         """Weights of the plain mean over real rows; a scalar when nobody is padded."""
-        if self.rows.count is None:
+        if self.rows.filled is None:
             return jnp.asarray(1 / self.padded_rows, self.rows.x.dtype)
-        real = jnp.arange(self.padded_rows) < self.rows.count
+        real = jnp.arange(self.padded_rows) < self.rows.filled
         # A node without rows (it still gets a model from its neighbours) has loss 0.
-        count = jnp.maximum(self.rows.count, 1).astype(self.rows.x.dtype)
+        count = jnp.maximum(self.rows.filled, 1).astype(self.rows.x.dtype)
         return real.astype(self.rows.x.dtype) / count
 
     def loss(self, w: Array) -> Array:
@@ -103,8 +102,8 @@ class Local:
     def hits(self, w: Array) -> Array:
         """Number of real rows whose label the model predicts rightly."""
         right = self.model.predict(w, self.x) == self.rows.y
-        if self.rows.count is not None:
-            right &= jnp.arange(self.padded_rows) < self.rows.count
+        if self.rows.filled is not None:
+            right &= jnp.arange(self.padded_rows) < self.rows.filled
         return jnp.sum(right)
 
 
@@ -117,7 +116,7 @@ class Population:
     h: Any
     test: Rows | None
     model: Model = static()
-    by_feature: bool = static(False)
+    by_feature: bool = static(default=False)
 
     @property
     def n_agents(self) -> int:
@@ -127,9 +126,9 @@ class Population:
     @property
     def counts(self) -> Array:
         """Real rows of every agent."""
-        if self.rows.count is None:
+        if self.rows.filled is None:
             return jnp.full(self.n_agents, self.rows.y.shape[1])
-        return self.rows.count
+        return self.rows.filled
 
     def local(self, rows: Rows) -> Local:
         """The local problem of the one agent that holds `rows`."""

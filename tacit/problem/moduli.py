@@ -41,9 +41,7 @@ def of(population: Population) -> Moduli:
     model = population.model
     if not isinstance(model, Linear | Logistic | Softmax):
         name = getattr(model, "name", type(model).__name__)
-        check.refuse(
-            f"the smoothness of {name} is not known; give step_size= yourself"
-        )
+        check.refuse(f"the smoothness of {name} is not known; give step_size= yourself")
     low, high = _gram_eigenvalues(population)
     c_min, c_max = model.curvature_bounds
     r_min, r_max = population.regulariser.curvature_bounds

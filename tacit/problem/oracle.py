@@ -53,7 +53,7 @@ class Full:
         return None
 
     def grad(self, local: Local, draw: Any, w: Array) -> Array:
-        """grad f_i(w)."""
+        """Grad f_i(w)."""
         return local.grad(w)
 
     def check(self, problem: Problem) -> None:
@@ -77,7 +77,7 @@ class Minibatch:
     """
 
     size: int = static()
-    sampling: str = static("without_replacement")
+    sampling: str = static(default="without_replacement")
 
     def __post_init__(self) -> None:
         check.count(batch=self.size)
@@ -119,9 +119,7 @@ class Minibatch:
     def _permuted(self, local: Local, key: Array, step: Array) -> Array:
         per_epoch = local.count // self.size
         epoch, turn = step // per_epoch, step % per_epoch
-        order = jax.random.uniform(
-            jax.random.fold_in(key, epoch), (local.padded_rows,)
-        )
+        order = jax.random.uniform(jax.random.fold_in(key, epoch), (local.padded_rows,))
         order = jnp.where(jnp.arange(local.padded_rows) < local.count, order, 2.0)
         shuffled = jnp.argsort(order)
         return jax.lax.dynamic_slice(shuffled, (turn * self.size,), (self.size,))

@@ -40,7 +40,7 @@ def without_replacement(key: Array, n: Any, k: int, times: int = 1) -> Array:
 
 
 def cohort(key: Array, n: int, k: int) -> Array:
-    """k of n agents, sorted; by Floyd's algorithm when k is small against n."""
+    """K of n agents, sorted; by Floyd's algorithm when k is small against n."""
     if k * 4 <= n:
         return jnp.sort(without_replacement(key, n, k)[0])
     # The agents with the k smallest of n random numbers.

@@ -83,10 +83,10 @@ def _newton_step(smooth: _Smooth, w: np.ndarray, g: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         values = np.maximum(np.abs(values), 1e-12 * max(1.0, abs(values[-1])))
         return -vectors @ ((vectors.T @ g) / values)
-    operator = LinearOperator(
-        (len(w), len(w)),
+    operator = LinearOperator(  # pyright: ignore[reportCallIssue]
+        shape=(len(w), len(w)),
         dtype=np.float64,
-        matvec=lambda v: np.asarray(smooth.product(jnp.asarray(w), jnp.asarray(v))),
+        matvec=lambda v: np.asarray(smooth.product(jnp.asarray(w), jnp.asarray(v))),  # pyright: ignore[reportCallIssue]
     )
     step, _ = cg(operator, -g, rtol=min(1e-2, float(np.linalg.norm(g))), maxiter=500)
     return step
@@ -181,9 +181,13 @@ def _accelerated(
             restart = jnp.sum((y - new) * (new - x)) > 0
             t = jnp.where(restart, 1.0, t)
             t_new = (1 + jnp.sqrt(1 + 4 * t**2)) / 2
-            return new, new + (t - 1) / t_new * (new - x), t_new, jnp.max(
-                jnp.abs(new - y)
-            ), k + 1
+            return (
+                new,
+                new + (t - 1) / t_new * (new - x),
+                t_new,
+                jnp.max(jnp.abs(new - y)),
+                k + 1,
+            )
 
         def go_on(carry: tuple) -> Array:
             x, _, _, moved, k = carry

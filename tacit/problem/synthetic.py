@@ -63,7 +63,7 @@ def logistic(
 
 def _clusters(rows: int, features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     informative = min(2, features)
-    return make_classification(
+    x, y = make_classification(
         rows,
         features,
         n_informative=informative,
@@ -71,6 +71,7 @@ def _clusters(rows: int, features: int, seed: int) -> tuple[np.ndarray, np.ndarr
         n_clusters_per_class=1,
         random_state=seed,
     )
+    return np.asarray(x), np.asarray(y)
 
 
 def linear(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, PercentFormatter
 
 from tacit.report import measures
 from tacit.report.theme import Theme, dress, new_figure, style_of
@@ -79,6 +79,6 @@ def _scale(axes: Any, metric: str, log: bool) -> None:
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         else:
             axes.yaxis.set_major_locator(LogLocator(numticks=7))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_minor_locator(NullLocator())
     elif measures.is_share(metric):
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))

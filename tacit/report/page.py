@@ -6,13 +6,12 @@ import dataclasses
 import re
 from collections.abc import Callable
 from importlib import resources
-from typing import Any
 
 import numpy as np
 import tomli_w
 from matplotlib.figure import Figure
 
-from tacit.report import html, measures, numbers, tables
+from tacit.report import facts, html, measures, numbers, tables
 from tacit.report.curves import curve
 from tacit.report.held import held_picture
 from tacit.report.theme import THEMES, Theme, png
@@ -56,16 +55,16 @@ class Page:
         self.document = html.document(title, style, "\n".join(parts))
 
     def _header(self, title: str) -> str:
-        cards = "" if self._one is None else html.cards(_key_figures(self._one))
+        cards = "" if self._one is None else html.cards(facts.key_figures(self._one))
         warnings = "".join(
             html.paragraph(f"{label}: {line}", "warning")
             for label, run in self._runs.items()
-            for line in _warnings(run)
+            for line in facts.warnings(run)
         )
         return (
             '<header><p class="kicker">Tacit report</p>'
             f"<h1>{html.text(title)}</h1>\n"
-            + html.paragraph(_sentence(self._runs), "lede")
+            + html.paragraph(facts.sentence(self._runs), "lede")
             + "</header>\n"
             + warnings
             + cards
@@ -90,7 +89,9 @@ class Page:
                 "curves", "Learning curves", html.paragraph("No metric was recorded.")
             )
         grid = f'<div class="grid">{"".join(figures)}</div>'
-        return html.section("curves", "Learning curves", _band(self._runs), grid)
+        told = facts.band(self._runs)
+        note = html.paragraph(told, "note") if told else ""
+        return html.section("curves", "Learning curves", note, grid)
 
     def _metrics(self) -> str:
         if self._one is not None:
@@ -103,7 +104,7 @@ class Page:
         return html.section("metrics", "Final metrics", *parts)
 
     def _communication(self) -> str:
-        several = any(_several(r) for r in self._runs.values())
+        several = any(facts.several(r) for r in self._runs.values())
         note = (
             "Letters are counted from who was active in which round, bytes are the "
             "numbers they carry, without envelopes."
@@ -115,12 +116,12 @@ class Page:
             "Communication",
             html.table(tables.communication(self._runs)),
             html.paragraph(note, "note"),
-            _activity(self._runs),
+            *(html.paragraph(w, "note") for w in facts.activity(self._runs)),
         )
 
     def _holdings(self) -> str:
         parts = []
-        for labels, held in _distinct_holdings(self._runs):
+        for labels, held in facts.distinct_holdings(self._runs):
             file = "who-holds-what.png"
             if parts:
                 file = f"who-holds-what-{len(parts) + 1}.png"
@@ -144,7 +145,7 @@ class Page:
     def _settings(self) -> str:
         parts = []
         if self._one is not None:
-            parts.append(html.lists(_groups(measures.described(self._one))))
+            parts.append(html.lists(facts.groups(measures.described(self._one))))
         else:
             differ, same = tables.settings(self._runs)
             parts.append(html.table(differ, "In these settings the runs differ."))
@@ -180,115 +181,6 @@ class Page:
 def _safe(name: str) -> str:
     """A metric's name as part of a file name; a function may be called anything."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name)
-
-
-def _several(run: Run) -> bool:
-    return any(np.ndim(v) > 1 for k, v in run.metrics.items() if k != "round")
-
-
-def _band(runs: dict[str, Run]) -> str:
-    for run in runs.values():
-        if _several(run):
-            n = max(len(measures.lanes(run, m)) for m in run.metrics)
-            return html.paragraph(
-                f"Lines are medians over {n} {measures.lane_word(run)}, bands span "
-                "the lowest to the highest.",
-                "note",
-            )
-    return ""
-
-
-def _sentence(runs: dict[str, Run]) -> str:
-    """What was run, in one sentence."""
-    problems = list(dict.fromkeys(_problem(run) for run in runs.values()))
-    if len(runs) > 1:
-        on = f" on {problems[0]}" if len(problems) == 1 else ""
-        return f"{', '.join(runs)}: {len(runs)} runs compared{on}."
-    (run,) = runs.values()
-    algorithm = measures.described(run).get("algorithm", {}).get("name", run.name)
-    return f"{algorithm} on {problems[0]}, {numbers.whole(run.rounds)} rounds."
-
-
-def _problem(run: Run) -> str:
-    told = measures.described(run).get("problem", {})
-    return (
-        f"{told.get('name', 'a problem')} ({told.get('model', 'a model')} with "
-        f"{numbers.whole(run.params.shape[-1])} parameters): "
-        f"{numbers.whole(run.agents.shape[-2])} agents, "
-        f"{numbers.whole(told.get('rows', 0))} rows"
-    )
-
-
-def _key_figures(run: Run) -> list[tuple[str, str]]:
-    found = []
-    for metric in measures.names({"": run})[:2]:
-        last = measures.lanes(run, metric)[:, -1]
-        found.append(
-            (measures.words(metric), numbers.measured(metric, float(np.median(last))))
-        )
-    sent = run.info.get("communication", {})
-    if sent:
-        found.append(("letters", numbers.whole(sent["letters"])))
-        found.append(("sent in all", numbers.size(sent["bytes"])))
-    return found
-
-
-def _warnings(run: Run) -> list[str]:
-    found = []
-    if run.info.get("diverged"):
-        found.append("the run diverged; its model holds numbers that are not finite.")
-    if run.info.get("stopped_early"):
-        found.append(
-            f"the run stopped after round {run.rounds}, when its tolerance was reached."
-        )
-    return found
-
-
-def _activity(runs: dict[str, Run]) -> str:
-    """How often agents were active, each sentence once for the runs that share it."""
-    told: dict[str, list[str]] = {}
-    for label, run in runs.items():
-        turns = np.asarray(run.info.get("turns", []), dtype=float)
-        if not turns.size or turns.min() == turns.max():
-            continue
-        mean = turns.reshape(-1, turns.shape[-1]).mean(axis=0)
-        sentence = (
-            f"an agent was active in {numbers.real(mean.mean())} of "
-            f"{numbers.whole(run.rounds)} rounds on average, the least active in "
-            f"{numbers.real(mean.min())}, the most active in "
-            f"{numbers.real(mean.max())}."
-        )
-        told.setdefault(sentence, []).append(label)
-    return "".join(
-        html.paragraph(f"{', '.join(labels)}: {sentence}", "note")
-        for sentence, labels in told.items()
-    )
-
-
-def _groups(config: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
-    """The description of a run by table: problem, algorithm, run."""
-    found = {}
-    for title, content in config.items():
-        if isinstance(content, dict):
-            pairs = tables.flat(content).items()
-            found[title] = [(k.replace("_", " "), v) for k, v in pairs]
-    return found
-
-
-def _distinct_holdings(runs: dict[str, Run]) -> list[tuple[list[str], dict[str, Any]]]:
-    """The holdings of all runs, each shown once, with the runs that share it."""
-    found: list[tuple[list[str], dict[str, Any]]] = []
-    for label, run in runs.items():
-        held = run.info.get("holdings")
-        if held is None:
-            continue
-        for labels, other in found:
-            if other == held:
-                labels.append(label)
-                break
-        else:
-            found.append(([label], held))
-    return found
 
 
 def _other_info(label: str, run: Run) -> str:

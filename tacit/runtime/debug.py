@@ -102,7 +102,12 @@ def _active(world: World, key: Array) -> list[int]:
 
 
 def _round(
-    problem: Problem, world: World, algorithm: Any, base: keys.Keys, number: int, carry: Any
+    problem: Problem,
+    world: World,
+    algorithm: Any,
+    base: keys.Keys,
+    number: int,
+    carry: Any,
 ) -> Carry:
     active = _active(world, keys.schedule_key(base, number))
     turns = carry.turns.at[jnp.asarray(active, int)].add(1)

@@ -55,9 +55,7 @@ def to_run(
     """Put the run together."""
     params, agents = (np.asarray(m) for m in models)
     book = np.concatenate(chunks.metrics, axis=-1)
-    metrics = {
-        name_of(item): book[..., k, :] for k, item in enumerate(plan.record)
-    }
+    metrics = {name_of(item): book[..., k, :] for k, item in enumerate(plan.record)}
     metrics["round"] = np.asarray(chunks.record_rounds)
     config = {
         "problem": problem.describe(),
@@ -76,7 +74,10 @@ def to_run(
             "first_chunk_with_compilation": chunks.first_seconds,
         },
         "communication": traffic.count(
-            world, algorithm_of_first_lane(plan, algorithm), turns, problem.dim,
+            world,
+            algorithm_of_first_lane(plan, algorithm),
+            turns,
+            problem.dim,
             problem.dtype,
         ),
     }

@@ -42,5 +42,5 @@ def add(mean: Any, change: Any, total: Array) -> Any:
 
 
 def difference(new: Any, old: Any) -> Any:
-    """new - old, entry by entry."""
+    """New - old, entry by entry."""
     return jax.tree.map(jnp.subtract, new, old)

@@ -23,7 +23,6 @@ from tacit.runtime.mail import Mail
 from tacit.runtime.schedule import Schedule
 from tacit.trees import tree_rows
 
-
 #: A mail of which nothing needs to be kept.
 NOTHING = Mail((), ())
 
@@ -68,9 +67,7 @@ def split_numbers(algorithm: Any, n: int) -> tuple[list[Array], Callable[..., An
 
     def for_agent(numbers: list[Array]) -> Any:
         mine = iter(numbers)
-        chosen = [
-            next(mine) if v else x for x, v in zip(leaves, varies, strict=True)
-        ]
+        chosen = [next(mine) if v else x for x, v in zip(leaves, varies, strict=True)]
         return jax.tree.unflatten(treedef, chosen)
 
     return stacked, for_agent
@@ -113,7 +110,12 @@ def coordinator(population: Population) -> Coordinator:
 
 
 def one_round(
-    world: World, algorithm: Any, base: keys.Keys, number: Array, carry: Carry, plan: Any
+    world: World,
+    algorithm: Any,
+    base: keys.Keys,
+    number: Array,
+    carry: Carry,
+    plan: Any,
 ) -> Carry:
     """Round `number` (the first is 1)."""
     active = _who(world, keys.schedule_key(base, number))
@@ -146,17 +148,16 @@ def _server_round(
             key, carry.hub, post.mean, coordinator(world.population)
         )
         if anybody is not None and algorithm.averages == "active":
+            heard = anybody
             # Nobody answered: the coordinator has nothing new to say.
             told = jax.tree.map(
-                lambda new, old: jnp.where(anybody, new, old),  # noqa: B023
+                lambda new, old: jnp.where(heard, new, old),  # noqa: B023
                 told,
                 (carry.hub, carry.broadcast),
             )
         kept = algorithm.averages == "all" and phase == last
         hub, broadcast = told
-        carry = Carry(
-            hub, broadcast, states, post if kept else carry.mail, carry.turns
-        )
+        carry = Carry(hub, broadcast, states, post if kept else carry.mail, carry.turns)
     return carry
 
 
@@ -165,8 +166,8 @@ def _who(world: World, key: Array) -> Array | None:
     schedule, n = world.schedule, world.population.n_agents
     if schedule.kind == "all":
         return None
-    return schedule.cohort(key, n) if schedule.kind == "cohort" else schedule.mask(
-        key, n
+    return (
+        schedule.cohort(key, n) if schedule.kind == "cohort" else schedule.mask(key, n)
     )
 
 
@@ -193,9 +194,7 @@ def _exchange(
     population = world.population
     numbers, for_agent = split_numbers(algorithm, population.n_agents)
     graph = isinstance(algorithm, GraphAlgorithm)
-    keep = graph or (
-        algorithm.averages == "all" and phase == len(algorithm.phases) - 1
-    )
+    keep = graph or (algorithm.averages == "all" and phase == len(algorithm.phases) - 1)
     edges = world.links.edges if graph and world.links is not None else ()
     own = Own(population.rows, carry.states, numbers, edges, inbox if graph else ())
 
@@ -208,9 +207,7 @@ def _exchange(
         algorithm_here = for_agent(mine.numbers)
         oracle = AgentOracle(algorithm_here.oracle, population.local(mine.rows))
         if graph:
-            return algorithm_here.local(
-                key, oracle, mine.edges, mine.state, mine.inbox
-            )
+            return algorithm_here.local(key, oracle, mine.edges, mine.state, mine.inbox)
         local = getattr(algorithm_here, algorithm.phases[phase].local)
         return local(key, oracle, mine.state, carry.broadcast)
 

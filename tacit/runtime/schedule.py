@@ -27,9 +27,9 @@ class Schedule:
     """
 
     chance: Any = 1.0
-    kind: str = static("all")
-    size: int = static(0)
-    block: int = static(0)
+    kind: str = static(default="all")
+    size: int = static(default=0)
+    block: int = static(default=0)
 
     def cohort(self, key: Array, n: int) -> Array:
         """The active agents' numbers, sorted, of a cohort schedule."""

@@ -167,7 +167,7 @@ def prepare(problem: Problem, algorithm: Algorithm) -> Any:
             f"expected an algorithm such as tacit.FedAvg(...), got {algorithm!r}"
         )
     algorithm.refuse_problem(problem)
-    getattr(algorithm, "oracle").check(problem)
+    algorithm.oracle.check(problem)
     ready = algorithm.resolve(problem)
     for leaf in jax.tree.leaves(ready):
         if np.ndim(leaf) == 1 and np.shape(leaf)[0] != problem.n_agents:
@@ -202,11 +202,14 @@ def _run(
     choices: _Choices,
 ) -> Run:
     carry = begin(plan, world, algorithm, bases, choices.start)
-    chunks = Chunks(
-        plan, world, algorithm, bases, choices.tolerance, choices.reference
-    )
+    chunks = Chunks(plan, world, algorithm, bases, choices.tolerance, choices.reference)
     if choices.folder is not None:
-        parts = (algorithm, world.schedule, jax.tree.map(jax.random.key_data, bases), choices.start)
+        parts = (
+            algorithm,
+            world.schedule,
+            jax.tree.map(jax.random.key_data, bases),
+            choices.start,
+        )
         chunks.keep_in(choices.folder, problem, parts, choices.every)
     carry = chunks.run(
         carry, choices.rounds, choices.every, choices.progress, choices.resume

@@ -7,13 +7,14 @@ Equation numbers are those of A. Jung, "Federated Learning: From Theory to Pract
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg
+from scipy.sparse.linalg import spsolve
 
 from tacit import check
+from tacit.problem.graph import Graph
 from tacit.problem.models import Linear
 from tacit.theory.descent import best_step_size
 
@@ -24,9 +25,16 @@ if TYPE_CHECKING:
 _EXACT = 1000
 
 
+def network_of(problem: Problem) -> Graph:
+    """The problem's graph; GTVMin is not defined without one."""
+    if problem.graph is None:
+        check.refuse("GTVMin needs a graph; pass graph= to the problem")
+    return problem.graph
+
+
 def largest_curvature(problem: Problem, alpha: float) -> float:
     """Upper bound (106): max_i L_i + 2 alpha lambda_n, with lambda_n <= 2 d_max."""
-    degree = float(np.max(problem.graph.degrees))
+    degree = float(np.max(network_of(problem).degrees))
     return problem.moduli.largest + 4 * alpha * degree
 
 
@@ -42,7 +50,7 @@ def smallest_curvature(problem: Problem, alpha: float) -> float:
         return own
     m = _mean_curvature(problem) / 2
     r = m / (4 * problem.moduli.largest / 2)
-    lambda_2 = problem.graph.spectrum().lambda_2
+    lambda_2 = network_of(problem).spectrum().lambda_2
     return max(own, 2 * min(lambda_2 * alpha * r**2, m / 2) / (1 + r**2))
 
 
@@ -55,7 +63,7 @@ def _mean_curvature(problem: Problem) -> float:
     return 2 * float(np.linalg.eigvalsh(scaled.T @ scaled)[0]) + weight
 
 
-def hessian(problem: Problem, alpha: float) -> sp.csr_matrix:
+def hessian(problem: Problem, alpha: float) -> Any:
     """The exact Hessian of a linear model's GTVMin, sparse, of side N d."""
     if not isinstance(problem.model, Linear):
         check.refuse("the Hessian of GTVMin is constant for linear models only")
@@ -63,7 +71,7 @@ def hessian(problem: Problem, alpha: float) -> sp.csr_matrix:
     blocks = 2 * (x.mT @ x) / problem.counts[:, None, None]
     weight = float(problem.population.regulariser.weight)
     blocks = blocks + weight * np.eye(problem.dim)
-    coupling = sp.kron(problem.graph.laplacian(), sp.identity(problem.dim))
+    coupling = sp.kron(network_of(problem).laplacian(), sp.identity(problem.dim))
     return (sp.block_diag(list(blocks)) + 2 * alpha * coupling).tocsr()
 
 
@@ -73,8 +81,8 @@ def linear_optimum(problem: Problem, alpha: float) -> np.ndarray:
     x, y = x.astype(np.float64), y.astype(np.float64)
     # grad at zero: -2 X_i^T y_i / m_i; padding rows are zero in both.
     right = 2 * np.einsum("nmd,nm->nd", x, y) / problem.counts[:, None]
-    solution = sp.linalg.spsolve(hessian(problem, alpha).tocsc(), right.ravel())
-    return solution.reshape(problem.n_agents, problem.dim)
+    solution = spsolve(hessian(problem, alpha).tocsc(), right.ravel())
+    return np.asarray(solution).reshape(problem.n_agents, problem.dim)
 
 
 def step_size(problem: Problem, alpha: float) -> float:

@@ -47,9 +47,7 @@ def test_everyone_at_its_own_model():
     assert own.shape == (3, 3)
     x, y = X[AGENT == "b"], Y[AGENT == "b"]
     residual = -y / (1 + np.exp(y * (x @ models[1])))
-    np.testing.assert_allclose(
-        own[1], residual @ x / 4 + 0.4 * models[1], atol=1e-13
-    )
+    np.testing.assert_allclose(own[1], residual @ x / 4 + 0.4 * models[1], atol=1e-13)
 
 
 def test_pandas_zero_one_labels_and_intercept():
@@ -79,9 +77,7 @@ def test_twins_splitting_an_agent_and_repeating_its_rows():
     """An agent with its rows twice is the same agent; permuted agents the same sum."""
     w = RNG.normal(size=3)
     once = tacit.from_arrays(X, Y, AGENT, l2=0.1)
-    twice = tacit.from_arrays(
-        np.r_[X, X], np.r_[Y, Y], np.r_[AGENT, AGENT], l2=0.1
-    )
+    twice = tacit.from_arrays(np.r_[X, X], np.r_[Y, Y], np.r_[AGENT, AGENT], l2=0.1)
     assert twice.loss(w) == pytest.approx(once.loss(w), rel=1e-13)
     renamed = np.array([{"a": "z", "b": "y", "c": "x"}[a] for a in AGENT])
     assert tacit.from_arrays(X, Y, renamed, l2=0.1).loss(w) == pytest.approx(

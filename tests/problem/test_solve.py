@@ -69,9 +69,7 @@ PENALTIES = [
 
 @pytest.mark.parametrize("h", PENALTIES, ids=lambda h: type(h).__name__)
 def test_composite_optimality(h):
-    problem = synthetic.logistic(
-        agents=6, features=4, samples=25, l2=0.05, seed=4, h=h
-    )
+    problem = synthetic.logistic(agents=6, features=4, samples=25, l2=0.05, seed=4, h=h)
     w = problem.solve()
     # 0 in grad F(w) + dh(w)  iff  w = prox_{t h}(w - t grad F(w)) for any t > 0
     with jax.enable_x64(True):

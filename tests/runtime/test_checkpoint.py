@@ -99,9 +99,7 @@ def test_seeds_resume_too(tmp_path):
 def test_another_runs_checkpoint_is_refused(tmp_path):
     problem, algorithm = setting()
     tacit.simulate(problem, algorithm, 5, checkpoint=tmp_path)
-    other = tacit.FedAvg(
-        step_size=0.31, local_steps=2, oracle=tacit.Minibatch(size=3)
-    )
+    other = tacit.FedAvg(step_size=0.31, local_steps=2, oracle=tacit.Minibatch(size=3))
     for changes in ({"seed": 1}, {"participation": 3}, {"record": ("loss",)}):
         with pytest.raises(tacit.TacitError, match="belongs to another run"):
             tacit.simulate(

@@ -118,3 +118,9 @@ def _rehearse(job: Job) -> None:
     with told_of("run"):
         schedule.of(job.options["participation"], job.problem.n_agents)
         measure.choose(job.options["record"], job.problem, job.options.get("reference"))
+    for metric in job.options["stop"] or {}:
+        if metric not in job.options["record"]:
+            refuse(
+                f"run.stop names {metric!r}, which is not recorded; add it to "
+                f"run.record = {list(job.options['record'])}"
+            )
