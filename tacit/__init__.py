@@ -4,6 +4,11 @@ A problem is solved by an algorithm, run by a runtime, which leaves a trace, fro
 a report is made.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from tacit import problem
 from tacit.algorithm import (
     LED,
@@ -24,8 +29,11 @@ from tacit.algorithm import (
 from tacit.check import TacitError
 from tacit.problem import Problem, from_arrays
 from tacit.problem.oracle import Full, Minibatch
-from tacit.runtime import debug, simulate, sweep
+from tacit.runtime import debug, simulate, sweep, tune
 from tacit.trace import Run, load_run
+
+if TYPE_CHECKING:
+    from tacit import data
 
 __version__ = "0.1.0"
 
@@ -48,6 +56,7 @@ __all__ = [
     "ServerGD",
     "TAMUNA",
     "TacitError",
+    "data",
     "debug",
     "from_arrays",
     "load_run",
@@ -55,4 +64,15 @@ __all__ = [
     "simulate",
     "solvers",
     "sweep",
+    "tune",
 ]
+
+#: Rooms that load slowly (pandas, scikit-learn, matplotlib): loaded when first used.
+_LAZY = ("data", "privacy")
+
+
+def __getattr__(name: str) -> Any:
+    """Load a room on first use."""
+    if name in _LAZY:
+        return importlib.import_module(f"tacit.{name}")
+    raise AttributeError(f"module 'tacit' has no attribute {name!r}")

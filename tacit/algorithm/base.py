@@ -86,6 +86,9 @@ class ServerAlgorithm(Algorithm):
     """
 
     averages: ClassVar[str] = "active"
+    #: Exchanges that carry a letter to the coordinator; the cost of a round counts
+    #: them, and one more gradient for each beyond the first.
+    exchanges: ClassVar[int] = 1
     phases: ClassVar[tuple[Phase, ...]] = (Phase(),)
 
     def init(self, w: Array) -> tuple[State, Letter]:

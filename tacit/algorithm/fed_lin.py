@@ -56,6 +56,7 @@ class FedLin(ServerAlgorithm):
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
+    exchanges: ClassVar[int] = 2
     phases: ClassVar[tuple[Phase, ...]] = (
         Phase("gradient", "average_gradient"),
         Phase("train", "average_model"),

@@ -156,7 +156,7 @@ class FiveGCS(ServerAlgorithm):
         """Local training from xh, then the dual."""
         n = oracle.local.n_agents
         flat: Any = _Flattened(oracle, self.strong_convexity)
-        for_training, for_dual = jax.random.split(key)
+        for_training, for_dual = (jax.random.fold_in(key, k) for k in range(2))
         # Times N: (f_i - (mu/2)||.||^2)(y) + (N tau/2) ||y - (xh + u_i/tau)||^2
         rho = 1 / (n * self.tau)
         v = inbox + rho * state.sent.u

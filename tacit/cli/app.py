@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version as version_of
 from typing import Annotated, Any
 
 import typer
@@ -70,6 +71,12 @@ app = typer.Typer(
 )
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tacit {version_of('tacit')}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     debug: Annotated[
@@ -77,15 +84,15 @@ def options(
     ] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version and leave.", is_eager=True),
+        typer.Option(
+            "--version",
+            help="Show the version and leave.",
+            is_eager=True,
+            callback=_tell_version,
+        ),
     ] = False,
 ) -> None:
     """Federated learning across parties that keep their data."""
-    if version:
-        from importlib.metadata import version as version_of
-
-        typer.echo(f"tacit {version_of('tacit')}")
-        raise typer.Exit
 
 
 app.command("demo", epilog=demo.EXAMPLE)(demo.demo)

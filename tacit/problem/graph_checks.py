@@ -79,7 +79,7 @@ def _index_pairs(nodes: Sequence[Any], edges: Any) -> np.ndarray:
     index = {node: i for i, node in enumerate(nodes)}
     found = np.empty((len(edges), 2), np.int32)
     for row, edge in enumerate(edges):
-        if isinstance(edge, str) or len(edge) != 2:
+        if not isinstance(edge, tuple | list | np.ndarray) or len(edge) != 2:
             refuse(f"expected edges as pairs of nodes, got {edge!r}")
         for end in (0, 1):
             if edge[end] not in index:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import make_classification
 
 from tacit import check
 from tacit.problem.arrays import from_arrays
@@ -62,6 +61,9 @@ def logistic(
 
 
 def _clusters(rows: int, features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    # Here, because importing scikit-learn takes a second that few callers need.
+    from sklearn.datasets import make_classification
+
     informative = min(2, features)
     x, y = make_classification(
         rows,

@@ -19,7 +19,7 @@ def curve(runs: dict[str, Run], metric: str, theme: Theme) -> Figure:
     """Draw a metric of all runs that recorded it.
 
     Several seeds are drawn as their median with a band from the lowest to the highest.
-    Values that are not finite leave a gap.
+    Values that no axis can hold leave a gap.
     """
     figure = new_figure(theme, 6.2, 3.7)
     axes = figure.subplots()
@@ -56,7 +56,7 @@ def curve(runs: dict[str, Run], metric: str, theme: Theme) -> Figure:
 def _line(
     axes: Any, rounds: np.ndarray, table: np.ndarray, label: str, style: dict[str, Any]
 ) -> None:
-    table = np.where(np.isfinite(table), table, np.nan)
+    table = measures.drawable(table)
     middle = np.median(table, axis=0)
     # A single record is a point, which a line would not show.
     marker = "o" if len(rounds) < 3 else None

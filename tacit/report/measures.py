@@ -24,6 +24,8 @@ WORDS = {
 _FIRST = ("test_accuracy", "accuracy", "test_loss", "loss")
 #: Metrics that range over more than this factor are drawn on a logarithmic axis.
 _LOG_FACTOR = 20.0
+#: A run that diverges passes through numbers that an axis cannot hold.
+_LARGEST = 1e60
 
 
 def words(metric: str) -> str:
@@ -72,9 +74,15 @@ def described(run: Run) -> dict[str, Any]:
     return run.config.get("resolved", run.config)
 
 
+def drawable(table: np.ndarray) -> np.ndarray:
+    """The values that a picture can show; NaN, a gap, in place of the others."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(table) < _LARGEST, table, np.nan)
+
+
 def wants_log(tables: list[np.ndarray], metric: str) -> bool:
     """Whether a metric is better read on a logarithmic axis."""
-    values = np.concatenate([t.ravel() for t in tables])
+    values = np.concatenate([drawable(t).ravel() for t in tables])
     values = values[np.isfinite(values)]
     if is_share(metric) or not values.size or values.min() <= 0:
         return False

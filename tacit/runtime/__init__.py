@@ -2,5 +2,6 @@
 
 from tacit.runtime.debug import debug
 from tacit.runtime.simulate import simulate, sweep
+from tacit.runtime.tune import tune
 
-__all__ = ["debug", "simulate", "sweep"]
+__all__ = ["debug", "simulate", "sweep", "tune"]

@@ -168,7 +168,7 @@ def prepare(problem: Problem, algorithm: Algorithm) -> Any:
         )
     algorithm.refuse_problem(problem)
     algorithm.oracle.check(problem)
-    ready = algorithm.resolve(problem)
+    ready = _in_precision_of(problem, algorithm.resolve(problem))
     for leaf in jax.tree.leaves(ready):
         if np.ndim(leaf) == 1 and np.shape(leaf)[0] != problem.n_agents:
             check.refuse(
@@ -176,6 +176,16 @@ def prepare(problem: Problem, algorithm: Algorithm) -> Any:
                 f"entries; per-agent numbers need {problem.n_agents}, one per agent"
             )
     return ready
+
+
+def _in_precision_of(problem: Problem, algorithm: Any) -> Any:
+    """Per-agent numbers in the problem's type, lest float64 ones lift float32 data."""
+
+    def cast(leaf: Any) -> Any:
+        floats = np.ndim(leaf) > 0 and np.issubdtype(leaf.dtype, np.floating)
+        return leaf.astype(problem.dtype) if floats else leaf
+
+    return jax.tree.map(cast, algorithm)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
 import sys
 from typing import Any
 
@@ -13,7 +12,13 @@ from tacit import problem
 from tacit.algorithm import ALGORITHMS
 from tacit.algorithm.base import Algorithm
 from tacit.check import refuse
-from tacit.cli.builders.calls import call, check_keys, look_up, take_kind
+from tacit.cli.builders.calls import (
+    call,
+    check_keys,
+    look_up,
+    plain_name,
+    take_kind,
+)
 from tacit.cli.run_file import AlgorithmTable
 
 #: Short for oracle = { name = "Minibatch", size = ..., sampling = ... }.
@@ -33,7 +38,18 @@ def build(table: AlgorithmTable) -> Algorithm:
     short = [key for key in _SHORT if key not in fields and "oracle" in fields]
     check_keys("algorithm", chosen, given, also=short)
     given = _with_oracle(given, short)
-    return call("algorithm", chosen, _values("algorithm", chosen, given, chosen))
+    return _make("algorithm", chosen, given, chosen)
+
+
+def _make(where: str, cls: Any, given: dict[str, Any], algorithm: type) -> Any:
+    """Make a record from a table; a word that was meant as a record's name is told."""
+    made = call(where, cls, _values(where, cls, given, algorithm))
+    for field in dataclasses.fields(cls):
+        value = given.get(field.name)
+        if isinstance(value, str) and getattr(made, field.name) == value:
+            if "str" not in str(field.type) and not isinstance(field.default, str):
+                look_up(f"{where}.{field.name}", value, _records(algorithm))
+    return made
 
 
 def _with_oracle(given: dict[str, Any], short: list[str]) -> dict[str, Any]:
@@ -66,7 +82,7 @@ def _values(
 
 
 def _value(where: str, field: Any, value: Any, algorithm: type) -> Any:
-    if isinstance(value, dict) or (isinstance(value, str) and _is_record(field)):
+    if isinstance(value, dict) or _names_record(field, value, algorithm):
         return _record(where, value, algorithm)
     if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
         return tuple(
@@ -77,15 +93,18 @@ def _value(where: str, field: Any, value: Any, algorithm: type) -> Any:
     return value
 
 
-def _is_record(field: Any) -> bool:
-    """Whether a word in this field names a record rather than being its value."""
-    return not re.search(r"str|float|int|bool|Numbers", str(field.type))
+def _names_record(field: Any, value: Any, algorithm: type) -> bool:
+    """Whether a word is short for a table with a name only."""
+    if not isinstance(value, str) or isinstance(field.default, str):
+        return False
+    known = {plain_name(name) for name in _records(algorithm)}
+    return dataclasses.is_dataclass(field.default) or plain_name(value) in known
 
 
 def _record(where: str, table: Any, algorithm: type) -> Any:
     cls, rest = take_kind(where, table, _records(algorithm), "name")
     check_keys(where, cls, rest)
-    return call(where, cls, _values(where, cls, rest, algorithm))
+    return _make(where, cls, rest, algorithm)
 
 
 def _records(algorithm: type) -> dict[str, type]:

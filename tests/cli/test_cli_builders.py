@@ -1,0 +1,215 @@
+"""From tables to problems: each kind against a direct call, and the examples."""
+
+import dataclasses
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit import data
+from tacit.cli import run_file
+from tacit.cli.builders import job_from, network
+from tacit.problem import graph
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples" / "runs").glob("*.toml"))
+
+
+def job(algorithm=None, **problem):
+    table = {
+        "problem": problem,
+        "algorithm": algorithm or {"name": "FedAvg", "step_size": 0.1},
+        "run": {"rounds": 1},
+    }
+    return job_from(table, Path())
+
+
+SPLITS = [
+    ({"kind": "iid", "agents": 5}, lambda y: data.split_iid(y, 5, seed=7)),
+    (
+        {"kind": "dirichlet", "agents": 5, "alpha": 0.5},
+        lambda y: data.split_dirichlet(y, 5, alpha=0.5, seed=7),
+    ),
+    (
+        {"kind": "quantity", "agents": 5, "alpha": 1.0, "seed": 3},
+        lambda y: data.split_quantity(y, 5, alpha=1.0, seed=3),
+    ),
+    (
+        {"kind": "by-classes", "agents": 6, "classes_per_agent": 2, "balanced": True},
+        lambda y: data.split_by_classes(y, 6, 2, seed=7, balanced=True),
+    ),
+]
+
+
+@pytest.mark.parametrize(("split", "direct"), SPLITS)
+def test_a_split_is_what_the_function_gives(split, direct):
+    made = job(data="iris", split=split, seed=7).problem
+    iris = data.load("iris", seed=7)
+    agent = direct(iris.y)
+    assert made.n_agents == agent.max() + 1
+    np.testing.assert_array_equal(made.counts, np.bincount(agent[agent >= 0]))
+    kept = agent >= 0
+    want = tacit.from_arrays(iris.x[kept], iris.y[kept], agent[kept], model="softmax")
+    models = np.random.default_rng(0).normal(size=(made.n_agents, made.dim))
+    np.testing.assert_array_equal(made.grad(models), want.grad(models))
+    held = made.holdings()
+    for code, name in enumerate(iris.classes):
+        mine = agent[(iris.y == code) & (agent >= 0)]
+        want = np.bincount(mine, minlength=made.n_agents)
+        np.testing.assert_array_equal(held[name], want)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("iris", tacit.problem.Softmax),
+        ("breast-cancer", tacit.problem.Logistic),
+        ("diabetes", tacit.problem.Linear),
+    ],
+)
+def test_the_usual_model_fits_the_target(name, model):
+    made = job(data=name, split={"kind": "iid", "agents": 2}, l2=0.1).problem
+    assert isinstance(made.model, model)
+
+
+def test_networks_are_given_by_tables():
+    iid = {"kind": "iid", "agents": 2}
+    made = job(data="digits", split=iid, model={"name": "mlp", "hidden": [4, 3]})
+    assert made.problem.dim == 64 * 4 + 4 + 4 * 3 + 3 + 3 * 10 + 10
+    assert made.problem.dtype == np.float32
+    image = {"name": "cnn", "image": [8, 8, 1], "channels": [2]}
+    assert job(data="digits", split=iid, model=image).problem.model.classes == 10
+    for model, words in (
+        ({"name": "mlp"}, "missing key problem.model.hidden"),
+        ({"name": "mpl", "hidden": [3]}, "did you mean 'mlp'"),
+        ({"name": "softmax", "hidden": [3]}, "this model has no options"),
+        ({"hidden": [3]}, "missing key problem.model.name"),
+    ):
+        with pytest.raises(tacit.TacitError, match=re.escape(words)):
+            job(data="digits", split=iid, model=model)
+    with pytest.raises(tacit.TacitError, match="has its own biases"):
+        job(
+            data="digits",
+            split=iid,
+            intercept=True,
+            model={"name": "mlp", "hidden": [3]},
+        )
+
+
+def test_penalties_and_regularisers():
+    made = job(
+        {"name": "FedPLT", "rho": 1.0},
+        data="synthetic-logistic",
+        agents=3,
+        features=2,
+        samples=6,
+        h={"kind": "elastic-net", "l1": 0.1, "l2": 0.2},
+        regulariser={"kind": "non_convex", "weight": 0.3},
+    ).problem
+    assert type(made.h).__name__ == "ElasticNet"
+    assert type(made.population.regulariser).__name__ == "NonConvex"
+    with pytest.raises(tacit.TacitError, match="regulariser does not go with"):
+        job(data="synthetic-linear", regulariser={"kind": "non_convex", "weight": 1})
+
+
+GRAPHS = [
+    ({"kind": "ring"}, graph.ring(6)),
+    ("star", graph.star(6)),
+    ({"kind": "complete"}, graph.complete(6)),
+    ({"kind": "grid", "rows": 2, "cols": 3}, graph.grid(2, 3)),
+    ({"kind": "erdos-renyi", "p": 0.6}, graph.erdos_renyi(6, p=0.6, seed=5)),
+    (
+        {"kind": "random_regular", "degree": 3, "seed": 2},
+        graph.random_regular(6, degree=3, seed=2),
+    ),
+]
+
+
+@pytest.mark.parametrize(("table", "want"), GRAPHS, ids=lambda x: str(x)[:30])
+def test_a_graph_is_what_the_builder_gives(table, want):
+    made = job(
+        {"name": "FedGD", "alpha": 1.0},
+        data="synthetic-linear",
+        agents=6,
+        features=2,
+        samples=3,
+        seed=5,
+        graph=table,
+    ).problem.graph
+    for field in ("receivers", "senders", "weights"):
+        np.testing.assert_array_equal(getattr(made, field), getattr(want, field))
+
+
+def test_neighbours_are_near_on_the_globe():
+    # One degree of longitude at 60 degrees north is half as long as at the equator.
+    places = np.array([[60.0, 0.0], [60.0, 1.5], [61.0, 0.0]])
+    made = network.build(
+        {"kind": "nearest_neighbours", "k": 1}, ["a", "b", "c"], places, seed=0
+    )
+    assert set(made.to_networkx().edges) == {("a", "b"), ("a", "c")}
+    with pytest.raises(tacit.TacitError, match="needs the positions"):
+        network.build({"kind": "nearest_neighbours", "k": 1}, [0, 1], None, seed=0)
+
+
+def test_edges_come_from_a_file_beside_the_run_file(sites, place):
+    (place / "edges.csv").write_text("from,to,weight\ns0,s1,2\ns1,s2,1\ns2,s3,1\n")
+    table = tomllib.loads((place / sites).read_text())
+    table["problem"]["graph"] = {"kind": "file", "path": "edges.csv"}
+    table["algorithm"] = {"name": "FedGD", "alpha": 0.1}
+    made = job_from(table, place).problem.graph
+    assert made.nodes == ("s0", "s1", "s2", "s3")
+    np.testing.assert_array_equal(made.degrees, [2, 3, 2, 1])
+    (place / "edges.csv").write_text("form,to\ns0,s1\n")
+    with pytest.raises(tacit.TacitError, match="no column 'from'; did you mean 'form'"):
+        job_from(table, place)
+    (place / "edges.csv").unlink()
+    with pytest.raises(tacit.TacitError, match="cannot read"):
+        job_from(table, place)
+
+
+def test_agents_that_are_numbers_are_in_the_order_of_numbers(sites, place):
+    text = (place / "sites.csv").read_text()
+    for site, number in (("s0", "10"), ("s1", "2"), ("s2", "1"), ("s3", "33")):
+        text = text.replace(site, number)
+    (place / "sites.csv").write_text(text)
+    made = job_from(tomllib.loads((place / sites).read_text()), place).problem
+    assert made.ids == (1, 2, 10, 33)
+
+
+def test_rows_of_a_table_can_be_split_anew(sites, place):
+    table = tomllib.loads((place / sites).read_text())
+    table["problem"]["split"] = {"kind": "iid", "agents": 12}
+    made = job_from(table, place).problem
+    assert made.ids == tuple(range(12)) and made.counts.sum() == 32
+
+
+def test_what_is_left_out_of_record_is_what_can_be_measured(sites, place):
+    table = tomllib.loads((place / sites).read_text())
+    record = job_from(table, place).options["record"]
+    assert set(record) >= {"loss", "accuracy", "test_loss", "test_accuracy"}
+    assert "accuracy" not in job(data="synthetic-linear", agents=2).options["record"]
+
+
+def test_the_error_is_measured_from_the_optimum():
+    table = {
+        "problem": {"data": "synthetic-logistic", "agents": 3, "l2": 0.5},
+        "algorithm": {"name": "FedAvg"},
+        "run": {"rounds": 1, "record": ["error"]},
+    }
+    made = job_from(table, Path())
+    np.testing.assert_array_equal(made.options["reference"], made.problem.solve())
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_can_be_run(path):
+    assert job_from(run_file.read(path), path.parent).name == path.stem
+
+
+def test_a_job_keeps_the_file_it_came_from():
+    made = job(data="iris", split={"kind": "iid", "agents": 2})
+    again = job_from(tomllib.loads(made.toml), Path("/"))
+    assert again.config == made.config and again.name == "fedavg-iris"
+    assert dataclasses.asdict(again)["options"]["rounds"] == 1

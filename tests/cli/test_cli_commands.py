@@ -1,0 +1,179 @@
+"""The commands around a run: help, lists, the demo, the cache, changes."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import tacit
+from tacit.algorithm import ALGORITHMS
+from tacit.cli import cache, changes, demo
+from tacit.cli.app import app, main
+
+COMMANDS = ["demo", "run", "resume", "report", "compare", "algorithms"]
+COMMANDS += ["data list", "data show", "data fetch"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_shows_an_example_of_it(tacit_, command):
+    said = tacit_.ok(*command.split(), "--help")
+    assert f"Example: tacit {command}" in re.sub(r"\s+", " ", said)
+
+
+def test_help_names_every_command(tacit_):
+    said = tacit_.ok("--help")
+    registered = {command.name for command in app.registered_commands}
+    registered |= {group.name for group in app.registered_groups}
+    assert registered == {command.split()[0] for command in COMMANDS}
+    assert all(name in said for name in registered)
+
+
+def test_version(tacit_):
+    assert tacit_.ok("--version").strip() == f"tacit {tacit.__version__}"
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(monkeypatch, capsys):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")  # leaves this process's JAX
+    monkeypatch.setattr(sys, "argv", ["tacit", "run", "nowhere.toml"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: cannot read nowhere.toml")
+    sys.argv.append("--debug")
+    with pytest.raises(tacit.TacitError, match="cannot read nowhere.toml"):
+        main()
+
+
+def test_every_algorithm_is_listed_with_its_keys(tacit_):
+    said = tacit_.ok("algorithms")
+    for algorithm in ALGORITHMS:
+        line = next(
+            r for r in said.split("\n") if r.split()[:1] == [algorithm.__name__]
+        )
+        assert "oracle" in line
+
+
+def test_an_algorithm_is_shown_with_all_its_keys(tacit_):
+    said = tacit_.ok("algorithms", "fed_prox")
+    assert 'name = "FedProx"' in said
+    assert "# eta (needed): Strength of the pull" in said
+    assert '# oracle (default { name = "Full" })' in said
+    for algorithm in ALGORITHMS:
+        assert algorithm.source in tacit_.ok("algorithms", algorithm.__name__)
+
+
+def test_data_sets_are_listed_and_shown(tacit_):
+    said = tacit_.ok("data", "list")
+    for name in tacit.data.names():
+        assert re.search(rf"^{name}\b", said, flags=re.M)
+    shown = tacit_.ok("data", "show", "digits")
+    assert "# test_share (default 0.0)" in shown and "licence" in shown
+    assert "nothing to fetch" in tacit_.ok("data", "fetch", "digits")
+
+
+def test_the_demo_compares_on_a_held_out_set(tacit_):
+    said = tacit_.ok("demo", "--rounds", "3")
+    assert said.strip().split("\n")[-1] == "report: runs/demo/report.html"
+    assert Path("runs/demo/report.html").exists()
+    for name, label in (("fedavg", "FedAvg"), ("fedprox", "FedProx")):
+        run = tacit.load_run(f"runs/demo/{name}")
+        assert run.rounds == 3 and run.config["problem"]["test_share"] == 0.25
+        held = run.info["holdings"]
+        assert sum(held["rows"]) == run.config["resolved"]["problem"]["rows"] == 1347
+        # Uneven by class: nobody holds all ten digits in equal parts.
+        assert min(max(held[str(c)]) / (sum(held[str(c)]) / 20) for c in range(10)) > 3
+        middle = sorted(run.metrics["test_accuracy"][:, -1])[1]
+        assert f"{label:8} test accuracy {100 * middle:.1f} %" in said
+    # A second demo takes the place of the first, and of nothing else.
+    Path("runs/demo/notes.txt").write_text("mine")
+    (line,) = tacit_.refused("demo", "--rounds", "3")
+    assert "holds 'notes.txt', which is not of a demo" in line
+    assert Path("runs/demo/fedavg/run.json").exists()
+
+
+def test_the_demo_is_replaced_whole(place):
+    out = place / "demo"
+    (out / "fedavg").mkdir(parents=True)
+    (out / "fedavg" / "old").write_text("")
+    (out / "report.html").write_text("")
+    demo._make_room(out)
+    assert os.listdir(out) == ["report.html"]
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("5", 5),
+        ("1e-3", 1e-3),
+        ("true", True),
+        ('"a b"', "a b"),
+        ("FedAvg", "FedAvg"),
+        ("./data/x.csv", "./data/x.csv"),
+        ("{ kind = 'ring' }", {"kind": "ring"}),
+        ("[0.1, 0.2]", [0.1, 0.2]),
+        ("synthetic-logistic", "synthetic-logistic"),
+    ],
+)
+def test_a_change_is_read_as_toml(words, value):
+    given = changes.with_changes({"a": {"b": 1}}, [f"a.c={words}"])
+    assert given == {"a": {"b": 1, "c": value}}
+
+
+def test_a_change_cannot_smuggle_in_another_key():
+    with pytest.raises(tacit.TacitError, match="not a TOML value"):
+        changes.with_changes({}, ["a=1\nb = 2"])
+
+
+def test_a_change_leaves_the_original_alone():
+    table = {"run": {"rounds": 5}}
+    changes.with_changes(table, ["run.rounds=6", "run.seed=1", "name=x"])
+    assert table == {"run": {"rounds": 5}}
+
+
+class TestCache:
+    """Compiled programs are kept in a folder that nobody else can write to."""
+
+    @pytest.fixture
+    def settings(self, place, monkeypatch):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(place))
+        for name in ("JAX_COMPILATION_CACHE_DIR", *cache._SETTINGS):
+            monkeypatch.setenv(name, "x")
+            monkeypatch.delenv(name)
+        # This process is not the program's own: its JAX must stay as it is.
+        monkeypatch.delitem(sys.modules, "jax")
+        return place / "tacit" / "compiled"
+
+    def test_is_switched_on(self, settings):
+        cache.switch_on()
+        assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(settings)
+        assert settings.stat().st_mode & 0o777 == 0o700
+
+    def test_leaves_what_the_user_has_set(self, settings, monkeypatch):
+        monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
+        cache.switch_on()
+        assert os.environ["JAX_COMPILATION_CACHE_DIR"] == ""
+        assert not settings.exists()
+
+    def test_is_not_used_where_others_can_write(self, settings):
+        settings.mkdir(parents=True)
+        settings.chmod(0o777)
+        cache.switch_on()
+        assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
+
+    def test_does_not_grow_without_end(self, settings):
+        settings.mkdir(parents=True)
+        for i in range(cache._MOST_FILES + 5):
+            (settings / str(i)).touch()
+            os.utime(settings / str(i), (i, i))
+        cache.switch_on()
+        left = sorted(int(path.name) for path in settings.iterdir())
+        assert left == list(range(5, cache._MOST_FILES + 5))
+
+    def test_a_home_that_cannot_be_written_does_no_harm(self, place, monkeypatch):
+        monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+        (place / "file").touch()
+        monkeypatch.setenv("XDG_CACHE_HOME", str(place / "file"))
+        cache.switch_on()
+        assert "JAX_COMPILATION_CACHE_DIR" not in os.environ

@@ -1,0 +1,79 @@
+"""Tuning: the same for every algorithm, and what it chooses is good."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.problem import graph, synthetic
+from tacit.runtime.grids import GRIDS
+
+
+@pytest.fixture(scope="module")
+def problem() -> tacit.Problem:
+    return synthetic.logistic(agents=8, features=3, samples=30, seed=2)
+
+
+def test_the_choice_reaches_the_accuracy_when_run(problem):
+    tuning = tacit.tune(problem, "fed-plt", t_grad=1, t_comm=10, probe_rounds=60)
+    assert tuning.rounds is not None
+    run = tacit.simulate(
+        problem, tuning.algorithm, tuning.rounds, record=("mean_grad_norm_sq",)
+    )
+    values = run.metrics["mean_grad_norm_sq"]
+    assert values[-1] <= 1e-5 < values[-2]
+    # Nothing that was tried is cheaper, and the cost is the model's.
+    assert tuning.cost == min(t.cost for t in tuning.trials)
+    steps = tuning.algorithm.solver.local_steps
+    assert tuning.cost == tuning.rounds * (steps + 10) * problem.n_agents
+    assert 0 < tuning.predicted.rate < 1
+    assert "candidates" in str(tuning) and "theory predicts" in str(tuning)
+
+
+def test_dear_exchanges_ask_for_more_local_steps(problem):
+    chosen = [
+        tacit.tune(
+            problem, "fed-plt", t_grad=1, t_comm=t_comm, probe_rounds=60
+        ).algorithm.solver.local_steps
+        for t_comm in (0.1, 1000.0)
+    ]
+    assert chosen[0] < chosen[1]
+
+
+def test_every_grid_has_the_same_size(problem):
+    sizes = {kind.__name__: len(grid(problem, 5)) for kind, grid in GRIDS.items()}
+    assert set(sizes.values()) == {48}, sizes
+
+
+@pytest.mark.parametrize("name", ["FedLin", "led", "5GCS"])
+def test_comparators_are_tuned_too(problem, name):
+    tuning = tacit.tune(problem, name, local_steps=5, probe_rounds=80)
+    assert tuning.rounds is not None and tuning.rounds < 40
+    assert len(tuning.trials) == 48
+
+
+def test_fed_lin_pays_for_two_exchanges(problem):
+    tuning = tacit.tune(problem, "FedLin", local_steps=5, probe_rounds=40)
+    assert tuning.rounds is not None
+    assert tuning.cost == tuning.rounds * (6 + 20) * problem.n_agents
+
+
+def test_an_unreachable_accuracy_is_said(problem):
+    tuning = tacit.tune(
+        problem, "FedAvg", local_steps=5, accuracy=1e-25, probe_rounds=5
+    )
+    assert tuning.rounds is None and np.isinf(tuning.cost)
+    assert "was not reached" in str(tuning)
+    best = min(t.last for t in tuning.trials if np.isfinite(t.last))
+    assert any(
+        t.algorithm is tuning.algorithm and t.last == best for t in tuning.trials
+    )
+
+
+def test_unknown_names_are_refused(problem):
+    with pytest.raises(tacit.TacitError, match="did you mean 'FedPLT'"):
+        tacit.tune(problem, "FedPTL")
+    ring = synthetic.linear(agents=5, features=2, samples=6, graph=graph.ring(5))
+    with pytest.raises(tacit.TacitError, match="FedGD has no grid"):
+        tacit.tune(ring, "FedGD")
