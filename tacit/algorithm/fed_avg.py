@@ -7,8 +7,9 @@ optimum: see docs/explanation-algorithms.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import jax
 from jax import Array
 
 from tacit import check
@@ -36,12 +37,15 @@ class FedAvg(ServerAlgorithm):
         local_steps: R, the number of local steps in a round.
         oracle: How agents compute gradients.
         weights: "uniform" mean, or weighted by the agents' number of "samples".
+        noise_std: Each local gradient has noise_std N(0, I) added; None adds none. One
+            number or one per agent, see `tacit.private`.
     """
 
     step_size: Number = None
     local_steps: int = static(default=1)
     oracle: Oracle = Full()
     weights: str = static(default="uniform")
+    noise_std: Number = None
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 9"
 
@@ -49,6 +53,7 @@ class FedAvg(ServerAlgorithm):
         check.positive(step_size=self.step_size)
         check.count(local_steps=self.local_steps)
         check.one_of(("uniform", "samples"), weights=self.weights)
+        check.not_negative(noise_std=self.noise_std)
 
     def resolve(self, problem: Problem) -> Self:
         """Set the step size by theory where the user gave none."""
@@ -64,8 +69,24 @@ class FedAvg(ServerAlgorithm):
         self, key: Array, oracle: AgentOracle, state: State, inbox: Array
     ) -> tuple[State, Array]:
         """w_i <- w, then R times w_i <- w_i - eta g_i(w_i)."""
-        w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
+        if self.noise_std is None:
+            w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
+        else:
+            w = self._noisy_steps(key, oracle, inbox)
         return State(w), w
+
+    def _noisy_steps(self, key: Array, oracle: AgentOracle, w: Array) -> Array:
+        """R times w_i <- w_i - eta (g_i(w_i) + noise_std N(0, I))."""
+        for_rows, for_noise = jax.random.split(key)
+        shape = (self.local_steps, *w.shape)
+        noise = self.noise_std * jax.random.normal(for_noise, shape, w.dtype)
+
+        def body(v: Array, each: tuple[Any, Array]) -> tuple[Array, None]:
+            draw, extra = each
+            return v - self.step_size * (oracle(draw, v) + extra), None
+
+        draws = oracle.draws(for_rows, self.local_steps)
+        return jax.lax.scan(body, w, (draws, noise))[0]
 
     def model(self, state: State) -> Array:
         """The model after its last local steps."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
+import jax
 from jax import Array
 
 from tacit import check
@@ -34,16 +35,20 @@ class ServerGD(ServerAlgorithm):
         step_size: Of the step along the mean gradient; None lets theory choose
             2 / (strong convexity + smoothness).
         oracle: How agents compute gradients.
+        noise_std: Each letter adds noise_std N(0, I) to the gradient; None adds none.
+            One number or one per agent, see `tacit.private`.
     """
 
     step_size: Number = None
     oracle: Oracle = Full()
+    noise_std: Number = None
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
     phases: ClassVar[tuple[Phase, ...]] = (Phase("local", "combine"),)
 
     def __post_init__(self) -> None:
         check.positive(step_size=self.step_size)
+        check.not_negative(noise_std=self.noise_std)
 
     def resolve(self, problem: Problem) -> Self:
         """Set the step size by theory where the user gave none."""
@@ -69,8 +74,12 @@ class ServerGD(ServerAlgorithm):
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Array
     ) -> tuple[State, Array]:
-        """The gradient at the model received."""
-        return State(inbox), oracle.once(key, inbox)
+        """The gradient at the model received, and noise where there is any."""
+        if self.noise_std is None:
+            return State(inbox), oracle.once(key, inbox)
+        for_rows, for_noise = jax.random.split(key)
+        noise = jax.random.normal(for_noise, inbox.shape, inbox.dtype)
+        return State(inbox), oracle.once(for_rows, inbox) + self.noise_std * noise
 
     def model(self, state: State) -> Array:
         """The model it was last told."""

@@ -58,6 +58,7 @@ class TAMUNA(ServerAlgorithm):
         step_size: gamma, one number for all; None lets theory choose 1/L.
         eta: Step of the control variates; None lets theory choose, for N agents,
             (1/Ne) N (s - 1) / (s (N - 1)), with s = N where there is no compression.
+            For a cohort of c agents the proof has s = c there, a half at least.
         local_steps: Ne, the mean number of local steps in a round.
         fixed: Make exactly round(Ne) steps instead of a random number.
         sparsity: s, how many of the cohort send each coordinate; None sends all.

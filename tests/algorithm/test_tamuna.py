@@ -9,7 +9,9 @@ import pytest
 
 import tacit
 from tacit.algorithm import random_steps
+from tacit.algorithm.base import Coordinator
 from tacit.algorithm.tamuna import Told
+from tacit.problem.oracle import AgentOracle
 from tests.algorithm.by_hand import play
 
 AGENTS, DIM = 6, 5
@@ -34,10 +36,11 @@ def cohorts(rounds: int, sizes=(2, 3, 4, 6)) -> list[list[int]]:
 def test_control_variates_sum_to_zero(problem, sparsity):
     algorithm = tacit.TAMUNA(sparsity=sparsity, local_steps=3)
     start = np.random.default_rng(1).normal(size=(AGENTS, DIM))
-    for moment in play(problem, algorithm, cohorts(25), start):
+    moments = play(problem, algorithm, cohorts(25), start)
+    for moment in moments:
         variates = np.array([state.h for state in moment.states])
         np.testing.assert_allclose(variates.sum(axis=0), 0, atol=1e-13)
-    assert np.abs(variates).max() > 0.01
+    assert max(np.abs(state.h).max() for state in moments[-1].states) > 0.01
 
 
 @pytest.mark.parametrize("sparsity", [2, 3])
@@ -65,7 +68,7 @@ def test_every_coordinate_is_sent_by_exactly_s_of_the_cohort(problem, sparsity):
 def test_compression_is_unbiased():
     """Over the masks, the mean of x is the mean over the cohort."""
     algorithm = tacit.TAMUNA(sparsity=2, agent=np.arange(AGENTS))
-    cohort = [0, 2, 3, 5]
+    cohort, boss = [0, 2, 3, 5], Coordinator(AGENTS, None)
     models = np.random.default_rng(2).normal(size=(AGENTS, DIM))
     here = np.zeros(AGENTS)
     here[cohort] = 1 / len(cohort)
@@ -74,12 +77,14 @@ def test_compression_is_unbiased():
     @jax.jit
     @jax.vmap
     def average(key):
-        told, _ = algorithm.assign(key, first, jnp.asarray(here), None)
+        told, _ = algorithm.assign(key, first, jnp.asarray(here), boss)
         sent = [
             tacit.TAMUNA(sparsity=2, agent=i)._mask(told, jnp.asarray(models[i]))
             for i in cohort
         ]
-        return algorithm.average(key, told, sum(sent) / len(cohort), None)[0].x
+        return algorithm.average(key, told, sum(sent[1:], sent[0]) / len(cohort), boss)[
+            0
+        ].x
 
     with jax.enable_x64(True):
         got = np.asarray(average(jax.random.split(jax.random.key(0), 20_000)))
@@ -119,15 +124,23 @@ def test_with_probability_one_prox_skip_is_led_with_one_step(problem):
     np.testing.assert_allclose(runs[2].params, runs[1].params, atol=1e-14)
 
 
-def test_prox_skip_is_tamuna_with_everyone(problem):
-    """The same method for eta = p, if the numbers of steps are drawn alike."""
-    everyone = [list(range(AGENTS))] * 15
-    skip = play(problem, tacit.ProxSkip(step_size=0.4, probability=0.25), everyone)
-    for moment in skip:
-        variates = np.array([state.h for state in moment.states])
-        np.testing.assert_allclose(variates.sum(axis=0), 0, atol=1e-13)
-    steps = [int(moment.told.steps) for moment in skip]
-    assert len(set(steps)) > 3
+def test_prox_skip_iteration_by_iteration(problem):
+    """The per-step form of the paper, in NumPy, with the coin that the rounds imply."""
+    size, chance = 0.4, 0.25
+    algorithm = tacit.ProxSkip(step_size=size, probability=chance)
+    moments = play(problem, algorithm, [list(range(AGENTS))] * 15)
+    assert len({int(moment.told.steps) for moment in moments}) > 3
+    x = np.tile(moments[0].told.x, (AGENTS, 1))
+    before = np.array([state.x for state in moments[0].states])
+    h = chance / size * (x - before)  # h_i was zero in the first round
+    for now, after in zip(moments, moments[1:], strict=False):
+        for step in range(int(now.told.steps)):
+            x_hat = x - size * (problem.grad(x) - h)
+            exchange = step == int(now.told.steps) - 1
+            x = np.tile(x_hat.mean(axis=0), (AGENTS, 1)) if exchange else x_hat
+        h = h + chance / size * (x - x_hat)
+        np.testing.assert_allclose(after.told.x, x[0], atol=1e-13)
+        np.testing.assert_allclose(h.sum(axis=0), 0, atol=1e-13)
 
 
 def test_number_of_steps_is_geometric():
@@ -146,8 +159,6 @@ def test_number_of_steps_is_geometric():
 @pytest.mark.parametrize("steps", [1, 5, 16, 17, 40])
 def test_a_traced_number_of_steps(problem, steps):
     """As many gradients as asked for, also beyond what is drawn at once."""
-    from tacit.problem.oracle import AgentOracle
-
     with jax.enable_x64(True):
         people = problem.population
         rows = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], people.rows)

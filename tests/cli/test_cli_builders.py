@@ -203,6 +203,10 @@ def test_the_error_is_measured_from_the_optimum():
     np.testing.assert_array_equal(made.options["reference"], made.problem.solve())
 
 
+def test_there_are_examples():
+    assert {"digits-fedavg", "digits-fedprox"} <= {path.stem for path in EXAMPLES}
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_can_be_run(path):
     assert job_from(run_file.read(path), path.parent).name == path.stem

@@ -122,6 +122,7 @@ def test_a_diverged_run_is_kept_and_fails(tacit_, place):
     (place / "wild.toml").write_text(
         "[problem]\ndata='synthetic-linear'\nagents=3\nfeatures=2\nsamples=5\n"
         "[algorithm]\nname='FedAvg'\nstep_size=1e9\nlocal_steps=2\n[run]\nrounds=40\n"
+        "record=['loss']\n"
     )
     result = tacit_("run", "wild.toml", "--out", "wild")
     assert result.exit_code == 1
@@ -211,17 +212,19 @@ def test_data_that_changed_meanwhile_stop_a_resume(tacit_, sites, place):
 
 
 def test_report_writes_a_page_beside_the_run_or_elsewhere(tacit_, small):
-    tacit_.ok("run", small, "--out", "one", "--report")
+    loss_only = "run.record=['loss']"
+    tacit_.ok("run", small, "--out", "one", "--report", "--set", loss_only)
     assert Path("one/report.html").exists()
     path = tacit_.ok("report", "one", "--out", "pages").strip()
     assert path == "pages/report.html"
-    assert Path("pages/curve-accuracy.png").exists()
+    assert Path("pages/curve-loss.png").exists()
     assert "FedAvg on synthetic logistic" in Path(path).read_text(encoding="utf-8")
 
 
 def test_compare_tabulates_and_overlays(tacit_, small):
     for seed in (0, 1):
-        tacit_.ok("run", small, "--set", f"run.seed={seed}", "--out", f"s{seed}")
+        seeded = [f"run.seed={seed}", "--set", "run.record=['loss']"]
+        tacit_.ok("run", small, "--out", f"s{seed}", "--set", *seeded)
     runs = {s: tacit.load_run(s) for s in ("s0", "s1")}
     value = float(np.median([r.metrics["loss"][-1] for r in runs.values()]))
     said = tacit_.ok("compare", "s0", "s1", "--tolerance", f"loss={value}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
+import importlib
 import sys
+from collections.abc import Mapping
 from typing import Any
 
-import tacit
 from tacit import problem
-from tacit.algorithm import ALGORITHMS
+from tacit.algorithm import ALGORITHMS, solvers
 from tacit.algorithm.base import Algorithm
 from tacit.check import refuse
 from tacit.cli.builders.calls import (
@@ -48,7 +48,7 @@ def _make(where: str, cls: Any, given: dict[str, Any], algorithm: type) -> Any:
         value = given.get(field.name)
         if isinstance(value, str) and getattr(made, field.name) == value:
             if "str" not in str(field.type) and not isinstance(field.default, str):
-                look_up(f"{where}.{field.name}", value, _records(algorithm))
+                look_up(f"{where}.{field.name}", value, _records(algorithm, value))
     return made
 
 
@@ -97,27 +97,35 @@ def _names_record(field: Any, value: Any, algorithm: type) -> bool:
     """Whether a word is short for a table with a name only."""
     if not isinstance(value, str) or isinstance(field.default, str):
         return False
-    known = {plain_name(name) for name in _records(algorithm)}
+    known = map(plain_name, _records(algorithm, value))
     return dataclasses.is_dataclass(field.default) or plain_name(value) in known
 
 
 def _record(where: str, table: Any, algorithm: type) -> Any:
-    cls, rest = take_kind(where, table, _records(algorithm), "name")
+    word = table.get("name") if isinstance(table, dict) else table
+    cls, rest = take_kind(where, table, _records(algorithm, word), "name")
     check_keys(where, cls, rest)
     return _make(where, cls, rest, algorithm)
 
 
-def _records(algorithm: type) -> dict[str, type]:
-    """Records that an algorithm may hold: those its own file knows, and public ones."""
-    inside = [getattr(tacit, name) for name in tacit.__all__]
-    rooms = [problem, tacit, *(room for room in inside if inspect.ismodule(room))]
-    found = {name: getattr(room, name) for room in rooms for name in room.__all__}
-    found |= vars(sys.modules[algorithm.__module__])
+def _records(algorithm: type, word: Any = None) -> dict[str, type]:
+    """Records that an algorithm may hold: public ones, and those its own file knows.
+
+    The privacy room loads slowly, so it is asked only for a word nobody else knows.
+    """
+    own = vars(sys.modules[algorithm.__module__])
+    found = {**_usable(vars(problem)), **_usable(vars(solvers)), **_usable(own)}
+    if isinstance(word, str) and plain_name(word) not in map(plain_name, found):
+        found |= _usable(vars(importlib.import_module("tacit.privacy")))
+    return found
+
+
+def _usable(names: Mapping[str, Any]) -> dict[str, type]:
+    """Oracles and solvers: what answers for gradients or trains locally."""
     return {
         name: value
-        for name, value in found.items()
+        for name, value in names.items()
         if isinstance(value, type)
         and dataclasses.is_dataclass(value)
-        and not issubclass(value, Algorithm)
-        and not name.startswith("_")
+        and (hasattr(value, "draws") or hasattr(value, "solve"))
     }
