@@ -35,7 +35,8 @@ def execute(job: Job, folder: Path, *, resume: bool = False) -> Run:
             )
             # The run file stays what it was, so that it runs again as it is.
             config = {**job.config, "resolved": run.config}
-            run = dataclasses.replace(run, config=config)
+            info = {**run.info, "data_notes": list(job.notes)}
+            run = dataclasses.replace(run, config=config, info=info)
             run.save(folder)
             (folder / checkpoint.NAME).unlink(missing_ok=True)
             return run
@@ -53,7 +54,8 @@ def execute(job: Job, folder: Path, *, resume: bool = False) -> Run:
 
 def finish(run: Run, folder: Path) -> None:
     """Tell how a run ended; a diverged one is a failure."""
-    show(metrics_of_one(run))
+    if run.metrics.keys() > {"round"}:
+        show(metrics_of_one(run))
     typer.echo(f"run:    {folder}")
     typer.echo(f"report: tacit report {folder}")
     if run.info["diverged"]:

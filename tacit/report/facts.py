@@ -11,7 +11,7 @@ from tacit.trace import Run
 
 
 def several(run: Run) -> bool:
-    """Whether a run has several seeds, or configurations of a sweep."""
+    """Whether a run has several seeds."""
     return any(np.ndim(v) > 1 for k, v in run.metrics.items() if k != "round")
 
 
@@ -21,7 +21,7 @@ def band(runs: dict[str, Run]) -> str:
         if several(run):
             n = max(len(measures.lanes(run, m)) for m in run.metrics)
             return (
-                f"Lines are medians over {n} {measures.lane_word(run)}, bands span "
+                f"Lines are medians over {n} seeds, bands span "
                 "the lowest to the highest."
             )
     return ""
@@ -91,6 +91,12 @@ def activity(runs: dict[str, Run]) -> list[str]:
         )
         told.setdefault(words, []).append(label)
     return [f"{', '.join(labels)}: {words}" for words, labels in told.items()]
+
+
+def data_notes(runs: dict[str, Run]) -> list[str]:
+    """What was done to the data before they were given to agents."""
+    told = [note for run in runs.values() for note in run.info.get("data_notes", [])]
+    return [f"{note[:1].upper()}{note[1:]}." for note in dict.fromkeys(told)]
 
 
 def groups(config: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:

@@ -58,6 +58,12 @@ def _shades(axes: Any, counts: np.ndarray, theme: Theme) -> None:
     colours = LinearSegmentedColormap.from_list("held", [theme.pale, theme.series[0]])
     total = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     axes.grid(False)
+    axes.set_title(
+        "share of each class among an agent's rows",
+        loc="left",
+        fontsize=9.5,
+        color=theme.soft,
+    )
     axes.imshow(
         counts / total, aspect="auto", cmap=colours, vmin=0, interpolation="nearest"
     )

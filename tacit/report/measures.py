@@ -51,18 +51,13 @@ def names(runs: dict[str, Run]) -> list[str]:
 
 
 def lanes(run: Run, metric: str) -> np.ndarray:
-    """A metric as a table, one line per seed (or configuration of a sweep)."""
+    """A metric as a table, one line per seed."""
     return np.atleast_2d(np.asarray(run.metrics[metric], dtype=float))
 
 
 def rounds_of(run: Run) -> np.ndarray:
     """The rounds at which metrics were recorded."""
     return np.asarray(run.metrics["round"])
-
-
-def lane_word(run: Run) -> str:
-    """What the lines of `lanes` are."""
-    return "configurations" if "configs" in described(run).get("run", {}) else "seeds"
 
 
 def described(run: Run) -> dict[str, Any]:

@@ -14,11 +14,19 @@ from matplotlib.figure import Figure
 from tacit.report import facts, html, measures, numbers, tables
 from tacit.report.curves import curve
 from tacit.report.held import held_picture
+from tacit.report.sweeps import apart
 from tacit.report.theme import THEMES, Theme, png
 from tacit.trace import Run, plain_values
 
 #: What the page shows in sections of its own; everything else is listed as it is.
-_SHOWN_INFO = ("communication", "holdings", "turns", "versions", "seconds")
+_SHOWN_INFO = (
+    "communication",
+    "data_notes",
+    "holdings",
+    "turns",
+    "versions",
+    "seconds",
+)
 
 
 class Page:
@@ -33,13 +41,14 @@ class Page:
         self, runs: dict[str, Run], title: str, tolerance: dict[str, float]
     ) -> None:
         # A run that was not saved yet still holds arrays and None in its tables.
-        self._runs = {
+        plain = {
             label: dataclasses.replace(
                 run, config=plain_values(run.config), info=plain_values(run.info)
             )
             for label, run in runs.items()
         }
-        self._one = next(iter(self._runs.values())) if len(runs) == 1 else None
+        self._runs = apart(plain)
+        self._one = next(iter(self._runs.values())) if len(self._runs) == 1 else None
         self._tolerance = tolerance
         self.pictures: dict[str, bytes] = {}
         parts = (
@@ -140,6 +149,7 @@ class Page:
                     "The run folder keeps no line per agent: there are too many."
                 )
             ]
+        parts += [html.paragraph(w, "note") for w in facts.data_notes(self._runs)]
         return html.section("holdings", "Who holds what", *parts)
 
     def _settings(self) -> str:

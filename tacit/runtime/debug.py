@@ -20,10 +20,17 @@ from tacit import check
 from tacit.algorithm.base import GraphAlgorithm
 from tacit.problem.oracle import AgentOracle
 from tacit.problem.problem import Problem
-from tacit.runtime import keys, links, mail, measure, schedule
+from tacit.runtime import keys, links, measure, schedule
 from tacit.runtime.finish import describe, versions
-from tacit.runtime.rounds import Carry, World, coordinator, mean_weights, split_numbers
-from tacit.runtime.rounds import first_carry as first
+from tacit.runtime.mail import Mail, mean_of
+from tacit.runtime.rounds import (
+    Carry,
+    Stage,
+    World,
+    first_carry,
+    mean_weights,
+    split_numbers,
+)
 from tacit.runtime.simulate import DEFAULT_RECORD, prepare
 from tacit.trace.run import Run
 from tacit.trees import in_double_precision, tree_rows
@@ -57,10 +64,10 @@ def debug(
     chosen = measure.choose(record, problem, reference)
     point = problem.start if start is None else np.asarray(start, problem.dtype)
     with jax.disable_jit():
-        carry = first(world, ready, base, jnp.asarray(point))
+        carry = first_carry(world, ready, base, jnp.asarray(point))
         pages = []
         for number in range(1, check.count(rounds=rounds) + 1):
-            carry = _round(problem, world, ready, base, number, carry)
+            carry = _round(problem, Stage(world, ready, base, number), carry)
             shared, agents = _models(ready, carry)
             own = isinstance(ready, GraphAlgorithm)
             pages.append(
@@ -101,98 +108,68 @@ def _active(world: World, key: Array) -> list[int]:
     return np.flatnonzero(np.asarray(who.mask(key, n))).tolist()
 
 
-def _round(
-    problem: Problem,
-    world: World,
-    algorithm: Any,
-    base: keys.Keys,
-    number: int,
-    carry: Any,
-) -> Carry:
-    active = _active(world, keys.schedule_key(base, number))
+def _round(problem: Problem, stage: Stage, carry: Carry) -> Carry:
+    active = _active(stage.world, keys.schedule_key(stage.keys, stage.number))
     turns = carry.turns.at[jnp.asarray(active, int)].add(1)
-    if isinstance(algorithm, GraphAlgorithm):
-        assert world.links is not None
-        inbox = links.deliver(world.links, carry.mail.letters)
+    if isinstance(stage.algorithm, GraphAlgorithm):
+        assert stage.world.links is not None
+        inbox = links.deliver(stage.world.links, carry.mail.letters)
         states, letters = carry.states, carry.mail.letters
         for i in active:
-            state, letter = _ask(
-                problem, world, algorithm, base, number, 0, i, carry.states, inbox[i]
-            )
+            state, letter = _ask(problem, stage, 0, i, carry.states, inbox[i])
             states, letters = _put(states, i, state), _put(letters, i, letter)
-        return Carry((), (), states, mail.Mail((), letters), turns)
-    for phase, (_, combine) in enumerate(algorithm.phases):
-        if not active and algorithm.averages == "active":
-            break
-        carry = _server_exchange(
-            problem, world, algorithm, base, number, phase, combine, active, carry
-        )
+        return carry._replace(states=states, mail=Mail((), letters), turns=turns)
+    for phase in range(len(stage.algorithm.phases)):
+        if active or stage.algorithm.averages == "all":
+            carry = _server_exchange(problem, stage, phase, active, carry)
     return carry._replace(turns=turns)
 
 
 def _server_exchange(
-    problem: Problem,
-    world: World,
-    algorithm: Any,
-    base: keys.Keys,
-    number: int,
-    phase: int,
-    combine: str,
-    active: list[int],
-    carry: Carry,
+    problem: Problem, stage: Stage, phase: int, active: list[int], carry: Carry
 ) -> Carry:
     states, answers = carry.states, {}
     for i in active:
-        state, answers[i] = _ask(
-            problem, world, algorithm, base, number, phase, i, states, carry.broadcast
-        )
+        state, answers[i] = _ask(problem, stage, phase, i, states, carry.broadcast)
         states = _put(states, i, state)
-    weights = mean_weights(algorithm, world.population)
+    weights = mean_weights(stage.algorithm, stage.world.population)
     kept = carry.mail
-    if algorithm.averages == "all" and phase == len(algorithm.phases) - 1:
+    if stage.keeps_letters(phase):
         letters = carry.mail.letters
         for i, letter in answers.items():
             letters = _put(letters, i, letter)
-        mean = mail.mean_of(weights, letters)
-        kept = mail.Mail(mean, letters)
+        mean = mean_of(weights, letters)
+        kept = Mail(mean, letters)
     else:
         stacked = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
-        mean = mail.mean_of(weights[jnp.asarray(active)], stacked)
-    hub, broadcast = getattr(algorithm, combine)(
-        keys.coordinator_key(base, number, phase),
-        carry.hub,
-        mean,
-        coordinator(world.population),
-    )
+        mean = mean_of(weights[jnp.asarray(active)], stacked)
+    key = keys.coordinator_key(stage.keys, stage.number, phase)
+    combine = getattr(stage.algorithm, stage.algorithm.phases[phase].combine)
+    hub, broadcast = combine(key, carry.hub, mean, stage.coordinator)
     return Carry(hub, broadcast, states, kept, carry.turns)
 
 
 def _ask(
-    problem: Problem,
-    world: World,
-    algorithm: Any,
-    base: keys.Keys,
-    number: int,
-    phase: int,
-    agent: int,
-    states: Any,
-    inbox: Any,
+    problem: Problem, stage: Stage, phase: int, agent: int, states: Any, inbox: Any
 ) -> tuple[Any, Any]:
+    """One agent's answer; an error or a NaN names the agent and the round."""
+    algorithm, population = stage.algorithm, stage.world.population
     numbers, for_agent = split_numbers(algorithm, problem.n_agents)
     mine = for_agent([k[agent] for k in numbers])
-    key = keys.agent_key(keys.agent_secret(base, agent), number, phase)
-    local = world.population.local(tree_rows(world.population.rows, agent))
-    oracle = AgentOracle(mine.oracle, local)
+    key = keys.agent_key(keys.agent_secret(stage.keys, agent), stage.number, phase)
+    oracle = AgentOracle(
+        mine.oracle, population.local(tree_rows(population.rows, agent))
+    )
     state = tree_rows(states, agent)
-    where = f"agent {problem.ids[agent]!r} in round {number}"
+    where = f"agent {problem.ids[agent]!r} in round {stage.number}"
     try:
         if isinstance(algorithm, GraphAlgorithm):
-            assert world.links is not None
-            edges = tree_rows(world.links.edges, agent)
+            assert stage.world.links is not None
+            edges = tree_rows(stage.world.links.edges, agent)
             state, letter = mine.local(key, oracle, edges, state, inbox)
         else:
-            local_step = getattr(mine, algorithm.phases[phase].local)
-            state, letter = local_step(key, oracle, state, inbox)
+            answer = getattr(mine, algorithm.phases[phase].local)
+            state, letter = answer(key, oracle, state, inbox)
     except Exception as error:
         raise AgentError(f"{where}: {error}") from error
     for leaf in jax.tree.leaves(letter):

@@ -18,7 +18,7 @@ from jax import Array
 from tacit.algorithm.base import GraphAlgorithm
 from tacit.runtime.keys import Keys
 from tacit.runtime.measure import measure
-from tacit.runtime.rounds import Carry, World, first_carry, one_round
+from tacit.runtime.rounds import Carry, Stage, World, first_carry, one_round
 
 #: Records that one call of the compiled program can hold.
 CAPACITY = 512
@@ -110,7 +110,9 @@ def advance(
         state = jax.lax.fori_loop(
             0,
             every,
-            lambda j, c: one_round(world, a, base, first + j + 1, c, plan),
+            lambda j, c: one_round(
+                Stage(world, a, base, first + j + 1, plan.together), c
+            ),
             state,
         )
         if not plan.record:

@@ -30,6 +30,8 @@ def describe(item: Any) -> Any:
             if value is not None:
                 table[field.name] = value
         return table
+    if isinstance(item, tuple):
+        return [describe(part) for part in item]
     if isinstance(item, jax.Array | np.ndarray):
         array = np.asarray(item)
         return float(array) if array.ndim == 0 else array.tolist()

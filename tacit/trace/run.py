@@ -1,8 +1,8 @@
 """A run: its models, its metrics, and the folder it is kept in.
 
-The folder holds `config.toml` (what was run), `trace.npz` (arrays) and `run.json`
-(seed, versions, timings, communication), written last: a folder with a `run.json` is a
-whole run.
+The folder holds `config.toml` (what was run), `trace.npz` (arrays), `privacy.json` if
+the run was private, and `run.json` (seed, versions, timings, communication), written
+last: a folder with a `run.json` is a whole run.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import tomli_w
 
 from tacit import check
+from tacit.trace.privacy_report import PrivacyReport
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,7 @@ class Run:
         metrics: Recorded metrics by name; "round" names the rounds they belong to.
         config: What was run: problem, algorithm, run; the content of `config.toml`.
         info: Seed, versions, timings, communication, who holds what: `run.json`.
+        privacy: What each observer may have learnt, where gradients were clipped.
     """
 
     params: np.ndarray
@@ -39,6 +41,7 @@ class Run:
     metrics: dict[str, np.ndarray]
     config: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
+    privacy: PrivacyReport | None = None
 
     @property
     def rounds(self) -> int:
@@ -66,6 +69,11 @@ class Run:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path / "trace.npz")
+        if self.privacy is not None:
+            told = json.dumps(self.privacy.as_dict(), indent=1, allow_nan=False)
+            _write(path / "privacy.json", told.encode())
+        else:
+            (path / "privacy.json").unlink(missing_ok=True)
         told = json.dumps(plain_values(self.info), indent=1)
         _write(path / "run.json", told.encode())
         return path
@@ -96,6 +104,10 @@ def load_run(folder: str | os.PathLike[str]) -> Run:
         info = json.loads((path / "run.json").read_text())
         with np.load(path / "trace.npz", allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
+        privacy = None
+        if (path / "privacy.json").exists():
+            told = json.loads((path / "privacy.json").read_text())
+            privacy = PrivacyReport.from_dict(told)
     except (OSError, ValueError) as error:
         check.refuse(f"cannot read the run in {path}: {error}")
     metrics = {
@@ -103,7 +115,7 @@ def load_run(folder: str | os.PathLike[str]) -> Run:
         for k, v in arrays.items()
         if k.startswith("metric_")
     }
-    return Run(arrays["params"], arrays["agents"], metrics, config, info)
+    return Run(arrays["params"], arrays["agents"], metrics, config, info, privacy)
 
 
 def _write(path: Path, content: bytes) -> None:

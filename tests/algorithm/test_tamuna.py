@@ -134,6 +134,7 @@ def test_prox_skip_iteration_by_iteration(problem):
     before = np.array([state.x for state in moments[0].states])
     h = chance / size * (x - before)  # h_i was zero in the first round
     for now, after in zip(moments, moments[1:], strict=False):
+        x_hat = x
         for step in range(int(now.told.steps)):
             x_hat = x - size * (problem.grad(x) - h)
             exchange = step == int(now.told.steps) - 1

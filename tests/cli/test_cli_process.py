@@ -46,14 +46,14 @@ def start(place):
 
 def wait_for_change(path, process, before):
     """Wait until a file is written anew; False if the process ended without."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if path.exists() and path.stat().st_mtime_ns != before:
             return True
         if process.poll() is not None:
             return False
         time.sleep(0.005)
-    raise AssertionError(f"{path} was not written in a minute")
+    raise AssertionError(f"{path} was not written in two minutes")
 
 
 def test_a_run_killed_at_random_moments_and_resumed_has_the_same_bits(
@@ -78,7 +78,7 @@ def test_a_run_killed_at_random_moments_and_resumed_has_the_same_bits(
         })  # fmt: skip
         before = checkpoint.stat().st_mtime_ns
         killed = start("resume", "cut")
-    out, err = killed.communicate(timeout=60)
+    out, err = killed.communicate(timeout=120)
     assert killed.returncode == 0 or Path("cut/run.json").exists(), err
     assert kills >= 1
     assert same_bits("cut", "whole")
@@ -111,7 +111,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(start, small):
 def test_the_program_says_one_line_and_exits_with_2(start, place):
     (place / "bad.toml").write_text(SMALL.replace("rounds", "roundz"))
     process = start("run", "bad.toml")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 2 and out == ""
     assert "unknown key run.roundz = 6; did you mean 'rounds'?" in err
     assert "Traceback" not in err

@@ -80,6 +80,8 @@ def test_a_table_is_found_from_the_folder_of_its_run_file(
     assert run.config["problem"]["data"] == str(place / "sites.csv")
     # Eight of ten rows of each site train, the others test.
     assert run.info["holdings"]["rows"] == [8, 8, 8, 8]
+    (note,) = run.info["data_notes"]
+    assert note.startswith("features scaled to mean 0 and deviation 1")
 
 
 def test_nested_records_are_built_from_tables(tacit_, small):
@@ -248,6 +250,11 @@ def test_comparisons_that_make_no_sense_are_refused(tacit_, small):
         (line,) = tacit_.refused("compare", *arguments)
         assert words in line
     assert not Path("runs").exists()
+
+
+def test_a_run_that_records_nothing_is_a_run(tacit_, small):
+    said = tacit_.ok("run", small, "--set", "run.record=[]", "--out", "a", "--report")
+    assert "metric" not in said and tacit.load_run("a").rounds == 6
 
 
 def test_run_json_tells_what_was_sent(tacit_, small):

@@ -169,6 +169,27 @@ def test_what_a_run_adds_to_its_folder_is_on_the_page(make_run, tmp_path):
     assert re.search(r"budget\.epsilon\s+2\.5", page.text)
 
 
+def test_what_was_done_to_the_data_is_told_once(make_run, tmp_path):
+    noted = {name: make_run(data_notes=["rows were cut"]) for name in "ab"}
+    assert Page(write_report(noted, tmp_path)).text.count("Rows were cut.") == 1
+
+
+def test_a_sweep_is_shown_as_the_runs_it_is_made_of(make_run, tmp_path):
+    sweep = make_run("tuning", seeds=3)
+    sweep.config["run"]["configs"] = 3
+    sweep.config["algorithm"] |= {"step_size": [0.1, 0.2, 0.4], "eta": [1.0, 1.0, 1.0]}
+    sweep.params[2] = float("nan")
+    page = Page(write_report(sweep, tmp_path))
+    assert "tuning step_size=0.1, tuning step_size=0.2, tuning step_size=0.4" in (
+        page.text
+    )
+    for k in range(3):
+        assert f"{sweep.metrics['loss'][k, -1]:.4g}" in page.text
+    assert "median" not in page.text
+    assert page.text.count("the run diverged") == 1
+    assert "tuning step_size=0.4: the run diverged" in page.text
+
+
 def test_a_run_made_from_a_run_file_shows_both(make_run, tmp_path):
     run = make_run()
     described = dict(run.config)

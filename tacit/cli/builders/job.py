@@ -27,12 +27,14 @@ class Job:
         problem: What is solved.
         algorithm: How.
         options: The other arguments of `tacit.simulate`.
+        notes: What was done to the data on the way, one sentence each.
     """
 
     config: dict[str, Any]
     problem: Problem
     algorithm: Algorithm
     options: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -56,11 +58,11 @@ def job_from(table: dict[str, Any], folder: Path) -> Job:
     config = _absolute(table, folder)
     file = validate(config)
     config["name"] = file.name or _usual_name(file)
-    made = problem.build(file.problem)
+    made, notes = problem.build(file.problem)
     how = algorithm.build(file.algorithm)
     with told_of("run"):
         options = _options(file.run, made)
-    job = Job(config, made, how, options)
+    job = Job(config, made, how, options, notes)
     _rehearse(job)
     return job
 

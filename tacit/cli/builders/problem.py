@@ -34,11 +34,15 @@ REGULARISERS = {
 _DATA_ONLY = ("model", "split", "intercept")
 
 
-def build(table: ProblemTable) -> Problem:
-    """Make the problem that a run file describes."""
+def build(table: ProblemTable) -> tuple[Problem, tuple[str, ...]]:
+    """Make the problem of a run file, and tell what was done to the data."""
     if table.data in SYNTHETIC:
-        return _synthetic(table)
+        return _synthetic(table), ()
     loaded = load(table)
+    return _from_dataset(table, loaded), loaded.notes
+
+
+def _from_dataset(table: ProblemTable, loaded: Dataset) -> Problem:
     ids = _ids(loaded.agent_names)
     order = np.argsort(np.asarray(ids))
     positions = None if loaded.positions is None else loaded.positions[order]

@@ -1,0 +1,1 @@
+"""Fed-PLT: Bastianello, Liu, Johansson, both versions, table by table."""

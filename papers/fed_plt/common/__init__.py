@@ -1,0 +1,1 @@
+"""What the scripts share: problems, counting, tuning, writing."""

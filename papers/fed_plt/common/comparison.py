@@ -1,0 +1,72 @@
+"""Six methods side by side: Tables II, III and V of the revised version."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from papers.fed_plt.common.measures import Case, repeat, time_of
+from papers.fed_plt.common.problems import TUNING_SEEDS, Make
+from papers.fed_plt.common.tuning import METHODS, Choice, choose, rounds_score
+
+LOCAL_STEPS = 5
+
+
+class Compared(NamedTuple):
+    """What each method was given, and the rounds it took in every repetition."""
+
+    choices: dict[str, Choice]
+    rounds: dict[str, np.ndarray]
+
+    def time(self, name: str, t_grad: float, t_comm: float) -> float:
+        """Mean time of a method by the paper's cost model."""
+        return time_of(
+            self.rounds[name],
+            LOCAL_STEPS,
+            t_grad,
+            t_comm,
+            exchanges=METHODS[name].exchanges,
+        )
+
+    def ranking(self, t_grad: float, t_comm: float) -> list[str]:
+        """Methods from the fastest to the slowest."""
+        return sorted(self.rounds, key=lambda name: self.time(name, t_grad, t_comm))
+
+
+def compare(
+    make: Make, repetitions: int, words: str, tuning_instances: int = len(TUNING_SEEDS)
+) -> Compared:
+    """Tune all six methods and run them on every repetition."""
+    seeds = TUNING_SEEDS[:tuning_instances]
+    choices = {
+        name: choose(
+            method.grid,
+            LOCAL_STEPS,
+            make,
+            f"{name}, {words}",
+            rounds_score(method.measured),
+            seeds,
+        )
+        for name, method in METHODS.items()
+    }
+    cases = {
+        name: Case(choice.on, METHODS[name].measured)
+        for name, choice in choices.items()
+    }
+    return Compared(choices, repeat(make, cases, repetitions, words))
+
+
+def paper_rounds(name: str, time: float | None, t_grad: float, t_comm: float) -> float:
+    """The number of rounds behind a printed time; NaN where none is printed."""
+    if time is None:
+        return float("nan")
+    each = time_of(1, LOCAL_STEPS, t_grad, t_comm, exchanges=METHODS[name].exchanges)
+    return time / each
+
+
+def fastest(times: dict[str, float | None]) -> str:
+    """The methods with the least time, in words."""
+    known = {name: time for name, time in times.items() if time is not None}
+    least = min(known.values())
+    return " and ".join(name for name, time in known.items() if time <= least)

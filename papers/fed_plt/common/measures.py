@@ -1,0 +1,125 @@
+"""What the tables print: rounds to an accuracy, their time, and rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import tacit
+from papers.fed_plt.common.problems import Instance, Make
+from papers.fed_plt.common.progress import watched
+from tacit.theory.fed_plt import round_cost
+
+#: Rounds are counted until ||sum_i grad f_i(x)||^2 is this small.
+ACCURACY = 1e-5
+#: The paper's x is the mean of the agents' models.
+AT_MEAN = "mean_grad_norm_sq"
+#: With silent agents that mean holds stale models: TAMUNA and 5GCS, whose agents start
+#: every round from the coordinator's model, are measured there.
+AT_COORDINATOR = "grad_norm_sq"
+#: Rounds after which a run counts as not arrived.
+MOST_ROUNDS = 500
+#: Below this share of the first error, rounding may show in a rate.
+_FLOOR = 1e-9
+
+
+class Case(NamedTuple):
+    """One entry of a table: an algorithm for a problem, and how it is run."""
+
+    build: Callable[[tacit.Problem], Any]
+    measured: str = AT_MEAN
+    participation: float | int = 1.0
+    rounds: int = MOST_ROUNDS
+
+
+def rounds_to(values: np.ndarray, accuracy: float = ACCURACY) -> float:
+    """First round, counted from 1, with a value that small; NaN where there is none."""
+    reached = np.flatnonzero(np.asarray(values) <= accuracy)
+    return float(reached[0]) + 1 if len(reached) else math.nan
+
+
+def count_rounds(instance: Instance, case: Case, repetition: int) -> float:
+    """Rounds that a case needs on an instance, or NaN."""
+    run = tacit.simulate(
+        instance.problem,
+        case.build(instance.problem),
+        case.rounds,
+        seed=repetition,
+        participation=case.participation,
+        start=instance.start,
+        record=(case.measured,),
+        stop={case.measured: ACCURACY},
+        progress=False,
+    )
+    return rounds_to(run.metrics[case.measured])
+
+
+def contraction(errors: np.ndarray) -> float:
+    """Geometric mean factor per round over the last two thirds of a run.
+
+    The paper prints convergence rates and does not define them. Errors near rounding
+    are left out; a run that diverges has the factor infinity.
+    """
+    errors = np.asarray(errors, np.float64)
+    if not np.all(np.isfinite(errors)):
+        return math.inf
+    small = np.flatnonzero(errors <= _FLOOR * errors[0])
+    kept = errors[: small[0] + 1] if len(small) else errors
+    first = len(kept) // 3
+    return float((kept[-1] / kept[first]) ** (1 / max(len(kept) - 1 - first, 1)))
+
+
+def reference(problem: tacit.Problem) -> np.ndarray:
+    """The optimum, once for every agent: the metric "error" is then ||X - x*||."""
+    return np.tile(problem.solve(), (problem.n_agents, 1))
+
+
+def measure_rate(instance: Instance, case: Case, repetition: int) -> float:
+    """Rate of ||X - x*||, X all agents' models, of a case on an instance."""
+    run = tacit.simulate(
+        instance.problem,
+        case.build(instance.problem),
+        case.rounds,
+        seed=repetition,
+        participation=case.participation,
+        start=instance.start,
+        record=("error",),
+        reference=reference(instance.problem),
+        progress=False,
+    )
+    return contraction(run.metrics["error"])
+
+
+def repeat(
+    make: Make,
+    cases: Mapping[Any, Case],
+    repetitions: int,
+    words: str,
+    measure: Callable[[Instance, Case, int], float] = count_rounds,
+) -> dict[Any, np.ndarray]:
+    """Measure every case on every repetition: data and starting point drawn anew.
+
+    Shapes agree between repetitions, so each case is compiled once.
+    """
+    found: dict[Any, list[float]] = {key: [] for key in cases}
+    for repetition in watched(range(1, repetitions + 1), words):
+        instance = make(repetition)
+        for key, case in cases.items():
+            found[key].append(measure(instance, case, repetition))
+    return {key: np.array(values) for key, values in found.items()}
+
+
+def time_of(
+    rounds: Any,
+    local_steps: int,
+    t_grad: float,
+    t_comm: float,
+    agents: float = 100,
+    exchanges: int = 1,
+) -> float:
+    """The paper's computing time of (a mean number of) rounds, in its own units."""
+    each = round_cost(local_steps, t_grad, t_comm, agents, exchanges=exchanges)
+    return float(np.nanmean(rounds) * each)

@@ -1,0 +1,136 @@
+"""Writing a result: one Markdown page and one CSV, and running a script by itself."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from papers.fed_plt.common.tuning import Choice
+
+RESULTS = Path(__file__).parent.parent / "results"
+REPETITIONS = 100
+
+#: A cell: words, a number, or nothing.
+Cell = str | float | None
+
+
+@dataclass
+class Page:
+    """A table with the paper's numbers beside ours, and what is to be said of it.
+
+    Attributes:
+        title: The heading.
+        setup: How it was made, a paragraph each.
+        columns: Headings.
+        rows: Cells, row by row; the CSV holds the same ones.
+        remarks: What differs from print and why, a paragraph each.
+        tuned: Grids and choices by name, told in a table of their own.
+    """
+
+    title: str
+    setup: Sequence[str]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    remarks: Sequence[str]
+    tuned: dict[str, Choice] = field(default_factory=dict)
+
+    def markdown(self) -> str:
+        """The page."""
+        parts = [f"# {self.title}", *self.setup, _grid(self.columns, self.rows)]
+        parts += self.remarks
+        if self.tuned:
+            rows = [
+                (name, choice.words, _listed(choice.best_each), _listed(_common(choice)))
+                for name, choice in self.tuned.items()
+            ]
+            heads = ("tuned", "chosen, of the grid (on the first tuning instance)")
+            heads += ("best of each tuning instance", "common choice there")
+            parts += ["## Tuning", _grid(heads, rows)]
+        return "\n\n".join(parts) + "\n"
+
+    def write(self, out: Path, name: str) -> Path:
+        """Write NAME.md and NAME.csv into a folder; the page's path."""
+        out.mkdir(parents=True, exist_ok=True)
+        page = out / f"{name}.md"
+        page.write_text(self.markdown(), encoding="utf-8")
+        with open(out / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+            lines = csv.writer(file, lineterminator="\n")
+            lines.writerow(self.columns)
+            lines.writerows([_plain(cell) for cell in row] for row in self.rows)
+        return page
+
+
+def _common(choice: Choice) -> np.ndarray:
+    return choice.scores[:, choice.place]
+
+
+def _listed(values: np.ndarray) -> str:
+    return ", ".join(f"{v:.3g}" for v in values)
+
+
+def _grid(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    lines = ["| " + " | ".join(columns) + " |", "| --- " * len(columns) + "|"]
+    lines += ["| " + " | ".join(_shown(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return "–"
+    return cell if isinstance(cell, str) else f"{cell:.4g}"
+
+
+def _plain(cell: Cell) -> str:
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    return cell if isinstance(cell, str) else f"{cell:.6g}"
+
+
+def thousands(value: float | None) -> str:
+    """A time as the paper prints it, in thousands or millions.
+
+    >>> thousands(13500.0), thousands(2.884e6), thousands(None)
+    ('13.5k', '2.884M', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value / 1e6:.4g}M" if value >= 1e6 else f"{value / 1e3:.4g}k"
+
+
+def spread(values: np.ndarray, digits: int = 1) -> str:
+    """Mean and standard deviation over repetitions, and how many did not arrive."""
+    arrived = values[np.isfinite(values)]
+    if not len(arrived):
+        return f"none of {len(values)} arrived"
+    told = f"{arrived.mean():.{digits}f} ± {arrived.std():.{digits}f}"
+    missing = len(values) - len(arrived)
+    return told if not missing else f"{told} ({missing} of {len(values)} not arrived)"
+
+
+def tuning_words(instances: int, what: str = "rounds to the accuracy") -> str:
+    """The sentence on tuning that every tuned table carries."""
+    return (
+        f"Tuning: every method gets the grid of `tacit.tune` (48 candidates), is probed "
+        f"on {instances} instances that are not among the repetitions, and keeps the "
+        f"candidate with the least mean {what}. Candidates are in units of each "
+        "problem's curvature, so the choice carries over to other data."
+    )
+
+
+def script(main: Callable[..., Path]) -> None:
+    """Run a script's `main` from the command line and say what it wrote."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    began = time.perf_counter()
+    page = main(repetitions=given.repetitions, out=given.out)
+    print(page.read_text(encoding="utf-8"))
+    print(f"{page}, in {time.perf_counter() - began:.0f} s")

@@ -1,0 +1,234 @@
+"""Tuning, the same for every method: a grid, and a few instances kept for it.
+
+The paper tunes every method "to achieve the best performance possible". Here a method
+gets the candidates that `tacit.tune` would try, in units of the problem's curvature, so
+that a place in the grid means the same on every instance. The place with the best mean
+over the tuning instances is then used, unchanged, in all repetitions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+import tacit
+from papers.fed_plt.common.measures import (
+    ACCURACY,
+    AT_COORDINATOR,
+    AT_MEAN,
+    contraction,
+    reference,
+    rounds_to,
+)
+from papers.fed_plt.common.problems import TUNING_SEEDS, Instance, Make
+from papers.fed_plt.common.progress import watched
+from tacit.algorithm.solvers import Accelerated, GradientDescent
+from tacit.runtime.grids import GRIDS
+
+#: Rounds of a probe; a longer one follows where no candidate arrived.
+PROBES = (25, 100, 400)
+#: Rounds of a probe for a rate: with everyone active, and with half of the agents.
+RATE_ROUNDS, RATE_ROUNDS_PARTIAL = 100, 250
+
+#: Candidates for a problem and a number of local steps; only their numbers differ.
+Grid = Callable[[tacit.Problem, int], list]
+
+
+class Choice(NamedTuple):
+    """A place in a grid, and what was seen when it was chosen.
+
+    Attributes:
+        grid: Candidates for a problem.
+        place: Which of them was chosen.
+        scores: Of every tuning instance (rows) and candidate: rounds, or rates.
+        words: The candidates, their ranges and the chosen one, on the first instance.
+    """
+
+    grid: Callable[[tacit.Problem], list]
+    place: int
+    scores: np.ndarray
+    words: str
+
+    def on(self, problem: tacit.Problem) -> Any:
+        """The chosen algorithm for a problem."""
+        return self.grid(problem)[self.place]
+
+    @property
+    def best_each(self) -> np.ndarray:
+        """What the best candidate of each tuning instance scored there."""
+        return self.scores.min(axis=1)
+
+
+def choose(
+    grid: Grid,
+    local_steps: int,
+    make: Make,
+    words: str,
+    score: Callable[[Instance, list], np.ndarray] | None = None,
+    seeds: Sequence[int] = TUNING_SEEDS,
+) -> Choice:
+    """Find the place in the grid with the least mean score over tuning instances."""
+
+    def for_problem(problem: tacit.Problem) -> list:
+        return grid(problem, local_steps)
+
+    rate = score or rounds_score()
+    instances = [make(seed) for seed in seeds]
+    rows = []
+    for instance in watched(instances, f"tuning {words}"):
+        rows.append(rate(instance, for_problem(instance.problem)))
+    scores = np.array(rows)
+    mean = scores.mean(axis=0)
+    if not np.isfinite(mean).any():  # none arrived everywhere: the one most often there
+        mean = np.where(np.isfinite(scores), scores, 10 * PROBES[-1]).mean(axis=0)
+    place = int(np.argmin(mean))
+    candidates = for_problem(instances[0].problem)
+    return Choice(for_problem, place, scores, _describe(candidates, place))
+
+
+def rounds_score(
+    measured: str = AT_MEAN, participation: float | int = 1.0
+) -> Callable[[Instance, list], np.ndarray]:
+    """Score candidates by rounds to the accuracy, parts of a round included."""
+
+    def score(instance: Instance, candidates: list) -> np.ndarray:
+        scores = np.full(len(candidates), math.inf)
+        for rounds in PROBES:
+            run = tacit.sweep(
+                instance.problem,
+                candidates,
+                rounds,
+                participation=participation,
+                start=instance.start,
+                record=(measured,),
+                stop={measured: ACCURACY},
+                progress=False,
+            )
+            scores = np.array([_crossing(v) for v in run.metrics[measured]])
+            if np.isfinite(scores).any():
+                break
+        return scores
+
+    return score
+
+
+def rate_score(
+    participation: float | int = 1.0,
+) -> Callable[[Instance, list], np.ndarray]:
+    """Score candidates by the rate of ||X - x*||."""
+    everyone = participation == 1.0
+    rounds = RATE_ROUNDS if everyone else RATE_ROUNDS_PARTIAL
+
+    def score(instance: Instance, candidates: list) -> np.ndarray:
+        run = tacit.sweep(
+            instance.problem,
+            candidates,
+            rounds,
+            participation=participation,
+            start=instance.start,
+            record=("error",),
+            reference=reference(instance.problem),
+            progress=False,
+        )
+        return np.array([contraction(errors) for errors in run.metrics["error"]])
+
+    return score
+
+
+def _crossing(values: np.ndarray) -> float:
+    """Where a straight line between the logarithms meets the accuracy, in rounds."""
+    k = rounds_to(values)
+    if not math.isfinite(k):
+        return math.inf
+    if k == 1:
+        return 1.0
+    before, after = np.log(np.maximum(values[int(k) - 2 : int(k)], 1e-300))
+    return k - 1 + float((before - math.log(ACCURACY)) / (before - after))
+
+
+def fed_plt(problem: tacit.Problem, rho: float, local_steps: int) -> tacit.FedPLT:
+    """Fed-PLT with the step of theory for all agents, 2/(L + mu + 2/rho).
+
+    L is the largest eigenvalue of any agent's Hessian bound, mu the smallest.
+    """
+    low, high = problem.moduli.smallest, problem.moduli.largest
+    solver = GradientDescent(
+        step_size=2 / (low + high + 2 / rho), local_steps=local_steps
+    )
+    return tacit.FedPLT(rho=rho, solver=solver)
+
+
+def _best_rho(problem: tacit.Problem) -> float:
+    return 1 / math.sqrt(problem.moduli.smallest * problem.moduli.largest)
+
+
+def penalties(problem: tacit.Problem, local_steps: int) -> list:
+    """Fed-PLT with the step of theory and 48 rho around 1/sqrt(mu L)."""
+    rhos = _best_rho(problem) * np.geomspace(0.2, 5.0, 48)
+    return [fed_plt(problem, float(rho), local_steps) for rho in rhos]
+
+
+def accelerated_fed_plt(problem: tacit.Problem, local_steps: int) -> list:
+    """Fed-PLT with accelerated local steps and 48 rho around 1/sqrt(mu L)."""
+    rhos = _best_rho(problem) * np.geomspace(0.2, 5.0, 48)
+    solver = Accelerated(local_steps=local_steps)
+    return [_ready(problem, tacit.FedPLT(rho=rho, solver=solver)) for rho in rhos]
+
+
+def accelerated_five_gcs(problem: tacit.Problem, local_steps: int) -> list:
+    """The candidates of 5GCS with accelerated local steps."""
+    solver = Accelerated(local_steps=local_steps)
+    return [
+        _ready(
+            problem,
+            tacit.FiveGCS(
+                gamma=one.gamma,
+                tau=one.tau,
+                strong_convexity=one.strong_convexity,
+                solver=solver,
+            ),
+        )
+        for one in GRIDS[tacit.FiveGCS](problem, local_steps)
+    ]
+
+
+def _ready(problem: tacit.Problem, algorithm: Any) -> Any:
+    return algorithm.resolve(problem)
+
+
+class Method(NamedTuple):
+    """How a method is tuned, measured and charged."""
+
+    grid: Grid
+    measured: str = AT_MEAN
+    exchanges: int = 1
+
+
+#: In the order of the paper's tables. 5GCS takes one gradient more for its dual, which
+#: the paper does not charge and this table therefore does not either.
+METHODS = {
+    "FedPD": Method(GRIDS[tacit.FedPD]),
+    "FedLin": Method(GRIDS[tacit.FedLin], exchanges=2),
+    "TAMUNA": Method(GRIDS[tacit.TAMUNA], AT_COORDINATOR),
+    "LED": Method(GRIDS[tacit.LED]),
+    "5GCS": Method(GRIDS[tacit.FiveGCS], AT_COORDINATOR),
+    "Fed-PLT": Method(GRIDS[tacit.FedPLT]),
+}
+
+
+def _describe(candidates: list, place: int) -> str:
+    """How many candidates, the range of each number, and the chosen one."""
+    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(candidates[0])]
+    leaves = [jax.tree.leaves(one) for one in candidates]
+    told = []
+    for number, path in enumerate(paths):
+        values = np.array([np.mean(one[number]) for one in leaves])
+        if np.ptp(values) > 0:
+            name = str(getattr(path[-1], "name", path[-1])).strip(".")
+            chosen = f"{values[place]:.3g}"
+            told.append(f"{name} {chosen} of {values.min():.3g}..{values.max():.3g}")
+    return f"{', '.join(told)} ({len(candidates)} candidates)"
