@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from tacit import check
@@ -12,11 +11,6 @@ from tacit.theory import fed_plt
 
 if TYPE_CHECKING:
     from tacit.problem.problem import Problem
-
-#: A number, an array with one number per agent, or None, which leaves it to theory.
-Numbers = Any
-
-T = TypeVar("T")
 
 
 def require_common(algorithm: Any, *names: str) -> None:
@@ -26,19 +20,6 @@ def require_common(algorithm: Any, *names: str) -> None:
             check.refuse(
                 f"expected {name} one number, common to all agents, got an array"
             )
-
-
-def in_precision_of(problem: Problem, item: T) -> T:
-    """The same record, its arrays of numbers in the problem's floating-point type.
-
-    Arrays in float64 would otherwise lift a problem in float32 to float64.
-    """
-
-    def cast(leaf: Any) -> Any:
-        floats = np.ndim(leaf) > 0 and np.issubdtype(leaf.dtype, np.floating)
-        return leaf.astype(problem.dtype) if floats else leaf
-
-    return jax.tree.map(cast, item)
 
 
 def curvature_bounds(problem: Problem, shift: float = 0.0) -> tuple[Any, Any]:

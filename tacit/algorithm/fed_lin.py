@@ -17,8 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import Coordinator, Phase, ServerAlgorithm, descend
-from tacit.algorithm.defaults import Numbers, in_precision_of
+from tacit.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm, descend
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.trees import record, replace, static
 
@@ -51,7 +50,7 @@ class FedLin(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Numbers = None
+    step_size: Number = None
     local_steps: int = static(default=5)
     oracle: Oracle = Full()
 
@@ -70,7 +69,7 @@ class FedLin(ServerAlgorithm):
     def resolve(self, problem: Problem) -> Self:
         """Set the step size where the user gave none."""
         if self.step_size is not None:
-            return in_precision_of(problem, self)
+            return self
         size = 1 / (problem.moduli.largest * self.local_steps)
         return replace(self, step_size=size)
 

@@ -17,10 +17,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import ServerAlgorithm, descend
+from tacit.algorithm.base import Number, ServerAlgorithm, descend
 from tacit.algorithm.defaults import (
-    Numbers,
-    in_precision_of,
     proximal_step_size,
     require_common,
     splitting_rho,
@@ -53,8 +51,8 @@ class FedPD(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    eta: Numbers = None
-    step_size: Numbers = None
+    eta: Number = None
+    step_size: Number = None
     local_steps: int = static(default=5)
     oracle: Oracle = Full()
 
@@ -79,7 +77,7 @@ class FedPD(ServerAlgorithm):
         if step_size is None:
             step_size = proximal_step_size(problem, eta)
         ready = replace(self, eta=eta, step_size=step_size)
-        return in_precision_of(problem, ready)
+        return ready
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = w, lambda_i = 0."""

@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import Coordinator, ServerAlgorithm
+from tacit.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacit.algorithm.defaults import (
-    Numbers,
-    in_precision_of,
     require_common,
     splitting_rho,
 )
@@ -58,7 +56,7 @@ class FedPLT(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    rho: Numbers = None
+    rho: Number = None
     solver: Any = None
     oracle: Oracle = Full()
 
@@ -86,7 +84,7 @@ class FedPLT(ServerAlgorithm):
             rho, solver = _plan(problem, solver)
         solver = GradientDescent() if solver is None else solver
         ready = replace(self, rho=rho, solver=solver.resolve(problem, rho))
-        return in_precision_of(problem, ready)
+        return ready
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = z_i = w."""

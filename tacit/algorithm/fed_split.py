@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import ServerAlgorithm
+from tacit.algorithm.base import Number, ServerAlgorithm
 from tacit.algorithm.defaults import (
-    Numbers,
-    in_precision_of,
     require_common,
     splitting_rho,
 )
@@ -52,7 +50,7 @@ class FedSplit(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    rho: Numbers = None
+    rho: Number = None
     solver: Any = GradientDescent()
     oracle: Oracle = Full()
 
@@ -73,7 +71,7 @@ class FedSplit(ServerAlgorithm):
         """Set rho and the solver's numbers where they were left out."""
         rho = splitting_rho(problem) if self.rho is None else self.rho
         ready = replace(self, rho=rho, solver=self.solver.resolve(problem, rho))
-        return in_precision_of(problem, ready)
+        return ready
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = z_i = w."""

@@ -20,8 +20,8 @@ import numpy as np
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import Coordinator, ServerAlgorithm
-from tacit.algorithm.defaults import Numbers, in_precision_of, require_common
+from tacit.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacit.algorithm.defaults import require_common
 from tacit.algorithm.solvers import GradientDescent
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.trees import record, replace
@@ -91,9 +91,9 @@ class FiveGCS(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    gamma: Numbers = None
-    tau: Numbers = None
-    strong_convexity: Numbers = None
+    gamma: Number = None
+    tau: Number = None
+    strong_convexity: Number = None
     solver: Any = GradientDescent()
     oracle: Oracle = Full()
 
@@ -127,7 +127,7 @@ class FiveGCS(ServerAlgorithm):
             tau = 1 / (2 * gamma * problem.n_agents)
         solver = self.solver.resolve(problem, 1 / (tau * problem.n_agents), mu)
         ready = replace(self, gamma=gamma, tau=tau, strong_convexity=mu, solver=solver)
-        return in_precision_of(problem, ready)
+        return ready
 
     def init(self, w: Array) -> tuple[State, Letter]:
         """u_i = 0."""

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import ServerAlgorithm, descend
-from tacit.algorithm.defaults import Numbers, require_common
+from tacit.algorithm.base import Number, ServerAlgorithm, descend
+from tacit.algorithm.defaults import require_common
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace, static
@@ -45,8 +45,8 @@ class LED(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Numbers = None
-    beta: Numbers = None
+    step_size: Number = None
+    beta: Number = None
     local_steps: int = static(default=5)
     oracle: Oracle = Full()
 

@@ -18,8 +18,8 @@ from jax import Array
 
 from tacit import check
 from tacit.algorithm import random_steps
-from tacit.algorithm.base import Coordinator, ServerAlgorithm
-from tacit.algorithm.defaults import Numbers, require_common
+from tacit.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacit.algorithm.defaults import require_common
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace
@@ -54,8 +54,8 @@ class ProxSkip(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Numbers = None
-    probability: Numbers = None
+    step_size: Number = None
+    probability: Number = None
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
@@ -67,7 +67,7 @@ class ProxSkip(ServerAlgorithm):
         check.in_range(0.0, 1.0, probability=self.probability)
 
     def refuse_problem(self, problem: Problem) -> None:
-        """Numbers of their own would spoil sum_i h_i = 0."""
+        """Number of their own would spoil sum_i h_i = 0."""
         super().refuse_problem(problem)
         require_common(self, "step_size", "probability")
 

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.defaults import Numbers, proximal_step_size
+from tacit.algorithm.base import Number
+from tacit.algorithm.defaults import proximal_step_size
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace, static
@@ -150,7 +151,7 @@ class QuasiNewton(_ExactGradients):
         memory: Pairs that the approximation of the Hessian is made from.
     """
 
-    step_size: Numbers = None
+    step_size: Number = None
     local_steps: int = static(default=5)
     memory: int = static(default=4)
 

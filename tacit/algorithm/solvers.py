@@ -22,8 +22,8 @@ import numpy as np
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import descend
-from tacit.algorithm.defaults import Numbers, curvature_bounds, proximal_step_size
+from tacit.algorithm.base import Number, descend
+from tacit.algorithm.defaults import curvature_bounds, proximal_step_size
 from tacit.algorithm.second_order import (
     ExactProx,
     Newton,
@@ -84,7 +84,7 @@ class GradientDescent(_AnyGradients):
         local_steps: Ne, gradient steps in a round.
     """
 
-    step_size: Numbers = None
+    step_size: Number = None
     local_steps: int = static(default=5)
 
     def __post_init__(self) -> None:
@@ -118,9 +118,9 @@ class NoisyGradient(_AnyGradients):
         noise_std: tau; each step adds sqrt(2 gamma) tau N(0, I).
     """
 
-    step_size: Numbers = None
+    step_size: Number = None
     local_steps: int = static(default=5)
-    noise_std: Numbers
+    noise_std: Number
 
     def __post_init__(self) -> None:
         check.positive(step_size=self.step_size)
@@ -163,8 +163,8 @@ class Accelerated(_AnyGradients):
     """
 
     local_steps: int = static(default=5)
-    strong_convexity: Numbers = None
-    smoothness: Numbers = None
+    strong_convexity: Number = None
+    smoothness: Number = None
 
     def __post_init__(self) -> None:
         check.count(local_steps=self.local_steps)

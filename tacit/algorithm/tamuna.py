@@ -24,8 +24,8 @@ from jax import Array
 
 from tacit import check
 from tacit.algorithm import random_steps
-from tacit.algorithm.base import Coordinator, Phase, ServerAlgorithm
-from tacit.algorithm.defaults import Numbers, require_common
+from tacit.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm
+from tacit.algorithm.defaults import require_common
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace, static
@@ -66,9 +66,9 @@ class TAMUNA(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Numbers = None
-    eta: Numbers = None
-    local_steps: Numbers = 5.0
+    step_size: Number = None
+    eta: Number = None
+    local_steps: Number = 5.0
     fixed: bool = static(default=False)
     sparsity: int | None = static(default=None)
     agent: Any = None
@@ -89,7 +89,7 @@ class TAMUNA(ServerAlgorithm):
         return after if self.sparsity is None else (Phase("join", "assign"), *after)
 
     def refuse_problem(self, problem: Problem) -> None:
-        """Numbers of their own would spoil sum_i h_i = 0."""
+        """Number of their own would spoil sum_i h_i = 0."""
         super().refuse_problem(problem)
         require_common(self, "step_size", "eta", "local_steps")
 

@@ -36,6 +36,8 @@ RATE_ROUNDS, RATE_ROUNDS_PARTIAL = 100, 250
 
 #: Candidates for a problem and a number of local steps; only their numbers differ.
 Grid = Callable[[tacit.Problem, int], list]
+#: Scores of candidates on an instance, with a seed for what else is random.
+Score = Callable[[Instance, list, int], np.ndarray]
 
 
 class Choice(NamedTuple):
@@ -68,7 +70,7 @@ def choose(
     local_steps: int,
     make: Make,
     words: str,
-    score: Callable[[Instance, list], np.ndarray] | None = None,
+    score: Score | None = None,
     seeds: Sequence[int] = TUNING_SEEDS,
 ) -> Choice:
     """Find the place in the grid with the least mean score over tuning instances."""
@@ -77,31 +79,30 @@ def choose(
         return grid(problem, local_steps)
 
     rate = score or rounds_score()
-    instances = [make(seed) for seed in seeds]
     rows = []
-    for instance in watched(instances, f"tuning {words}"):
-        rows.append(rate(instance, for_problem(instance.problem)))
+    for seed in watched(seeds, f"tuning {words}"):
+        instance = make(seed)
+        rows.append(rate(instance, for_problem(instance.problem), seed))
     scores = np.array(rows)
     mean = scores.mean(axis=0)
     if not np.isfinite(mean).any():  # none arrived everywhere: the one most often there
         mean = np.where(np.isfinite(scores), scores, 10 * PROBES[-1]).mean(axis=0)
     place = int(np.argmin(mean))
-    candidates = for_problem(instances[0].problem)
+    candidates = for_problem(make(seeds[0]).problem)
     return Choice(for_problem, place, scores, _describe(candidates, place))
 
 
-def rounds_score(
-    measured: str = AT_MEAN, participation: float | int = 1.0
-) -> Callable[[Instance, list], np.ndarray]:
+def rounds_score(measured: str = AT_MEAN, participation: float | int = 1.0) -> Score:
     """Score candidates by rounds to the accuracy, parts of a round included."""
 
-    def score(instance: Instance, candidates: list) -> np.ndarray:
+    def score(instance: Instance, candidates: list, seed: int) -> np.ndarray:
         scores = np.full(len(candidates), math.inf)
         for rounds in PROBES:
             run = tacit.sweep(
                 instance.problem,
                 candidates,
                 rounds,
+                seed=seed,
                 participation=participation,
                 start=instance.start,
                 record=(measured,),
@@ -116,18 +117,17 @@ def rounds_score(
     return score
 
 
-def rate_score(
-    participation: float | int = 1.0,
-) -> Callable[[Instance, list], np.ndarray]:
+def rate_score(participation: float | int = 1.0) -> Score:
     """Score candidates by the rate of ||X - x*||."""
     everyone = participation == 1.0
     rounds = RATE_ROUNDS if everyone else RATE_ROUNDS_PARTIAL
 
-    def score(instance: Instance, candidates: list) -> np.ndarray:
+    def score(instance: Instance, candidates: list, seed: int) -> np.ndarray:
         run = tacit.sweep(
             instance.problem,
             candidates,
             rounds,
+            seed=seed,
             participation=participation,
             start=instance.start,
             record=("error",),
