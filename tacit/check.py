@@ -151,6 +151,7 @@ def shape(expected: tuple[int | None, ...], **named: Any) -> Any:
         e is None or e == g for e, g in zip(expected, got, strict=True)
     )
     if not fits:
-        want = "(" + ", ".join("any" if e is None else str(e) for e in expected) + ")"
+        sides = ["any" if e is None else str(e) for e in expected]
+        want = f"({sides[0]},)" if len(sides) == 1 else f"({', '.join(sides)})"
         refuse(f"expected {name} of shape {want}, got shape {got}")
     return value

@@ -15,6 +15,7 @@ from tacit.privacy.letters import (
     Question,
     by_composition,
     clipped_oracle,
+    facts_of_agents,
     guarantee,
     noisy_gradients,
     number_of,
@@ -50,6 +51,12 @@ def _(algorithm: FedPLT, problem: Problem, question: Question) -> Guarantee:
     return dataclasses.replace(mixed, paper_claim=one.paper_claim)
 
 
+@facts_of_agents.register
+def _(algorithm: FedPLT, problem: Problem) -> list[np.ndarray]:
+    linear = isinstance(problem.model, Linear | Logistic)
+    return [problem.moduli.smoothness] if linear else []
+
+
 def _theorem_numbers(
     algorithm: FedPLT, problem: Problem, question: Question
 ) -> dict | None:
@@ -60,18 +67,17 @@ def _theorem_numbers(
     that comes from the data, and leaves the regulariser's.
     """
     oracle, solver, agent = clipped_oracle(algorithm), algorithm.solver, question.agent
-    regulariser = problem.population.regulariser
-    covered = (
-        isinstance(oracle.oracle, Full)
-        and isinstance(problem.model, Linear | Logistic)
-        and isinstance(regulariser, SquaredL2)
-        and (question.unit, question.relation) == ("record", "replace_one")
-    )
-    if not covered:
+    model, regulariser = problem.model, problem.population.regulariser
+    if not isinstance(model, Linear | Logistic) or not isinstance(
+        regulariser, SquaredL2
+    ):
+        return None
+    asked = (question.unit, question.relation)
+    if not isinstance(oracle.oracle, Full) or asked != ("record", "replace_one"):
         return None
     samples = int(problem.counts[agent])
     # A neighbour may have another row in place of any: its curvature is added.
-    steepest = problem.model.curvature_bounds[1] * longest_row(problem) ** 2 / samples
+    steepest = model.curvature_bounds[1] * longest_row(problem) ** 2 / samples
     low = float(regulariser.weight)
     high = float(problem.moduli.smoothness[agent]) + steepest
     rho, gamma = number_of(algorithm.rho, agent), number_of(solver.step_size, agent)

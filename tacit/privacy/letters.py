@@ -64,9 +64,9 @@ class Question:
 
 
 class NoisyGradients(NamedTuple):
-    """What an agent computes in a round: `count` gradients with noise in each."""
+    """What an agent computes in a round: `steps` gradients with noise in each."""
 
-    count: int
+    steps: int
     noise_std: Any  # of the noise in a gradient, one number or one per agent
 
 
@@ -170,6 +170,15 @@ def _(algorithm: FedAvg) -> bool:
     return algorithm.local_steps == 1
 
 
+@singledispatch
+def facts_of_agents(algorithm: Any, problem: Problem) -> list[np.ndarray]:
+    """Numbers per agent that a guarantee depends on, besides rows and rounds.
+
+    The algorithm's own numbers per agent are always looked at.
+    """
+    return []
+
+
 def clipped_oracle(algorithm: Any) -> Clipped:
     """The algorithm's clipping, or a refusal: without it nothing is bounded."""
     if not isinstance(algorithm.oracle, Clipped):
@@ -199,6 +208,11 @@ def by_composition(algorithm: Any, problem: Problem, question: Question) -> Guar
 
     Needs clipping only, no convexity; an observer is assumed to see every local step.
     """
+    return over_rounds(one_round(algorithm, problem, question), question)
+
+
+def one_round(algorithm: Any, problem: Problem, question: Question) -> Guarantee:
+    """The guarantee of one round in which the agent takes part."""
     steps, noise = noisy_gradients(algorithm)
     oracle = clipped_oracle(algorithm)
     samples = int(problem.counts[question.agent])
@@ -222,13 +236,14 @@ def by_composition(algorithm: Any, problem: Problem, question: Question) -> Guar
         clipped=True,
     )
     told = "" if mixed is None else "; a broadcast carries the noise of all its letters"
-    trust = () if mixed is None else (believed("others' letters and noise stay secret"),)
-    one = dataclasses.replace(
+    trust = (
+        () if mixed is None else (believed("others' letters and noise stay secret"),)
+    )
+    return dataclasses.replace(
         one,
         theorem=one.theorem + told,
         assumptions=(*one.assumptions, *trust, *ALWAYS_BELIEVED),
     )
-    return over_rounds(one, question)
 
 
 def over_rounds(one: Guarantee, question: Question) -> Guarantee:

@@ -12,13 +12,13 @@ from tacit.algorithm.base import GraphAlgorithm
 from tacit.privacy import fed_plt_letters  # noqa: F401 - registers Fed-PLT
 from tacit.privacy.clip import Clipped
 from tacit.privacy.guarantee import Guarantee
-from tacit.privacy.letters import Question, guarantee
+from tacit.privacy.letters import Question, facts_of_agents, guarantee
 from tacit.problem.oracle import Full
 from tacit.problem.problem import Problem
 from tacit.runtime import schedule
 
 #: With more kinds of agents than this, batches are accounted at the smallest agent's
-#: rate: sampled releases take long to account, and a higher rate costs more.
+#: rate. That covers everybody, and accounting of batches takes long.
 _MANY_RATES = 4
 
 
@@ -42,58 +42,36 @@ def planned(problem: Problem, rounds: int, participation: Any) -> Turns:
     n = problem.n_agents
     who = schedule.of(participation, n)
     chance = who.size / n if who.kind == "cohort" else who.chance
-    return Turns(
-        np.full(n, rounds),
-        np.broadcast_to(np.asarray(chance, dtype=float), (n,)),
-        always_active(participation, n),
-    )
+    chances = np.broadcast_to(np.asarray(chance, dtype=float), (n,))
+    return Turns(np.full(n, rounds), chances, _always_active(who, n))
 
 
 def realised(turns: Any, participation: Any, n: int) -> Turns:
-    """What a run shows: how often each agent was active."""
+    """What a run shows: how often each agent was active, in its busiest seed."""
     counted = np.asarray(turns, dtype=int).reshape(-1, n).max(axis=0)
-    return Turns(counted, np.ones(n), always_active(participation, n))
-
-
-def always_active(participation: Any, n: int) -> int | None:
-    """Agents active in every round, or None if their number varies."""
     who = schedule.of(participation, n)
+    return Turns(counted, np.ones(n), _always_active(who, n))
+
+
+def _always_active(who: schedule.Schedule, n: int) -> int | None:
     return {"all": n, "cohort": who.size}.get(who.kind)
 
 
-def kinds_of_agents(algorithm: Any, problem: Problem, turns: Turns) -> np.ndarray:
-    """One agent of every kind: agents alike in all that a guarantee depends on."""
-    n = problem.n_agents
-    columns = [np.asarray(problem.counts), turns.rounds, turns.chance]
-    for leaf in jax.tree.leaves(algorithm):
-        if np.shape(leaf) == (n,):
-            columns.append(np.asarray(leaf))
-    table = np.stack([np.asarray(c, dtype=float) for c in columns], axis=1)
-    _, first = np.unique(table, axis=0, return_index=True)
+def stand_ins(algorithm: Any, problem: Problem) -> np.ndarray:
+    """For every agent, the number of one that is accounted in its place.
+
+    It is alike in all that a guarantee depends on, rounds aside, or spends more.
+    """
+    n, counts = problem.n_agents, np.asarray(problem.counts)
+    own = [leaf for leaf in jax.tree.leaves(algorithm) if np.shape(leaf) == (n,)]
+    own += facts_of_agents(algorithm, problem)
+    table = np.stack([np.asarray(c, dtype=float) for c in (counts, *own)], axis=1)
+    _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
     oracle = algorithm.oracle
     sampled = isinstance(oracle, Clipped) and not isinstance(oracle.oracle, Full)
-    if sampled and len(first) > _MANY_RATES:
-        return _dominating(problem, turns, first)
-    return first
-
-
-def _dominating(problem: Problem, turns: Turns, kinds: np.ndarray) -> np.ndarray:
-    """Agents of which one spends most: those that no other beats in all respects."""
-    counts, keep = np.asarray(problem.counts), []
-    for k in kinds:
-        better = (
-            (counts[kinds] <= counts[k])
-            & (turns.rounds[kinds] >= turns.rounds[k])
-            & (turns.chance[kinds] >= turns.chance[k])
-        )
-        strictly = (
-            (counts[kinds] < counts[k])
-            | (turns.rounds[kinds] > turns.rounds[k])
-            | (turns.chance[kinds] > turns.chance[k])
-        )
-        if not np.any(better & strictly):
-            keep.append(k)
-    return np.asarray(keep)
+    if sampled and not own and len(first) > _MANY_RATES:
+        return np.full(n, np.argmin(counts))
+    return first[kind.ravel()]
 
 
 def largest(
@@ -107,22 +85,26 @@ def largest(
     delta: float,
 ) -> tuple[int, Guarantee]:
     """The agent that spends most against an observer, and its guarantee."""
-    found: list[tuple[float, int, Guarantee]] = []
-    for agent in kinds_of_agents(algorithm, problem, turns):
+    alike = np.stack([stand_ins(algorithm, problem), turns.chance], axis=1)
+    _, first, kind = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    found = []
+    for k, agent in enumerate(first):
         question = Question(
             observer=observer,
             unit=unit,
             relation=relation,
-            agent=int(agent),
-            rounds=int(turns.rounds[agent]),
+            agent=int(alike[agent, 0]),
+            # Of agents alike, the most active one spends most.
+            rounds=int(turns.rounds[kind.ravel() == k].max()),
             participation=float(turns.chance[agent]),
             active=turns.active,
         )
-        one = guarantee(algorithm, problem, question)
-        # Gaussian curves are ordered by mu alone, which needs no root finding.
-        spent = one.epsilon(delta) if one.mu is None else one.mu
-        found.append((spent, int(agent), one))
-    return max(found, key=lambda entry: entry[0])[1:]
+        busiest = np.where(kind.ravel() == k, turns.rounds, -1).argmax()
+        found.append((int(busiest), guarantee(algorithm, problem, question)))
+    # Gaussian curves are ordered by mu alone, which needs no root finding.
+    if all(one.mu is not None for _, one in found):
+        return max(found, key=lambda pair: pair[1].mu)
+    return max(found, key=lambda pair: pair[1].epsilon(delta))
 
 
 def observers(algorithm: Any) -> tuple[str, ...]:

@@ -7,7 +7,9 @@ one gradient per draw. Inside an algorithm:
     draws = oracle.draws(key, steps)          # scanned over, one entry per local step
     g = oracle(draw, w)                       # the gradient of f_i at w
 
-A privacy wrapper, such as per-example clipping, is an oracle around an oracle.
+A privacy wrapper, such as per-example clipping, is an oracle around an oracle. An
+oracle may also have a method `after_run(problem, algorithm, run) -> run`: the runtime
+calls it with the finished run, so that a privacy report can be put into it.
 """
 
 from __future__ import annotations

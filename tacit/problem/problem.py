@@ -142,7 +142,8 @@ class Problem:
             real = np.arange(y.shape[1]) < counts[:, None]
             names = self.class_names or tuple(str(c) for c in range(classes))
             for code, label in enumerate(names):
-                table[label] = np.sum((codes == code) & real, axis=1)
+                column = f"class {label}" if label in table else label
+                table[column] = np.sum((codes == code) & real, axis=1)
         return table
 
     def _point(self, w: Any) -> Any:

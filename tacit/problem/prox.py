@@ -319,7 +319,4 @@ class Simplex:
         falling = -jnp.sort(-v)
         taus = (jnp.cumsum(falling) - total) / jnp.arange(1, v.size + 1, dtype=v.dtype)
         tau = taus[jnp.sum(falling > taus) - 1]
-        # The same equation over the support, whose sum rounds less than a long cumsum.
-        support = v > tau
-        tau = (jnp.sum(jnp.where(support, v, 0)) - total) / jnp.sum(support)
-        return jnp.maximum(v - tau.astype(v.dtype), 0)
+        return jnp.maximum(v - tau, 0)

@@ -225,9 +225,13 @@ def _run(
         carry, choices.rounds, choices.every, choices.progress, choices.resume
     )
     params, agents = finish(plan, algorithm, carry)
-    return to_run(
+    run = to_run(
         problem, algorithm, world, plan, chunks, carry, (params, agents), choices.told
     )
+    after_run = getattr(algorithm.oracle, "after_run", None)
+    if after_run is None or plan.sweep:
+        return run
+    return after_run(problem, algorithm, run)
 
 
 def make_plan(
@@ -266,7 +270,7 @@ def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:
     check.one_of(MAPPINGS, mapping=mapping)
     if mapping != "auto":
         return mapping == "together"
-    oracle = algorithm.oracle
+    oracle = getattr(algorithm.oracle, "oracle", algorithm.oracle)
     rows = problem.population.rows.y.shape[1]
     if isinstance(oracle, Minibatch) and oracle.sampling != "poisson":
         rows = oracle.size

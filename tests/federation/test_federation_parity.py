@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any, ClassVar
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
+from tacit.algorithm.base import GraphAlgorithm
+from tacit.problem.oracle import Full
 from tacit.runtime.federation.post import Faults
+from tacit.trees import record
 from tests.cases import CASES, Case
 from tests.federation.build import Federation
 from tests.test_contract import participations
 
 ROUNDS = 4
+#: Random schedules for each setting; the eight settings together try 1,000 with 125.
+SCHEDULES = int(os.environ.get("TACIT_SCHEDULES", "8"))
 BAD_POST = Faults(loss=0.2, repeat=0.2, most_delay=3.0)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+
+
+def two_of(case: Case) -> list:
+    """Everybody, and one of the partial schedules in turn."""
+    first, *partial = participations(case)
+    number = CASES.index(case)
+    return [first, partial[number % len(partial)]] if partial else [first]
 
 
 @each_case
 def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
     problem = case.problem()
-    for k, participation in enumerate(participations(case)):
+    for k, participation in enumerate(two_of(case)):
         run = tacit.simulate(
             problem, case.algorithm, ROUNDS, seed=3, participation=participation
         )
@@ -32,4 +48,73 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
         )
         shared, agents = made.run()
         np.testing.assert_allclose(shared, run.params, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", [CASES[i] for i in (1, 3, 8, 13)], ids=lambda c: c.name)
+def test_a_bad_post_changes_nothing(case: Case, tmp_path_factory):
+    problem = case.problem()
+    for participation in two_of(case):
+
+        def made(participation=participation) -> Federation:
+            folder = tmp_path_factory.mktemp("bad")
+            return Federation(folder, problem, case.algorithm, 5, 3, participation)
+
+        calm = made().run()
+
+        @settings(max_examples=SCHEDULES, deadline=None, derandomize=True)
+        @given(st.integers(0, 2**32))
+        def always(seed: int, calm=calm, made=made):
+            shared, agents = made().run(BAD_POST, seed)
+            assert shared.tobytes() == calm[0].tobytes()
+            assert agents.tobytes() == calm[1].tobytes()
+
+        always()
+
+
+def test_sealed_letters_carry_the_same_numbers(tmp_path: Path):
+    for k, case in enumerate((CASES[3], CASES[13])):
+        problem = case.problem()
+        plain = Federation(tmp_path / f"{k}p", problem, case.algorithm, 3, 1, 1.0)
+        sealed = Federation(
+            tmp_path / f"{k}s", problem, case.algorithm, 3, 1, 1.0, sealed=True
+        )
+        (a, b), (c, d) = plain.run(), sealed.run(BAD_POST, 5)
+        assert a.tobytes() == c.tobytes() and b.tobytes() == d.tobytes()
+
+
+@record
+class Gossip(GraphAlgorithm):
+    """Sends another letter along every edge: its model, tilted by the edge's sign."""
+
+    oracle: Any = Full()
+    delivery: ClassVar[str] = "slots"
+    source: ClassVar[str] = "for tests only"
+
+    def init(self, w, edges):
+        return w, self._letters(w, edges)
+
+    def _letters(self, w, edges):
+        tilt = 1 + 0.1 * edges.sign * jnp.arange(len(edges.sign))
+        return jnp.where(edges.mask[:, None], tilt[:, None] * w, 0)
+
+    def local(self, key, oracle, edges, state, inbox):
+        noise = 0.01 * jax.random.normal(key, state.shape, state.dtype)
+        pull = jnp.sum(edges.weight[:, None] * inbox, axis=0) / edges.neighbour_count
+        w = 0.5 * state + 0.4 * pull - 0.1 * oracle.once(key, state) + noise
+        return w, self._letters(w, edges)
+
+    def model(self, state):
+        return state
+
+
+def test_one_letter_per_edge(tmp_path: Path):
+    made = tacit.problem.synthetic.logistic(
+        agents=6, features=3, samples=12, graph=tacit.problem.graph.star(6), l2=0.1
+    )
+    for k, participation in enumerate((1.0, 2, 0.4)):
+        run = tacit.simulate(made, Gossip(), 6, seed=2, participation=participation)
+        folder = tmp_path / str(k)
+        federation = Federation(folder, made, Gossip(), 6, 2, participation)
+        _, agents = federation.run(BAD_POST, k)
         np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)

@@ -1,0 +1,215 @@
+"""Parties that die at any moment: the same bits, and a ledger that never under-counts."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tacit
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.mechanism_guarantee import gaussian_guarantee
+from tacit.runtime.federation.drive import run_in_process
+from tacit.runtime.federation.post import Faults, InProcessPost
+from tacit.runtime.federation.store import NAME, Store
+from tacit.runtime.federation.wire import Identity
+from tests.cases import CASES
+from tests.federation.build import Federation
+
+SOME_LOSS = Faults(loss=0.1, repeat=0.1, most_delay=1.0)
+
+
+class Crash(BaseException):
+    """The party is gone."""
+
+
+class Mortal:
+    """A party that dies now and then, and is then made again from its folder."""
+
+    def __init__(self, made: Federation, name: str, dice: random.Random, chance: float):
+        self._made, self.name, self._dice, self._chance = made, name, dice, chance
+        self.deaths = 0
+        self._party = self._born()
+
+    def _born(self) -> Any:
+        party = self._made.make(self.name)
+        store, save, charge = party.desk.store, party.desk.store.save, party.desk.charge
+
+        def mortal_save(*content: Any) -> None:
+            self._risk()  # nothing written
+            save(*content)
+            self._risk()  # written, nothing sent
+
+        def mortal_charge(*content: Any) -> None:
+            charge(*content)
+            self._risk()  # in the ledger, not in the checkpoint
+
+        store.save, party.desk.charge = mortal_save, mortal_charge  # pyright: ignore
+        return party
+
+    def _risk(self) -> None:
+        if self._dice.random() < self._chance:
+            raise Crash
+
+    def _live(self, action: Any, now: float) -> None:
+        try:
+            action()
+            self._risk()
+        except Crash:
+            self.deaths += 1
+            self._party = self._born()
+            self._live(lambda: self._party.start(now), now)
+
+    def start(self, now: float) -> None:
+        self._live(lambda: self._party.start(now), now)
+
+    def receive(self, content: bytes, now: float) -> None:
+        self._live(lambda: self._party.receive(content, now), now)
+
+    def tick(self, now: float) -> None:
+        self._party.tick(now)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._party, name)
+
+
+@pytest.mark.parametrize("case", [CASES[i] for i in (3, 6, 13)], ids=lambda c: c.name)
+def test_deaths_at_any_step_change_no_bit(case, tmp_path_factory):
+    problem = case.problem()
+    participation = 4 if case.algorithm.partial else 1.0
+
+    def made(**more: Any) -> Federation:
+        folder = tmp_path_factory.mktemp("crash")
+        return Federation(folder, problem, case.algorithm, 6, 3, participation, **more)
+
+    calm = made().run()
+    deaths = []
+
+    @settings(max_examples=6, deadline=None, derandomize=True)
+    @given(st.integers(0, 2**32))
+    def always(seed: int):
+        dice = random.Random(seed)
+        federation = made()
+        released: dict[str, dict] = {name: {} for name in federation.names}
+
+        def charge_of(name: str):
+            def charge(identity: Identity, content: bytes) -> None:
+                known = released[name].setdefault((identity.round, identity.phase), content)
+                assert known == content, "two different letters under one identity"
+
+            return charge
+
+        federation.charge = {name: charge_of(name) for name in federation.names}
+        parties: Any = {
+            name: Mortal(federation, name, dice, 0.06) for name in federation.parties()
+        }
+        run_in_process(parties, InProcessPost(SOME_LOSS, seed))
+        shared, agents = federation.models(parties)
+        assert shared.tobytes() == calm[0].tobytes()
+        assert agents.tobytes() == calm[1].tobytes()
+        deaths.append(sum(p.deaths for p in parties.values()))
+
+    always()
+    assert min(deaths) >= 1 and max(deaths) >= 5
+
+
+def test_the_ledger_holds_every_letter_that_left(tmp_path: Path):
+    case = CASES[3]
+    made = Federation(tmp_path / "run", case.problem(), case.algorithm, 5, 3, 1.0)
+    price = gaussian_guarantee(
+        observer="coordinator",
+        unit="record",
+        relation="replace_one",
+        noise_std=5.0,
+        sensitivity=0.1,
+    )
+    ledgers = {name: Ledger(tmp_path / f"{name}.db") for name in made.names}
+
+    def charge_of(name: str):
+        ledgers[name].allow(
+            agent=name, observer="coordinator", epsilon=1.0, delta=1e-5
+        )
+
+        def charge(identity: Identity, content: bytes) -> None:
+            ledgers[name].charge(
+                price,
+                agent=name,
+                run="r",
+                round=identity.round,
+                content=content,
+                phase=str(identity.phase),
+            )
+
+        return charge
+
+    made.charge = {name: charge_of(name) for name in made.names}
+    dice = random.Random(7)
+    parties: Any = {name: Mortal(made, name, dice, 0.05) for name in made.parties()}
+    run_in_process(parties, InProcessPost(SOME_LOSS, 7))
+    assert sum(p.deaths for p in parties.values()) >= 3
+    for ledger in ledgers.values():
+        rows = [row for row in ledger.rows() if row.kind == "release"]
+        # Every round released one letter; repeats of it cost nothing.
+        assert sorted(row.round or 0 for row in rows) == [1, 2, 3, 4, 5]
+        ledger.verify()
+        ledger.close()
+
+
+def test_a_spent_budget_keeps_the_letter_back(tmp_path: Path):
+    case = CASES[3]
+
+    def refuse(identity: Identity, content: bytes) -> None:
+        if identity.round == 2:
+            raise tacit.privacy.BudgetExceeded("spent")
+
+    made = Federation(
+        tmp_path, case.problem(), case.algorithm, 5, charge={"agent-1": refuse}
+    )
+    with pytest.raises(tacit.privacy.BudgetExceeded):
+        made.run()
+    again: Any = made.make("agent-1")
+    again.start(0.0)
+    assert again.round == 1  # nothing of round 2 was kept, nothing of it can leave
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store(tmp_path, b"k" * 32, Identity("f", "r", "state", 0, 0, "a", "a"))
+    made.save([np.arange(3.0), np.arange(3.0), np.arange(2)], '{"round": 4}')
+    return made
+
+
+def test_a_checkpoint_comes_back(store: Store):
+    loaded = store.load()
+    assert loaded is not None
+    arrays, text = loaded
+    assert [a.tolist() for a in arrays] == [[0, 1, 2], [0, 1, 2], [0, 1]]
+    assert text == '{"round": 4}'
+    assert store.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_torn_and_tampered_checkpoints_are_refused(store: Store, tmp_path: Path):
+    whole = store.path.read_bytes()
+    for cut in range(0, len(whole), 7):
+        store.path.write_bytes(whole[:cut])
+        with pytest.raises(tacit.TacitError, match="damaged or was changed"):
+            store.load()
+    for at in range(0, len(whole), 5):
+        changed = bytearray(whole)
+        changed[at] ^= 1
+        store.path.write_bytes(bytes(changed))
+        with pytest.raises(tacit.TacitError, match="damaged or was changed"):
+            store.load()
+    store.path.write_bytes(whole)
+    mine = Identity("f", "r", "state", 0, 0, "a", "a")
+    with pytest.raises(tacit.TacitError, match="damaged or was changed"):
+        Store(tmp_path, b"x" * 32, mine).load()
+    other = Identity("f", "another", "state", 0, 0, "a", "a")
+    with pytest.raises(tacit.TacitError, match="another run"):
+        Store(tmp_path, b"k" * 32, other).load()
+    assert NAME == store.path.name
