@@ -33,7 +33,8 @@ from tacit.runtime import debug, simulate, sweep, tune
 from tacit.trace import Run, load_run
 
 if TYPE_CHECKING:
-    from tacit import data
+    from tacit import data, privacy
+    from tacit.privacy import audit, private
 
 __version__ = "0.1.0"
 
@@ -56,10 +57,13 @@ __all__ = [
     "ServerGD",
     "TAMUNA",
     "TacitError",
+    "audit",
     "data",
     "debug",
     "from_arrays",
     "load_run",
+    "privacy",
+    "private",
     "problem",
     "simulate",
     "solvers",
@@ -75,4 +79,6 @@ def __getattr__(name: str) -> Any:
     """Load a room on first use."""
     if name in _LAZY:
         return importlib.import_module(f"tacit.{name}")
+    if name in ("audit", "private"):
+        return getattr(importlib.import_module("tacit.privacy"), name)
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")

@@ -43,7 +43,7 @@ def _wrap_post_init(cls: type) -> None:
     A `np.float64` beside a `float` would retrace (JAX gives them different weak
     types), so plain numbers become Python floats and sequences become float arrays.
     """
-    own: Callable[[Any], None] | None = cls.__dict__.get("__post_init__")
+    own: Callable[[Any], None] | None = getattr(cls, "__post_init__", None)
 
     def post_init(self: Any) -> None:
         for field in dataclasses.fields(self):

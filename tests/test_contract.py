@@ -14,7 +14,7 @@ from tacit.algorithm.base import GraphAlgorithm, ServerAlgorithm
 from tacit.runtime import engine
 from tests.cases import CASES, Case
 
-ROUNDS = 4
+ROUNDS = 3
 PARTICIPATIONS = [1.0, 3, 0.3, np.linspace(0.3, 0.9, 6)]
 
 

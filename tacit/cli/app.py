@@ -13,8 +13,12 @@ from tacit.cli import (
     algorithms,
     cache,
     compare,
+    coordinate,
     data,
     demo,
+    federation,
+    hub,
+    join,
     report,
     resume,
     run,
@@ -102,6 +106,10 @@ app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("algorithms", epilog=algorithms.EXAMPLE)(algorithms.algorithms)
 app.add_typer(data.app, name="data")
+app.add_typer(hub.app, name="hub")
+app.command("join", epilog=join.EXAMPLE)(join.join)
+app.command("coordinate", epilog=coordinate.EXAMPLE)(coordinate.coordinate)
+app.add_typer(federation.app, name="federation")
 
 
 def main() -> None:

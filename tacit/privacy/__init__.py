@@ -6,12 +6,14 @@ assumptions.
 """
 
 from tacit.privacy.account import account
+from tacit.privacy.adaptive import AdaptiveClipping
 from tacit.privacy.analytic_gaussian import (
     classical_gaussian_sigma,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_sigma,
 )
+from tacit.privacy.audit import Audit, audit
 from tacit.privacy.audit_statistics import (
     AuditResult,
     audit_outputs,
@@ -24,12 +26,15 @@ from tacit.privacy.calibrate import (
     noise_for,
     rounds_for,
 )
+from tacit.privacy.canary import Canary
+from tacit.privacy.clip import Clipped, Promise
 from tacit.privacy.dp_norm import dp_norm, dp_norm_sigma
 from tacit.privacy.fed_plt import fed_plt
 from tacit.privacy.fed_spd import fed_spd
 from tacit.privacy.guarantee import Assumption, Guarantee, PaperClaim
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.ledger_rows import BrokenLedger, BudgetExceeded
+from tacit.privacy.letters import Question, guarantee, noisy_gradients, with_noise
 from tacit.privacy.mechanism import (
     gaussian,
     laplace,
@@ -43,20 +48,32 @@ from tacit.privacy.mechanism_guarantee import (
     laplace_guarantee,
     randomised_response_guarantee,
 )
+from tacit.privacy.private import private, rounds_within
+from tacit.privacy.report import forecast, report
 from tacit.privacy.sampling import Poisson, WithoutReplacement
+from tacit.trace.privacy_report import PrivacyReport, PrivacyRow
 
 __all__ = [
+    "AdaptiveClipping",
     "Assumption",
+    "Audit",
     "AuditResult",
     "BrokenLedger",
     "BudgetExceeded",
+    "Canary",
+    "Clipped",
     "Guarantee",
     "Ledger",
     "PaperClaim",
     "Poisson",
+    "PrivacyReport",
+    "PrivacyRow",
+    "Promise",
+    "Question",
     "WithoutReplacement",
     "account",
     "affordable_rounds",
+    "audit",
     "audit_outputs",
     "calibrate_noise",
     "classical_gaussian_sigma",
@@ -66,18 +83,25 @@ __all__ = [
     "epsilon_lower_bound",
     "fed_plt",
     "fed_spd",
+    "forecast",
     "gaussian",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_guarantee",
     "gaussian_sigma",
+    "guarantee",
     "laplace",
     "laplace_guarantee",
     "minimiser_sensitivity",
     "noise_for",
     "noise_letters",
+    "noisy_gradients",
     "perturb_output",
+    "private",
     "randomised_response",
     "randomised_response_guarantee",
+    "report",
     "rounds_for",
+    "rounds_within",
+    "with_noise",
 ]

@@ -21,6 +21,7 @@ from jax import Array
 from tacit import check
 from tacit.algorithm import FedAvg, ServerGD
 from tacit.algorithm.base import Coordinator, ServerAlgorithm
+from tacit.privacy.account import account
 from tacit.privacy.clip import Clipped
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.letters import (
@@ -34,7 +35,6 @@ from tacit.privacy.letters import (
     one_round,
     over_rounds,
 )
-from tacit.privacy.mechanism_guarantee import gaussian_guarantee
 from tacit.problem.oracle import AgentOracle
 from tacit.problem.problem import Problem
 from tacit.trees import record, replace
@@ -168,12 +168,14 @@ def _(algorithm: AdaptiveClipping) -> bool:
 def _(algorithm: AdaptiveClipping, problem: Problem, question: Question) -> Guarantee:
     """A round is the inner algorithm's letter and one share; both are released."""
     samples = 1 if question.unit == "client" else int(problem.counts[question.agent])
-    share = gaussian_guarantee(
+    share = account(
         observer=question.observer,
         unit=question.unit,
         relation=question.relation,
         noise_std=number_of(algorithm.share_noise_std, question.agent),
         sensitivity=1 / samples,
+        rounds=1,
+        clipped=True,
     )
     one = one_round(algorithm.algorithm, problem, question).compose(share)
     return over_rounds(one, question)

@@ -82,7 +82,7 @@ class Clipped:
 
     norm: float
     oracle: Oracle = Full()
-    microbatch: int = static(16)
+    microbatch: int = static(default=16)
     promise: Promise | None = None
 
     def __post_init__(self) -> None:

@@ -168,9 +168,10 @@ def fed_plt(
     if inputs.fraction(participation=participation) < 1.0:
         curve = take_part(renyi(curve), participation)
     moduli = (
-        f"local losses are {strong_convexity}-strongly convex and {smoothness}-smooth"
+        f"local losses are {strong_convexity:g}-strongly convex and "
+        f"{smoothness:g}-smooth"
     )
-    change = f"replacing a record changes the local gradient by at most {lipschitz}/q"
+    change = f"replacing a record changes the local gradient by at most {lipschitz:g}/q"
     return Guarantee(
         curve=curve.repeat(rounds),
         observer=observer,

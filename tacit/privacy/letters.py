@@ -171,6 +171,20 @@ def _(algorithm: FedAvg) -> bool:
 
 
 @singledispatch
+def state_is_public(algorithm: Any) -> bool:
+    """Whether who sees all letters can compute what an agent's next one starts from."""
+    return False
+
+
+@state_is_public.register(ServerGD)
+@state_is_public.register(FedAvg)
+@state_is_public.register(FedPLT)
+def _(algorithm: Any) -> bool:
+    # The first two start from the broadcast; Fed-PLT's x_i is y + (z_i - z_i before)/2.
+    return True
+
+
+@singledispatch
 def facts_of_agents(algorithm: Any, problem: Problem) -> list[np.ndarray]:
     """Numbers per agent that a guarantee depends on, besides rows and rounds.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from tacit.privacy.adaptive import AdaptiveClipping
 from tacit.privacy.calibrate import affordable_rounds, calibrate_noise
 from tacit.privacy.clip import Clipped, Promise
 from tacit.privacy.guarantee import Guarantee
-from tacit.privacy.letters import natural_relation, number_of, with_noise
+from tacit.privacy.letters import natural_relation, with_noise
 from tacit.privacy.report import relation_of
 from tacit.privacy.spend import largest, observers, planned
 from tacit.problem.oracle import Full
@@ -77,34 +78,176 @@ def private(
     (1.0, 'record', 'replace_one')
     """
     epsilon, delta = inputs.positive(epsilon=epsilon), inputs.inside_unit(delta=delta)
-    inputs.observer(observer)
-    inputs.unit(unit)
     rounds = inputs.whole(rounds=rounds)
-    _require_observer(algorithm, observer)
-    ready = _clip(algorithm, norm).resolve(problem)
-    if relation is None:
-        relation = natural_relation(ready)
-    inputs.relation(relation)
-    ready.refuse_problem(problem)
-    ready.oracle.check(problem)
-    turns = planned(problem, rounds, participation)
-    asked = {"observer": observer, "unit": unit, "relation": relation}
-
-    def build(multiplier: float) -> Guarantee:
-        made = _with_multiplier(problem, ready, multiplier, asked, quantile)
-        return largest(made, problem, turns, **asked, delta=delta)[1]
-
-    sampled = not isinstance(ready.oracle.oracle, Full) and unit == "record"
+    ready = _clipped(problem, algorithm, norm)
+    _require_observer(ready, observer)
+    plan = _Plan(
+        problem=problem,
+        algorithm=ready,
+        participation=participation,
+        observer=observer,
+        unit=inputs.unit(unit),
+        relation=natural_relation(ready)
+        if relation is None
+        else inputs.relation(relation),
+        delta=delta,
+        quantile=quantile,
+    )
     multiplier = calibrate_noise(
-        build,
+        lambda z: plan.guarantee(z, rounds),
         epsilon=epsilon,
         delta=delta,
-        tolerance=_TOLERANCE_SAMPLED if sampled else _TOLERANCE,
+        tolerance=plan.tolerance,
     )
     if largest_noise is not None:
-        _refuse_too_noisy(
-            problem, ready, multiplier, largest_noise, asked, build,
-            epsilon=epsilon, delta=delta, rounds=rounds, participation=participation,
-        )  # fmt: skip
-    promise = Promise(epsilon=epsilon, delta=delta, **asked)
-    return _with_multiplier(problem, ready, multiplier, asked, quantile, promise)
+        plan.refuse_more_than(largest_noise, multiplier, epsilon, rounds)
+    return plan.with_noise(multiplier, epsilon)
+
+
+def rounds_within(
+    problem: Problem,
+    algorithm: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    observer: str,
+    participation: Any = 1.0,
+    unit: str = "record",
+) -> int:
+    """How many rounds a budget lasts at the noise that the algorithm has.
+
+    >>> import tacit
+    >>> problem = tacit.problem.synthetic.logistic(agents=5, features=3, samples=100)
+    >>> noisy = tacit.FedAvg(step_size=0.5, noise_std=0.2,
+    ...                      oracle=tacit.privacy.Clipped(norm=1.0))
+    >>> rounds_within(problem, noisy, epsilon=1.0, delta=1e-5, observer="coordinator")
+    7
+    """
+    ready = algorithm.resolve(problem)
+    _require_observer(ready, observer)
+    where = {"observer": observer, "unit": inputs.unit(unit)}
+
+    def build(rounds: int) -> Guarantee:
+        turns = planned(problem, rounds, participation)
+        asked = {**where, "relation": relation_of(ready)}
+        return largest(ready, problem, turns, **asked, delta=delta)[1]
+
+    return affordable_rounds(build, epsilon=epsilon, delta=delta)
+
+
+def _clipped(problem: Problem, algorithm: Any, norm: float | None) -> Any:
+    """The algorithm with clipped gradients and with all numbers set by theory."""
+    if not isinstance(algorithm, Algorithm):
+        check.refuse(
+            f"expected an algorithm such as tacit.FedAvg(...), got {algorithm!r}"
+        )
+    oracle = algorithm.oracle
+    if isinstance(oracle, Clipped):
+        oracle = oracle if norm is None else replace(oracle, norm=norm)
+    else:
+        oracle = Clipped(norm=1.0 if norm is None else norm, oracle=oracle)
+    algorithm = replace(algorithm, oracle=oracle)
+    algorithm.refuse_problem(problem)
+    oracle.check(problem)
+    return algorithm.resolve(problem)
+
+
+def _require_observer(algorithm: Any, observer: str) -> None:
+    known = observers(algorithm)
+    if inputs.observer(observer) not in known:
+        check.refuse(
+            f"{type(algorithm).__name__} has no {observer}; who may look is "
+            f"{', '.join(known)}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """All that is settled before the noise is."""
+
+    problem: Problem
+    algorithm: Any
+    participation: Any
+    observer: str
+    unit: str
+    relation: str
+    delta: float
+    quantile: float | None
+
+    @property
+    def asked(self) -> dict[str, str]:
+        names = ("observer", "unit", "relation")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def tolerance(self) -> float:
+        sampled = not isinstance(self.algorithm.oracle.oracle, Full)
+        return _TOLERANCE_SAMPLED if sampled and self.unit == "record" else _TOLERANCE
+
+    def guarantee(self, multiplier: float, rounds: int) -> Guarantee:
+        """What the agent that spends most is guaranteed at this noise."""
+        turns = planned(self.problem, rounds, self.participation)
+        made = self.with_noise(multiplier)
+        return largest(made, self.problem, turns, **self.asked, delta=self.delta)[1]
+
+    def changes(self) -> np.ndarray:
+        """By how much one unit can change a gradient of each agent."""
+        oracle = self.algorithm.oracle
+        sizes, where = np.unique(self.problem.counts, return_inverse=True)
+        # For a norm of 1; the norm itself may differ between agents.
+        unit_changes = np.array(
+            [
+                oracle.sensitivity(self.relation, int(m), unit=self.unit, norm=1.0)
+                for m in sizes
+            ]
+        )
+        return unit_changes[where.ravel()] * np.asarray(oracle.norm)
+
+    def with_noise(self, multiplier: float, epsilon: float | None = None) -> Any:
+        """The algorithm with `multiplier` times the sensitivity as noise."""
+        promise = None
+        if epsilon is not None:
+            promise = Promise(epsilon=epsilon, delta=self.delta, **self.asked)
+        oracle = replace(self.algorithm.oracle, promise=promise)
+        clipped = replace(self.algorithm, oracle=oracle)
+        if self.quantile is None:
+            return with_noise(clipped, self._rounded(multiplier * self.changes()))
+        # Gradient and share cost (1 - s) and s of the round's 1/multiplier^2.
+        grow, spend = 1 / math.sqrt(1 - _SHARE_OF_BUDGET), math.sqrt(_SHARE_OF_BUDGET)
+        noise = self._rounded(multiplier * grow * self.changes())
+        share = 1.0 if self.unit == "client" else 1 / self.problem.counts
+        return AdaptiveClipping(
+            algorithm=with_noise(clipped, noise),
+            share_noise_std=self._rounded(multiplier / spend * share),
+            quantile=self.quantile,
+        )
+
+    def _rounded(self, noise: Any) -> Any:
+        """One number if all are equal, else the problem's type, never rounded down."""
+        if np.ndim(noise) == 0 or np.all(noise == noise[0]):
+            return float(np.max(noise))
+        typed = noise.astype(self.problem.dtype)
+        return np.where(
+            typed < noise, np.nextafter(typed, np.inf, dtype=typed.dtype), typed
+        )
+
+    def refuse_more_than(
+        self, most: float, multiplier: float, epsilon: float, rounds: int
+    ) -> None:
+        """Refuse more noise than wanted, and name what would fit."""
+        most = inputs.positive(largest_noise=most)
+        needed = multiplier * float(self.changes().max())
+        if needed <= most:
+            return
+        fits = most / float(self.changes().max())
+        lasts = affordable_rounds(
+            lambda k: self.guarantee(fits, k), epsilon=epsilon, delta=self.delta
+        )
+        costs = self.guarantee(fits, rounds).epsilon(self.delta)
+        shorter = f"{lasts} rounds" if lasts else "not even one round"
+        check.refuse(
+            f"epsilon={epsilon:g} against the {self.observer} over {rounds} rounds "
+            f"needs noise {needed:.4g} in a gradient, more than largest_noise="
+            f"{most:g}; with that noise the budget lasts {shorter}, or {rounds} rounds "
+            f"cost epsilon={costs:.4g} at delta={self.delta:g}"
+        )

@@ -65,13 +65,22 @@ def stand_ins(algorithm: Any, problem: Problem) -> np.ndarray:
     n, counts = problem.n_agents, np.asarray(problem.counts)
     own = [leaf for leaf in jax.tree.leaves(algorithm) if np.shape(leaf) == (n,)]
     own += facts_of_agents(algorithm, problem)
-    table = np.stack([np.asarray(c, dtype=float) for c in (counts, *own)], axis=1)
-    _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    first, kind = _alike(counts, *own)
     oracle = algorithm.oracle
     sampled = isinstance(oracle, Clipped) and not isinstance(oracle.oracle, Full)
     if sampled and not own and len(first) > _MANY_RATES:
         return np.full(n, np.argmin(counts))
-    return first[kind.ravel()]
+    return first[kind]
+
+
+def _alike(*columns: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Sort agents into kinds: the first of each kind, and the kind of every agent."""
+    arrays = [np.asarray(column, dtype=float) for column in columns]
+    # Columns that tell nobody apart only slow the sorting down.
+    telling = [a for a in arrays if np.any(a != a[0])] or arrays[:1]
+    table = telling[0] if len(telling) == 1 else np.stack(telling, axis=1)
+    _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return first, kind.ravel()
 
 
 def largest(
@@ -85,21 +94,21 @@ def largest(
     delta: float,
 ) -> tuple[int, Guarantee]:
     """The agent that spends most against an observer, and its guarantee."""
-    alike = np.stack([stand_ins(algorithm, problem), turns.chance], axis=1)
-    _, first, kind = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    accounted = stand_ins(algorithm, problem)
+    first, kind = _alike(accounted, turns.chance)
     found = []
     for k, agent in enumerate(first):
+        # Of agents alike, the most active one spends most.
+        busiest = np.where(kind == k, turns.rounds, -1).argmax()
         question = Question(
             observer=observer,
             unit=unit,
             relation=relation,
-            agent=int(alike[agent, 0]),
-            # Of agents alike, the most active one spends most.
-            rounds=int(turns.rounds[kind.ravel() == k].max()),
+            agent=int(accounted[agent]),
+            rounds=int(turns.rounds[busiest]),
             participation=float(turns.chance[agent]),
             active=turns.active,
         )
-        busiest = np.where(kind.ravel() == k, turns.rounds, -1).argmax()
         found.append((int(busiest), guarantee(algorithm, problem, question)))
     # Gaussian curves are ordered by mu alone, which needs no root finding.
     if all(one.mu is not None for _, one in found):

@@ -11,14 +11,15 @@ import numpy as np
 import tacit
 from tacit.algorithm.base import GraphAlgorithm
 from tacit.runtime import keys, schedule
-from tacit.runtime.federation.coordinator import Coordinator, Terms
+from tacit.runtime.federation.coordinator import Coordinator
+from tacit.runtime.federation.drive import run_in_process
 from tacit.runtime.federation.graph_agent import Calendar, GraphAgent
 from tacit.runtime.federation.party import Charge, Desk, Party, no_charge
 from tacit.runtime.federation.post import Faults, InProcessPost
-from tacit.runtime.federation.drive import run_in_process
 from tacit.runtime.federation.seal import Envelope, Plain, PrivateKeys, Sealed
 from tacit.runtime.federation.server_agent import ServerAgent
 from tacit.runtime.federation.store import Store
+from tacit.runtime.federation.terms import Terms
 from tacit.runtime.federation.wire import Identity
 from tacit.runtime.federation.work import AgentWork, GraphWork, ServerWork
 from tacit.runtime.rounds import mean_weights

@@ -1,4 +1,4 @@
-"""Parties that die at any moment: the same bits, and a ledger that never under-counts."""
+"""Parties that die at any moment: the same bits, and a ledger that holds it all."""
 
 from __future__ import annotations
 
@@ -99,7 +99,9 @@ def test_deaths_at_any_step_change_no_bit(case, tmp_path_factory):
 
         def charge_of(name: str):
             def charge(identity: Identity, content: bytes) -> None:
-                known = released[name].setdefault((identity.round, identity.phase), content)
+                known = released[name].setdefault(
+                    (identity.round, identity.phase), content
+                )
                 assert known == content, "two different letters under one identity"
 
             return charge
@@ -131,9 +133,7 @@ def test_the_ledger_holds_every_letter_that_left(tmp_path: Path):
     ledgers = {name: Ledger(tmp_path / f"{name}.db") for name in made.names}
 
     def charge_of(name: str):
-        ledgers[name].allow(
-            agent=name, observer="coordinator", epsilon=1.0, delta=1e-5
-        )
+        ledgers[name].allow(agent=name, observer="coordinator", epsilon=1.0, delta=1e-5)
 
         def charge(identity: Identity, content: bytes) -> None:
             ledgers[name].charge(

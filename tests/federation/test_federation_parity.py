@@ -51,25 +51,31 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
         np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("case", [CASES[i] for i in (1, 3, 8, 13)], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "case", [CASES[i] for i in (1, 3, 8, 13)], ids=lambda c: c.name
+)
 def test_a_bad_post_changes_nothing(case: Case, tmp_path_factory):
-    problem = case.problem()
     for participation in two_of(case):
+        try_schedules(case, participation, tmp_path_factory)
 
-        def made(participation=participation) -> Federation:
-            folder = tmp_path_factory.mktemp("bad")
-            return Federation(folder, problem, case.algorithm, 5, 3, participation)
 
-        calm = made().run()
+def try_schedules(case: Case, participation: Any, folders: Any) -> None:
+    problem = case.problem()
 
-        @settings(max_examples=SCHEDULES, deadline=None, derandomize=True)
-        @given(st.integers(0, 2**32))
-        def always(seed: int, calm=calm, made=made):
-            shared, agents = made().run(BAD_POST, seed)
-            assert shared.tobytes() == calm[0].tobytes()
-            assert agents.tobytes() == calm[1].tobytes()
+    def made() -> Federation:
+        folder = folders.mktemp("bad")
+        return Federation(folder, problem, case.algorithm, 5, 3, participation)
 
-        always()
+    calm = made().run()
+
+    @settings(max_examples=SCHEDULES, deadline=None, derandomize=True)
+    @given(st.integers(0, 2**32))
+    def always(seed: int):
+        shared, agents = made().run(BAD_POST, seed)
+        assert shared.tobytes() == calm[0].tobytes()
+        assert agents.tobytes() == calm[1].tobytes()
+
+    always()
 
 
 def test_sealed_letters_carry_the_same_numbers(tmp_path: Path):

@@ -42,7 +42,9 @@ MOST = 1 << 20
 
 def letter_between(sender: str, receiver: str, **changes) -> Letter:
     fields = {"round": 3, "phase": 0, **changes}
-    name = Identity("clinics", "r1", "answer", **fields, sender=sender, receiver=receiver)
+    name = Identity(
+        "clinics", "r1", "answer", **fields, sender=sender, receiver=receiver
+    )
     return Letter(name, (np.arange(4.0), np.arange(3)))
 
 

@@ -286,7 +286,7 @@ def test_derivatives_are_finite_also_at_zero(name):
         (lambda: GroupLasso(1.0, (0.0, 1.0)), "one whole number per coordinate"),
         (lambda: GroupLasso(1.0, ()), "one whole number per coordinate"),
         (lambda: GroupLasso(1.0, [[0, 1]]), "one whole number per coordinate"),
-        (lambda: GroupLasso(1.0, (0, 1)).prox(np.ones(3), 1.0), r"shape \(2\)"),
+        (lambda: GroupLasso(1.0, (0, 1)).prox(np.ones(3), 1.0), r"shape \(2,\)"),
         (lambda: Box(1.0, 0.0), "low <= high, got low=1.0, high=0.0"),
         (lambda: Box(np.nan, 1.0), "low <= high"),
         (lambda: Box("a", 1.0), "low numeric"),

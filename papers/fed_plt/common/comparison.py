@@ -51,7 +51,9 @@ def compare(
         for name, method in METHODS.items()
     }
     cases = {
-        name: Case(choice.on, METHODS[name].measured)
+        name: Case(
+            choice.finalists, METHODS[name].measured, rounds=choice.likely_rounds
+        )
         for name, choice in choices.items()
     }
     return Compared(choices, repeat(make, cases, repetitions, words))

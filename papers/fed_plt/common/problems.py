@@ -21,7 +21,7 @@ ROWS = 20
 #: Added to a repetition's number, so that the starting point is drawn apart from data.
 _START_SEEDS = 10_000
 #: Repetitions are numbered 1, 2, ...; the instances for tuning are none of them.
-TUNING_SEEDS = (1001, 1002, 1003, 1004, 1005, 1006)
+TUNING_SEEDS = (1001, 1002, 1003, 1004)
 
 
 class Instance(NamedTuple):

@@ -12,7 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.fed_plt.common.tuning import Choice
+from papers.fed_plt.common.tuning import (
+    FINALISTS,
+    PROBES,
+    RATE_ROUNDS,
+    RATE_ROUNDS_PARTIAL,
+    Choice,
+)
 
 RESULTS = Path(__file__).parent.parent / "results"
 REPETITIONS = 100
@@ -47,8 +53,8 @@ class Page:
         parts += self.remarks
         if self.tuned:
             rows = [
-                (name, choice.words, _listed(choice.best_each), _listed(_common(choice)))
-                for name, choice in self.tuned.items()
+                (name, one.words, _listed(one.best_each), _listed(one.kept))
+                for name, one in self.tuned.items()
             ]
             heads = ("tuned", "chosen, of the grid (on the first tuning instance)")
             heads += ("best of each tuning instance", "common choice there")
@@ -65,10 +71,6 @@ class Page:
             lines.writerow(self.columns)
             lines.writerows([_plain(cell) for cell in row] for row in self.rows)
         return page
-
-
-def _common(choice: Choice) -> np.ndarray:
-    return choice.scores[:, choice.place]
 
 
 def _listed(values: np.ndarray) -> str:
@@ -114,13 +116,20 @@ def spread(values: np.ndarray, digits: int = 1) -> str:
     return told if not missing else f"{told} ({missing} of {len(values)} not arrived)"
 
 
-def tuning_words(instances: int, what: str = "rounds to the accuracy") -> str:
-    """The sentence on tuning that every tuned table carries."""
+def tuning_words(instances: int, rates: bool = False) -> str:
+    """The paragraph on tuning, grid and budget of tables that compare methods."""
+    probes = ", then ".join(map(str, PROBES))
+    budget = (
+        f"{RATE_ROUNDS} rounds ({RATE_ROUNDS_PARTIAL} with half of the agents)"
+        if rates
+        else f"{probes} rounds until one arrives"
+    )
     return (
-        f"Tuning: every method gets the grid of `tacit.tune` (48 candidates), is probed "
-        f"on {instances} instances that are not among the repetitions, and keeps the "
-        f"candidate with the least mean {what}. Candidates are in units of each "
-        "problem's curvature, so the choice carries over to other data."
+        f"Tuning, the same for all: 48 candidates get {budget} on {instances} "
+        f"instances that are not among the repetitions. The {FINALISTS} with the best "
+        "means are run in every repetition, and the best of them counts: each method "
+        "is tuned to each draw of the data. Plain methods have the grids of "
+        "`tacit.tune`; all grids are in units of the problem's curvature."
     )
 
 

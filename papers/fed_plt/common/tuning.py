@@ -2,8 +2,9 @@
 
 The paper tunes every method "to achieve the best performance possible". Here a method
 gets the candidates that `tacit.tune` would try, in units of the problem's curvature, so
-that a place in the grid means the same on every instance. The place with the best mean
-over the tuning instances is then used, unchanged, in all repetitions.
+that a place in the grid means the same on every instance. The places with the best
+means over the tuning instances are the finalists. Where methods are compared, each
+repetition runs all finalists and counts the best; elsewhere the first is kept.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from tacit.runtime.grids import GRIDS
 
 #: Rounds of a probe; a longer one follows where no candidate arrived.
 PROBES = (25, 100, 400)
+#: Places of the grid that are tried again in every repetition of a comparison.
+FINALISTS = 6
 #: Rounds of a probe for a rate: with everyone active, and with half of the agents.
 RATE_ROUNDS, RATE_ROUNDS_PARTIAL = 100, 250
 
@@ -41,17 +44,17 @@ Score = Callable[[Instance, list, int], np.ndarray]
 
 
 class Choice(NamedTuple):
-    """A place in a grid, and what was seen when it was chosen.
+    """Places in a grid, and what was seen when they were chosen.
 
     Attributes:
         grid: Candidates for a problem.
-        place: Which of them was chosen.
+        order: Their places, the best first.
         scores: Of every tuning instance (rows) and candidate: rounds, or rates.
         words: The candidates, their ranges and the chosen one, on the first instance.
     """
 
     grid: Callable[[tacit.Problem], list]
-    place: int
+    order: np.ndarray
     scores: np.ndarray
     words: str
 
@@ -59,10 +62,30 @@ class Choice(NamedTuple):
         """The chosen algorithm for a problem."""
         return self.grid(problem)[self.place]
 
+    def finalists(self, problem: tacit.Problem) -> list:
+        """The best candidates for a problem."""
+        candidates = self.grid(problem)
+        return [candidates[place] for place in self.order[:FINALISTS]]
+
+    @property
+    def place(self) -> int:
+        """The best place in the grid."""
+        return int(self.order[0])
+
+    @property
+    def likely_rounds(self) -> int:
+        """Rounds in which some finalist arrives on most instances."""
+        return math.ceil(np.max(np.minimum(self.best_each, PROBES[-1]))) + 1
+
     @property
     def best_each(self) -> np.ndarray:
         """What the best candidate of each tuning instance scored there."""
         return self.scores.min(axis=1)
+
+    @property
+    def kept(self) -> np.ndarray:
+        """What the choice scored on every tuning instance."""
+        return self.scores[:, self.place]
 
 
 def choose(
@@ -84,12 +107,11 @@ def choose(
         instance = make(seed)
         rows.append(rate(instance, for_problem(instance.problem), seed))
     scores = np.array(rows)
-    mean = scores.mean(axis=0)
-    if not np.isfinite(mean).any():  # none arrived everywhere: the one most often there
-        mean = np.where(np.isfinite(scores), scores, 10 * PROBES[-1]).mean(axis=0)
-    place = int(np.argmin(mean))
+    # A candidate that did not arrive everywhere comes after those that did.
+    known = np.where(np.isfinite(scores), scores, 100 * PROBES[-1])
+    order = np.argsort(known.mean(axis=0), kind="stable")
     candidates = for_problem(make(seeds[0]).problem)
-    return Choice(for_problem, place, scores, _describe(candidates, place))
+    return Choice(for_problem, order, scores, _describe(candidates, int(order[0])))
 
 
 def rounds_score(measured: str = AT_MEAN, participation: float | int = 1.0) -> Score:
@@ -162,21 +184,29 @@ def fed_plt(problem: tacit.Problem, rho: float, local_steps: int) -> tacit.FedPL
     return tacit.FedPLT(rho=rho, solver=solver)
 
 
-def _best_rho(problem: tacit.Problem) -> float:
-    return 1 / math.sqrt(problem.moduli.smallest * problem.moduli.largest)
+def penalty_range(problem: tacit.Problem) -> np.ndarray:
+    """48 penalties from a fifth of 1/sqrt(mu L), the best for exact answers, to five.
+
+    >>> problem = tacit.problem.synthetic.logistic(agents=2, samples=9)
+    >>> len(penalty_range(problem))
+    48
+    """
+    best = 1 / math.sqrt(problem.moduli.smallest * problem.moduli.largest)
+    return best * np.geomspace(0.2, 5.0, 48)
 
 
 def penalties(problem: tacit.Problem, local_steps: int) -> list:
-    """Fed-PLT with the step of theory and 48 rho around 1/sqrt(mu L)."""
-    rhos = _best_rho(problem) * np.geomspace(0.2, 5.0, 48)
-    return [fed_plt(problem, float(rho), local_steps) for rho in rhos]
+    """Fed-PLT with the step of theory and 48 rho."""
+    return [fed_plt(problem, float(rho), local_steps) for rho in penalty_range(problem)]
 
 
 def accelerated_fed_plt(problem: tacit.Problem, local_steps: int) -> list:
-    """Fed-PLT with accelerated local steps and 48 rho around 1/sqrt(mu L)."""
-    rhos = _best_rho(problem) * np.geomspace(0.2, 5.0, 48)
+    """Fed-PLT with accelerated local steps and 48 rho."""
     solver = Accelerated(local_steps=local_steps)
-    return [_ready(problem, tacit.FedPLT(rho=rho, solver=solver)) for rho in rhos]
+    return [
+        _ready(problem, tacit.FedPLT(rho=float(rho), solver=solver))
+        for rho in penalty_range(problem)
+    ]
 
 
 def accelerated_five_gcs(problem: tacit.Problem, local_steps: int) -> list:

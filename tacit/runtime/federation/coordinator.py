@@ -10,58 +10,23 @@ from their checkpoints.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from tacit import check
 from tacit.runtime import keys
 from tacit.runtime.federation.party import Desk, Party
-from tacit.runtime.federation.shapes import to_list
+from tacit.runtime.federation.shapes import Form, to_list
+from tacit.runtime.federation.terms import Terms
 from tacit.runtime.federation.total import Total
 from tacit.runtime.federation.wire import Letter, LetterRefused, norm_of
 from tacit.runtime.federation.work import ServerWork
-from tacit.runtime.schedule import Schedule
 from tacit.trees import in_double_precision
 
 _NOTHING = (0, 0)
-
-
-@dataclass(frozen=True)
-class Terms:
-    """How a run goes.
-
-    Attributes:
-        rounds: Number of rounds.
-        schedule: Whom the coordinator asks in a round.
-        own_draws: Ask everybody; agents draw themselves whether they answer.
-        deadline: Seconds after which a round goes on without those who are late; None
-            waits for everybody.
-        least_letters: Letters without which no round ends.
-        late: "drop" a late letter, or "keep" it for the round in which it comes.
-        most_norm: Largest Euclidean norm of an accepted letter; None for any.
-        linger: Seconds to stay for agents who have not confirmed the end.
-    """
-
-    rounds: int
-    schedule: Schedule = Schedule()
-    own_draws: bool = False
-    deadline: float | None = None
-    least_letters: int = 1
-    late: str = "drop"
-    most_norm: float | None = None
-    linger: float = 30.0
-
-    def __post_init__(self) -> None:
-        check.count(rounds=self.rounds)
-        check.count(least_letters=self.least_letters)
-        check.one_of(("drop", "keep"), late=self.late)
-        if self.deadline is not None:
-            check.positive(deadline=self.deadline)
-        if self.most_norm is not None:
-            check.positive(most_norm=self.most_norm)
+#: Earlier rounds whose late answers are still waited for; memory stays O(d).
+_MOST_OLD = 8
 
 
 class Coordinator(Party):
@@ -101,11 +66,14 @@ class Coordinator(Party):
         self._heard = 0
         self._total = Total([])
         self._weight = 0.0
+        #: Broadcasts of earlier rounds that some agent has yet to answer.
+        self._old: dict[int, list[np.ndarray]] = {}
         #: The question that every agent has not answered yet, and its last letter.
         self._asked = np.zeros((n, 2), np.int64)
         self._credited = np.zeros(n, np.int64)
         self._confirmed: set[int] = set()
         self._since = 0.0
+        self._lingered = False
 
     @property
     def round(self) -> int:
@@ -122,8 +90,6 @@ class Coordinator(Party):
         """Whether all agents know that the run is over, or were given the time."""
         everybody = len(self._confirmed) == len(self.agents)
         return self.over and (everybody or self._lingered)
-
-    _lingered = False
 
     @in_double_precision
     def model(self) -> np.ndarray:
@@ -148,7 +114,7 @@ class Coordinator(Party):
             first.add(to_list(work.first_letters(agent)), self._weights[agent])
         mean = [s / self._weights.sum() for s in first.values()]
         last = work.phases - 1
-        letter = self._as_letter(mean, work.first_letters(0))
+        letter = Form(work.first_letters(0)).in_types(mean)
         key = keys.coordinator_key(self._base, 0, 0)
         hub = work.algorithm.hub(work.start)
         self.hub, self.broadcast = work.combine(last, key, hub, letter)
@@ -156,14 +122,6 @@ class Coordinator(Party):
             self._mean = mean
         self._members = self._active(1)
         self._save()
-
-    def _as_letter(self, arrays: list[np.ndarray], like: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
-        leaves, tree = jax.tree.flatten(like)
-        pairs = zip(arrays, leaves, strict=True)
-        return jax.tree.unflatten(tree, [jnp.asarray(a, b.dtype) for a, b in pairs])
 
     def _active(self, number: int) -> list[int]:
         n, who = len(self.agents), self.terms.schedule
@@ -192,17 +150,23 @@ class Coordinator(Party):
                 return
             self._close(now)
         self._since = now
+        self._asked[:] = 0  # what comes now is in no sum any more
         for agent in range(len(self.agents)):
             self._end(agent)
 
     def _is_free(self, agent: int) -> bool:
-        asked = tuple(self._asked[agent])
-        return asked == _NOTHING or asked == self._when
+        return self._question_of(agent) in (_NOTHING, self._when)
 
     def _question(self, agent: int) -> None:
-        told = to_list(self.broadcast)
+        when = self._question_of(agent)
+        told = to_list(self.broadcast) if when == self._when else self._old[when[0]]
         last = np.asarray(self._credited[agent])
-        self._send("question", self.agents[agent], self._when, [*told, last])
+        self._send("question", self.agents[agent], when, [*told, last])
+
+    def _question_of(self, agent: int) -> tuple[int, int]:
+        """The question that an agent has not answered yet, or (0, 0)."""
+        number, phase = self._asked[agent].tolist()
+        return number, phase
 
     def _end(self, agent: int) -> None:
         when = (self.terms.rounds, 0)
@@ -226,24 +190,18 @@ class Coordinator(Party):
 
     def _asked_by(self, agent: int, answered: tuple[int, int]) -> None:
         """An agent says what it answered last, and asks what is next."""
-        asked = tuple(self._asked[agent])
+        asked = self._question_of(agent)
         if self.over:
             self._end(agent)
         elif asked == _NOTHING:
             return
         elif answered == asked:
             self._send("ask", self.agents[agent], answered)
-        elif asked == self._when:
-            self._question(agent)
         else:
-            # It never saw an old question, which cannot be put again: the mail has
-            # moved on. It joins the current exchange.
-            self._asked[agent] = self._when
-            self._waiting.add(agent)
             self._question(agent)
 
     def _answer(self, agent: int, when: tuple[int, int], letter: Letter) -> None:
-        if when != tuple(self._asked[agent]) or when == _NOTHING:
+        if when != self._question_of(agent) or when == _NOTHING:
             raise LetterRefused("an answer that is not waited for")
         phase = when[1]
         if letter.identity.kind == "pass":
@@ -276,6 +234,7 @@ class Coordinator(Party):
         number, phase = self._when
         work = self._work
         sums = self._total.values()
+        self._keep_or_drop_late()
         if work.keeps(phase):
             assert self._mean is not None
             whole = self._weights.sum()
@@ -285,15 +244,9 @@ class Coordinator(Party):
             mean = [s / max(self._weight, 1e-300) for s in sums]
         silent = not self._counted and work.algorithm.averages == "active"
         if not silent:
-            form = work.exchanges[phase].letter
-            kinds = [leaf.dtype for leaf in form.leaves]
-            letter = form.to_tree(
-                [m.astype(k) for m, k in zip(mean, kinds, strict=True)]
-            )
+            letter = work.exchanges[phase].letter.in_types(mean)
             key = keys.coordinator_key(self._base, number, phase)
             self.hub, self.broadcast = work.combine(phase, key, self.hub, letter)
-        if self.terms.late == "drop" or work.phases > 1:
-            self._asked[:] = 0
         if silent or phase == work.phases - 1:
             self._when = (number + 1, 0)
             self._members = self._active(number + 1)
@@ -302,6 +255,16 @@ class Coordinator(Party):
             self._members = sorted(self._counted)
         self._save()
 
+    def _keep_or_drop_late(self) -> None:
+        """Questions that stay open keep their broadcast, so that they can be repeated."""
+        if self.terms.late == "drop" or self._work.phases > 1:
+            self._asked[:] = 0
+            return
+        self._old[self._when[0]] = to_list(self.broadcast)
+        open_rounds = sorted({*self._asked[:, 0].tolist()} - {0})[-_MOST_OLD:]
+        self._old = {r: v for r, v in self._old.items() if r in open_rounds}
+        self._asked[~np.isin(self._asked[:, 0], open_rounds)] = 0
+
     def _ask_again(self, now: float) -> None:
         if self.over:
             self._lingered = now - self._since >= self.terms.linger
@@ -309,8 +272,7 @@ class Coordinator(Party):
                 self._end(agent)
             return
         for agent in np.flatnonzero(self._asked[:, 0]).tolist():
-            when = int(self._asked[agent, 0]), int(self._asked[agent, 1])
-            self._send("ask", self.agents[agent], when)
+            self._send("ask", self.agents[agent], self._question_of(agent))
 
     @in_double_precision
     def tick(self, now: float) -> None:
@@ -320,22 +282,29 @@ class Coordinator(Party):
 
     def _save(self) -> None:
         hub, told = to_list(self.hub), to_list(self.broadcast)
-        mean = self._mean or []
+        mean, old = self._mean or [], list(self._old)
         members = np.asarray(self._members, np.int64)
-        counts = {"hub": len(hub), "told": len(told), "when": self._when}
+        kept = [array for r in old for array in self._old[r]]
+        words = {"when": self._when, "hub": len(hub), "told": len(told)}
+        words |= {"mean": len(mean), "old": old}
         self.desk.store.save(
-            [self._asked, self._credited, members, *hub, *told, *mean],
-            json.dumps(counts),
+            [self._asked, self._credited, members, *hub, *told, *mean, *kept],
+            json.dumps(words),
         )
 
     def _restore(self, arrays: list[np.ndarray], text: str) -> None:
         told = json.loads(text)
         asked, credited, members, *rest = arrays
-        first, second = told["hub"], told["hub"] + told["told"]
         self._asked, self._credited = asked.copy(), credited.copy()
         self._members, self._when = members.tolist(), tuple(told["when"])
-        self.hub = self._work.hub.to_tree(rest[:first])
-        phase = self._when[1]
-        form = self._work.exchanges[phase].told if not self.over else self._work.last_told
-        self.broadcast = form.to_tree(rest[first:second])
-        self._mean = rest[second:] or None
+        rows = iter(rest)
+        self.hub = self._work.hub.to_tree(_take(rows, told["hub"]))
+        work, phase = self._work, self._when[1]
+        form = work.last_told if self.over else work.exchanges[phase].told
+        self.broadcast = form.to_tree(_take(rows, told["told"]))
+        self._mean = _take(rows, told["mean"]) or None
+        self._old = {r: _take(rows, told["told"]) for r in told["old"]}
+
+
+def _take(rows: Iterator[np.ndarray], count: int) -> list[np.ndarray]:
+    return [next(rows) for _ in range(count)]

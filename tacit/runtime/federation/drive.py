@@ -59,7 +59,9 @@ def _send(party: Party, post: Post | InProcessPost) -> None:
 
 
 def _unfinished(parties: Mapping[str, Party]) -> str:
-    return ", ".join(f"{n} in round {p.round}" for n, p in parties.items() if not p.finished)
+    return ", ".join(
+        f"{n} in round {p.round}" for n, p in parties.items() if not p.finished
+    )
 
 
 def run_party(

@@ -39,7 +39,9 @@ class Calendar:
         rounds: Number of rounds.
     """
 
-    def __init__(self, schedule: Schedule, base: keys.Keys, n: int, rounds: int) -> None:
+    def __init__(
+        self, schedule: Schedule, base: keys.Keys, n: int, rounds: int
+    ) -> None:
         self.rounds = rounds
         active = np.ones((rounds + 1, n), bool)
         if schedule.kind != "all":
@@ -207,7 +209,9 @@ class GraphAgent(Party):
                 oldest = min(oldest, self._calendar.last(self._me, number - 1))
         self._letters = {r: v for r, v in self._letters.items() if r >= oldest}
         self._inbox = {
-            (j, r): v for (j, r), v in self._inbox.items() if r >= (self._needed(j) or 0)
+            (j, r): v
+            for (j, r), v in self._inbox.items()
+            if r >= (self._needed(j) or 0)
         }
 
     def _tell(self, number: int) -> None:
@@ -225,8 +229,10 @@ class GraphAgent(Party):
         final = self._calendar.rounds
         for j in self._work.neighbours:
             needed = self._calendar.last(j, final) if self.over else self._needed(j)
-            missing = self._heard[j] < (needed or 0) if self.over else (
-                (j, needed) not in self._inbox
+            missing = (
+                self._heard[j] < (needed or 0)
+                if self.over
+                else ((j, needed) not in self._inbox)
             )
             if missing:
                 self._send("ask", self._names[j], (needed or 0, 0))

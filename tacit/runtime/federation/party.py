@@ -39,6 +39,7 @@ class Desk:
         store: Where its checkpoint is.
         charge: Writes a release into the ledger.
         patience: Seconds after which a missing letter is asked for again.
+        greet: Answers letters outside of any run: offers, and those who come late.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Desk:
     store: Store
     charge: Charge = no_charge
     patience: float = 1.0
+    greet: Callable[[Letter], Letter | None] = lambda letter: None
 
 
 @dataclass
@@ -91,6 +93,9 @@ class Party:
         """Take one letter in; what is not acceptable is counted and forgotten."""
         try:
             letter = self.desk.envelope.open(content, self._most_bytes)
+            if not letter.identity.run:
+                self._greet(letter)
+                return
             self._require_mine(letter.identity)
             self.heard_at[letter.identity.sender] = now
             self.counts.received += 1
@@ -109,6 +114,12 @@ class Party:
         """Empty the outbox: (receiver, envelope) of every letter in it."""
         out, self.outbox = self.outbox, []
         return out
+
+    def _greet(self, letter: Letter) -> None:
+        reply = self.desk.greet(letter)
+        if reply is not None:
+            to = reply.identity.receiver
+            self.outbox.append((to, self.desk.envelope.close(reply)))
 
     def _take(self, letter: Letter, now: float) -> None:
         raise NotImplementedError

@@ -105,9 +105,13 @@ class PrivateKeys:
 
     def save(self, path: Path) -> None:
         """Write the keys into a file that only its owner may read."""
+        words = {"private": self.as_private_words(), "public": self.public.as_words()}
+        write_private(path, json.dumps(words))
+
+    def as_private_words(self) -> dict[str, str]:
+        """The secrets themselves, for a file of the owner's."""
         sign, read = self._bytes
-        words = {"private": {"sign": sign.hex(), "read": read.hex()}}
-        write_private(path, json.dumps(words | {"public": self.public.as_words()}))
+        return {"sign": sign.hex(), "read": read.hex()}
 
     @classmethod
     def load(cls, path: Path) -> PrivateKeys:

@@ -72,6 +72,11 @@ class ServerAgent(Party):
         return self._work.model(self.state)
 
     @in_double_precision
+    def shared(self) -> np.ndarray:
+        """The shared model, once the run is over."""
+        return np.asarray(self._work.server.algorithm.shared(self.final))
+
+    @in_double_precision
     def start(self, now: float) -> None:
         """Begin, or go on from the checkpoint; then tell the coordinator."""
         saved = self.desk.store.load()

@@ -64,3 +64,9 @@ class Form:
         pairs = zip(arrays, self.leaves, strict=True)
         leaves = [jnp.asarray(np.asarray(a), leaf.dtype) for a, leaf in pairs]
         return jax.tree.unflatten(self._tree, leaves)
+
+    def in_types(self, arrays: Sequence[np.ndarray]) -> Any:
+        """The tree out of our own sums, brought to the types that it has."""
+        pairs = zip(arrays, self.leaves, strict=True)
+        leaves = [jnp.asarray(array, leaf.dtype) for array, leaf in pairs]
+        return jax.tree.unflatten(self._tree, leaves)

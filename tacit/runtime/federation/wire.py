@@ -114,7 +114,9 @@ def _array(array: Any) -> tuple[bytes, Any]:
     if value.ndim > MOST_DIMENSIONS:
         raise LetterRefused(f"arrays have at most {MOST_DIMENSIONS} dimensions")
     flat = np.ascontiguousarray(value, kind)
-    head = struct.pack(f"<BB{value.ndim}Q", DTYPES.index(kind), value.ndim, *value.shape)
+    head = struct.pack(
+        f"<BB{value.ndim}Q", DTYPES.index(kind), value.ndim, *value.shape
+    )
     return head, flat.reshape(-1).view(np.uint8).data
 
 
@@ -153,7 +155,9 @@ def decode(content: bytes | memoryview, most_bytes: int = MOST_BYTES) -> Letter:
     if magic != MAGIC:
         raise LetterRefused("not a letter: it begins with other bytes")
     if version != VERSION:
-        raise LetterRefused(f"format {version} of letters, this program reads {VERSION}")
+        raise LetterRefused(
+            f"format {version} of letters, this program reads {VERSION}"
+        )
     if kind >= len(KINDS):
         raise LetterRefused(f"unknown kind of letter {kind}")
     federation, run, sender, receiver = (reader.word() for _ in range(4))
@@ -163,7 +167,9 @@ def decode(content: bytes | memoryview, most_bytes: int = MOST_BYTES) -> Letter:
     forms = [_form(reader, len(content)) for _ in range(count)]
     text = _text(reader.take(text_length))
     arrays = tuple(
-        np.frombuffer(reader.take(math.prod(shape) * kind.itemsize), kind).reshape(shape)
+        np.frombuffer(reader.take(math.prod(shape) * kind.itemsize), kind).reshape(
+            shape
+        )
         for kind, shape in forms
     )
     if reader.at != len(reader.content):
@@ -179,7 +185,10 @@ def _form(reader: _Reader, whole: int) -> tuple[np.dtype, tuple[int, ...]]:
     if code >= len(DTYPES) or dimensions > MOST_DIMENSIONS:
         raise LetterRefused("the letter declares an array of an unknown type")
     shape = struct.unpack(f"<{dimensions}Q", reader.take(8 * dimensions))
-    if math.prod(shape) * DTYPES[code].itemsize > whole or max(shape, default=0) > whole:
+    if (
+        math.prod(shape) * DTYPES[code].itemsize > whole
+        or max(shape, default=0) > whole
+    ):
         raise LetterRefused("the letter declares larger arrays than it holds")
     return DTYPES[code], shape
 

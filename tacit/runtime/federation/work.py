@@ -166,7 +166,12 @@ class GraphWork:
     """
 
     def __init__(
-        self, algorithm: GraphAlgorithm, graph: Graph, agent: int, local: Local, start: Any
+        self,
+        algorithm: GraphAlgorithm,
+        graph: Graph,
+        agent: int,
+        local: Local,
+        start: Any,
     ) -> None:
         self.start, self._local = jnp.asarray(start), local
         numbers, for_agent = split_numbers(algorithm, graph.n_nodes)
@@ -181,7 +186,9 @@ class GraphWork:
         state, letters = jax.eval_shape(self._mine.init, self.start, self._edges)
         self.state, self.letters = Form(state), Form(letters)
         (whole,) = jax.tree.leaves(letters)
-        one = jax.ShapeDtypeStruct(whole.shape[1:] if self.slots else whole.shape, whole.dtype)
+        one = jax.ShapeDtypeStruct(
+            whole.shape[1:] if self.slots else whole.shape, whole.dtype
+        )
         self.letter = Form(one)
 
     def init(self) -> tuple[Any, Any]:
@@ -214,7 +221,9 @@ class GraphWork:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _answer(name: str, mine: Any, local: Local, key: Array, state: Any, told: Any) -> Any:
+def _answer(
+    name: str, mine: Any, local: Local, key: Array, state: Any, told: Any
+) -> Any:
     return getattr(mine, name)(key, AgentOracle(mine.oracle, local), state, told)
 
 

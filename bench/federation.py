@@ -1,0 +1,149 @@
+"""Round times of a federation on loopback: long-lived processes over NATS with TLS.
+
+A round: the coordinator broadcasts a float64 vector of length d, every agent answers
+with one, the mean is taken. Printed with signatures, encryption and checkpoints on disk,
+and without them, so that their price shows.
+
+    python -m bench.federation
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+import tacit
+from tacit.runtime import keys
+from tacit.runtime.federation import broker, hub
+from tacit.runtime.federation.coordinator import Coordinator
+from tacit.runtime.federation.drive import run_party
+from tacit.runtime.federation.hub import Invitation
+from tacit.runtime.federation.nats_post import NatsPost
+from tacit.runtime.federation.party import Desk
+from tacit.runtime.federation.seal import Plain, Sealed
+from tacit.runtime.federation.server_agent import ServerAgent
+from tacit.runtime.federation.store import Store
+from tacit.runtime.federation.terms import Terms
+from tacit.runtime.federation.wire import Identity
+from tacit.runtime.federation.work import AgentWork, Outline, ServerWork
+from tacit.runtime.simulate import prepare
+from tacit.trees import double_precision
+
+#: (agents, length of the vector, rounds, goal in milliseconds).
+SETTINGS = ((3, 1_000, 60, 25.0), (3, 1_000_000, 12, 1500.0), (20, 1_000, 40, 150.0))
+WARM_UP = 3
+
+
+def server_work(agents: int, dim: int) -> tuple[Outline, ServerWork]:
+    x = np.random.default_rng(0).normal(size=(2, dim)) / dim
+    own = tacit.from_arrays(x, np.ones(2), np.zeros(2, int), "linear")
+    outline = Outline(own, agents)
+    algorithm = prepare(outline, tacit.FedAvg(step_size=0.1, local_steps=1))
+    return outline, ServerWork(
+        algorithm, outline.local(), agents, jnp.asarray(own.start)
+    )
+
+
+def desk_of(me: Invitation, folder: Path, careful: bool) -> Desk:
+    assert me.keys is not None
+    envelope = Sealed(me.name, me.keys, me.others) if careful else Plain()
+    who = Identity("bench", "run", "state", 0, 0, me.name, me.name)
+    store = Store(folder / me.name, b"k" * 32, who, durable=careful)
+    return Desk(me.name, "bench", "run", envelope, store)
+
+
+def agent(path: str, folder: str, agents: str, dim: str, careful: str) -> None:
+    """The program of one agent."""
+    me = Invitation.load(Path(path))
+    with double_precision():
+        outline, server = server_work(int(agents), int(dim))
+        number = me.agents.index(me.name)
+        work = AgentWork(server, number, outline.local())
+        secret = keys.agent_secret(keys.from_seed(0), number)
+    desk = desk_of(me, Path(folder), careful == "careful")
+    with NatsPost(me) as post:
+        run_party(ServerAgent(desk, work, me.coordinator, secret), post, seconds=300)
+
+
+class Watched(Coordinator):
+    """A coordinator that notes when its rounds end."""
+
+    def __init__(self, *words: Any) -> None:
+        super().__init__(*words)
+        self.ends: list[float] = []
+
+    def _close(self, now: float) -> None:
+        super()._close(now)
+        self.ends.append(time.perf_counter())
+
+
+def measure(agents: int, dim: int, rounds: int, careful: bool) -> list[float]:
+    """Seconds of every round after the first few."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        port = 20_000 + (time.time_ns() // 1000) % 20_000
+        names = [f"agent-{i:02}" for i in range(agents)]
+        made = hub.make(folder / "hub", "bench", names, port=port)
+        mode = "careful" if careful else "careless"
+        children = []
+        with broker.running(folder / "hub" / hub.CONFIG, port):
+            try:
+                for one in names:
+                    words = [str(made[one]), str(folder), str(agents), str(dim), mode]
+                    program = [sys.executable, "-m", "bench.federation", *words]
+                    children.append(subprocess.Popen(program))
+                return _coordinate(
+                    made["coordinator"], folder, agents, dim, rounds, careful
+                )
+            finally:
+                for child in children:
+                    broker.stop(child)
+
+
+def _coordinate(
+    path: Path, folder: Path, agents: int, dim: int, rounds: int, careful: bool
+) -> list[float]:
+    me = Invitation.load(path)
+    with double_precision():
+        _, work = server_work(agents, dim)
+        base = keys.from_seed(0)
+    desk = desk_of(me, folder, careful)
+    terms = Terms(rounds=rounds, linger=2.0)
+    with NatsPost(me) as post:
+        made = Watched(desk, work, me.agents, base, terms)
+        run_party(made, post, seconds=300)
+    return np.diff(made.ends)[WARM_UP:].tolist()
+
+
+def main() -> None:
+    print(f"{'agents':>6} {'d':>8} {'careful':>22} {'careless':>10} {'goal':>8}")
+    for agents, dim, rounds, goal in SETTINGS:
+        careful, careless = (
+            [1e3 * t for t in measure(agents, dim, rounds, mode)]
+            for mode in (True, False)
+        )
+        middle, plain = statistics.median(careful), statistics.median(careless)
+        verdict = "met" if middle <= goal else "missed"
+        print(
+            f"{agents:>6} {dim:>8} {middle:>10.1f} (best {min(careful):.1f}) ms "
+            f"{plain:>7.1f} ms {goal:>5.0f} ms {verdict}",
+            flush=True,
+        )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"peak memory of the coordinator: {peak:.0f} MB")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        agent(*sys.argv[1:])
+    else:
+        main()

@@ -1,0 +1,153 @@
+"""`tacit coordinate`: propose a run, and coordinate it."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+EXAMPLE = "Example:  tacit coordinate run.toml --invitation coordinator.json"
+
+
+def coordinate(
+    file: Annotated[Path, typer.Argument(metavar="RUN.toml", help="The run.")],
+    invitation: Annotated[
+        Path, typer.Option(help="The invitation of the coordinator.")
+    ],
+    folder: Annotated[
+        Path | None, typer.Option(help="Where state and results are kept.")
+    ] = None,
+    keys: Annotated[
+        Path | None, typer.Option(help="Own keys, if they were not made by the hub.")
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(help="Seconds to wait for all agents.")
+    ] = 3600.0,
+) -> None:
+    """Propose a run to all agents, wait until they accept, and coordinate it.
+
+    With an algorithm on a graph the agents need no coordinator: the run is proposed,
+    and the rest is theirs. Killed and started again, it goes on where it was.
+    """
+    from tacit.cli import party
+    from tacit.cli.run_file import read
+    from tacit.runtime.federation.description import Description
+    from tacit.runtime.federation.hub import Invitation
+    from tacit.runtime.federation.nats_post import NatsPost
+
+    invited = Invitation.load(invitation, keys)
+    table = read(file)
+    name = str(table.pop("name", file.stem))
+    agents = tuple(table.pop("agents", invited.agents))
+    run = Description(invited.federation, name, invited.name, agents, table)
+    setting = party.setting_of(run, party.blank_problem(run))
+    home = folder or Path(f"tacit-{invited.federation}-{invited.name}")
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with NatsPost(invited) as post:
+        _Starter(invited, home, setting).lead(post, wait)
+
+
+class _Starter:
+    """The coordinator's program."""
+
+    def __init__(self, invited: Any, home: Path, setting: Any) -> None:
+        from tacit.runtime.federation.seal import Sealed
+
+        self.invited, self.home, self.setting = invited, home, setting
+        self.run = setting.run
+        self.kept = home / self.run.digest
+        self.kept.mkdir(exist_ok=True, mode=0o700)
+        self.envelope = Sealed(invited.name, invited.keys, invited.others)
+        self.offer = self.run.signed(invited.keys)
+
+    def lead(self, post: Any, wait: float) -> None:
+        """Agree, run, keep the result."""
+        from tacit.cli import party
+        from tacit.runtime.federation.drive import run_party
+
+        rows = self.agree(post, wait)
+        if self.setting.on_graph:
+            typer.echo("all agents have accepted; the run is theirs")
+            return
+        made = party.make_coordinator(self.setting, self.desk(), rows)
+        begun = time.monotonic()
+        run_party(made, post, self.watcher(post))
+        self.finish(made, time.monotonic() - begun)
+
+    def agree(self, post: Any, wait: float) -> dict[str, int]:
+        """Everybody's consent, which is kept: it is asked for once."""
+        from tacit.runtime.federation import agreement
+        from tacit.runtime.federation.seal import write_private
+
+        path = self.kept / "accepted.json"
+        if path.exists():
+            return json.loads(path.read_text())
+        typer.echo(f"{self.run.name} ({self.run.digest}) is offered to the agents")
+        rows = agreement.gather(
+            self.run, self.offer, self.envelope, post, wait, typer.echo
+        )
+        write_private(path, json.dumps(rows))
+        return rows
+
+    def desk(self) -> Any:
+        from tacit.cli import party
+        from tacit.runtime.federation.party import Desk, no_charge
+        from tacit.runtime.federation.store import Store
+        from tacit.runtime.federation.wire import Identity
+
+        me, run = self.invited, self.run
+        who = Identity(me.federation, run.digest, "state", 0, 0, me.name, me.name)
+        key = party.derive(party.secret_of(self.home), f"store {run.digest}")
+        store = Store(self.kept, key, who)
+        return Desk(
+            me.name,
+            me.federation,
+            run.digest,
+            self.envelope,
+            store,
+            no_charge,
+            1.0,
+            self.greet,
+        )
+
+    def greet(self, letter: Any) -> Any:
+        """Somebody who lost its folder, or comes late, is offered the run again."""
+        from tacit.runtime.federation.agreement import note
+
+        one = letter.identity
+        if one.kind != "ask" or one.sender not in self.run.agents:
+            return None
+        me = self.invited
+        return note("offer", me.federation, me.name, one.sender, self.offer)
+
+    def watcher(self, post: Any) -> Any:
+        from tacit.cli import party
+
+        def watch(made: Any) -> None:
+            now = time.monotonic()
+            since = {k: now - v for k, v in made.heard_at.items()}
+            more = {"connected": post.connected, "seconds_since": since}
+            party.write_status(self.home, made, self.run.rounds, more)
+
+        return watch
+
+    def finish(self, made: Any, seconds: float) -> None:
+        """Keep the shared model."""
+        import numpy as np
+
+        counts = made.counts
+        told = {
+            "run": self.run.digest,
+            "name": self.run.name,
+            "rounds": self.run.rounds,
+            "seconds": seconds,
+            "letters": counts.sent + counts.received,
+            "bytes": counts.sent_bytes + counts.received_bytes,
+            "refused": dict(counts.refused),
+        }
+        np.savez(self.kept / "models.npz", shared=made.model())
+        (self.kept / "result.json").write_text(json.dumps(told, indent=1))
+        typer.echo(f"the run is over; the shared model is in {self.kept}")

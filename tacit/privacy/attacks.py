@@ -1,0 +1,89 @@
+"""Attacks: scores of what an observer saw, high if the data was D, low if D'.
+
+A score may use all that the observer sees and all that it may know: both data sets,
+the algorithm, everybody's numbers. It may not use a secret. A poor score weakens an
+audit and never makes it wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacit.privacy.clip import Clipped
+from tacit.privacy.letters import with_noise
+from tacit.privacy.transcript import Seen, answer
+from tacit.problem.oracle import Full, Minibatch
+from tacit.runtime.rounds import World
+from tacit.trees import replace
+
+
+def expected_letters(
+    world: World, algorithm: Any, agent: int, seen: Seen
+) -> np.ndarray:
+    """The letters that the data of `world` would give without noise, round by round.
+
+    Batches are unknown to an observer, so gradients are taken over all records.
+    """
+    return np.asarray(_expected(agent, world, _quiet(algorithm), seen))
+
+
+def _quiet(algorithm: Any) -> Any:
+    """The algorithm without noise and without batches."""
+    oracle = algorithm.oracle
+    if isinstance(oracle, Clipped):
+        oracle = replace(oracle, oracle=Full())
+    elif isinstance(oracle, Minibatch):
+        oracle = Full()
+    return with_noise(replace(algorithm, oracle=oracle), 0.0)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _expected(agent: int, world: World, algorithm: Any, seen: Seen) -> Array:
+    key = jax.random.key(0)  # nothing is random any more
+
+    def one(state: Any, broadcast: Any) -> Array:
+        return flat(answer(world, algorithm, agent, key, state, broadcast)[1])
+
+    return jax.vmap(jax.vmap(one))(seen.state, seen.broadcast)
+
+
+def flat(letter: Any) -> Array:
+    """All numbers of one letter in a row."""
+    return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(letter)])
+
+
+def by_run(seen: Any) -> np.ndarray:
+    """All numbers of a pytree as (runs, rounds, numbers)."""
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(seen)]
+    return np.concatenate([a.reshape(*a.shape[:2], -1) for a in leaves], axis=-1)
+
+
+def matched(letters: np.ndarray, active: np.ndarray, on: Any, off: Any) -> np.ndarray:
+    """The likelihood ratio for letters with fresh, equal Gaussian noise.
+
+    sum_t <l_t - (m_t + m'_t)/2, m_t - m'_t> over the rounds in which the agent was
+    active, with m and m' the letters that D and D' would give without noise.
+    """
+    per_round = np.sum((letters - (on + off) / 2) * (on - off), axis=-1)
+    return np.sum(per_round * active, axis=-1)
+
+
+def reused(letters: np.ndarray, active: np.ndarray, on: Any, off: Any) -> np.ndarray:
+    """The likelihood ratio after removing what all rounds have in common.
+
+    Finds noise that is drawn once and used again: the letters' rests under the right
+    hypothesis are then all the same.
+    """
+    weights = active / np.maximum(active.sum(axis=1, keepdims=True), 1)
+
+    def spread(rest: np.ndarray) -> np.ndarray:
+        common = np.einsum("rt,rtd->rd", weights, rest)
+        return np.einsum("rt,rtd->r", active, (rest - common[:, None]) ** 2)
+
+    return spread(letters - off) - spread(letters - on)

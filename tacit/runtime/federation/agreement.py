@@ -1,0 +1,121 @@
+"""Agreeing on a run: the starter offers, agents accept or say why not."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tacit.check import refuse
+from tacit.runtime.federation.description import Description
+from tacit.runtime.federation.post import Post
+from tacit.runtime.federation.seal import Envelope
+from tacit.runtime.federation.wire import Identity, Letter, LetterRefused
+
+_MOST_BYTES = 1 << 21
+
+
+def note(kind: str, federation: str, sender: str, to: str, text: str = "") -> Letter:
+    """A letter outside of any run."""
+    return Letter(Identity(federation, "", kind, 0, 0, sender, to), (), text)
+
+
+def gather(
+    run: Description,
+    offer: str,
+    envelope: Envelope,
+    post: Post,
+    seconds: float,
+    tell: Callable[[str], None] = lambda line: None,
+    patience: float = 1.0,
+) -> dict[str, int]:
+    """Offer the run until every agent has accepted; their numbers of rows.
+
+    Raises:
+        TacitError: An agent refuses, or somebody does not answer in time.
+    """
+    rows: dict[str, int] = {}
+    end, next_offer = time.monotonic() + seconds, 0.0
+    while len(rows) < len(run.agents):
+        now = time.monotonic()
+        missing = [a for a in run.agents if a not in rows]
+        if now > end:
+            refuse(f"no answer from {', '.join(missing)} within {seconds:g} s")
+        if now >= next_offer:
+            next_offer = now + patience
+            for agent in missing:
+                sent = note("offer", run.federation, run.starter, agent, offer)
+                post.deliver(agent, envelope.close(sent))
+        for content in post.collect(0.2):
+            try:
+                letter = envelope.open(content, _MOST_BYTES)
+                told = accepted(letter, run)
+            except LetterRefused:
+                continue
+            if told is not None and letter.identity.sender not in rows:
+                rows[letter.identity.sender] = told
+                tell(f"{letter.identity.sender} accepts")
+    return rows
+
+
+def accepted(letter: Letter, run: Description) -> int | None:
+    """The sender's number of rows if it accepts this run; its refusal is raised."""
+    one = letter.identity
+    if one.sender not in run.agents or one.kind not in ("accept", "refuse"):
+        return None
+    try:
+        told: Mapping[str, Any] = json.loads(letter.text)
+        if told["run"] != run.digest:
+            return None
+        if one.kind == "refuse":
+            refuse(f"{one.sender} refuses the run: {str(told['reason'])[:300]}")
+        return max(1, int(told["rows"]))
+    except (KeyError, TypeError, json.JSONDecodeError):
+        raise LetterRefused("an answer that cannot be read") from None
+
+
+def await_offer(
+    federation: str,
+    name: str,
+    starter: str,
+    envelope: Envelope,
+    post: Post,
+    judge: Callable[[str], tuple[str, dict[str, Any]]],
+    seconds: float | None = None,
+    patience: float = 2.0,
+) -> str:
+    """Wait for an offer that `judge` accepts; returns its text.
+
+    Args:
+        federation: Its name.
+        name: This agent.
+        starter: Who may offer.
+        envelope: How letters are opened.
+        post: This agent's post.
+        judge: From an offer to ("accept" or "refuse", the words of the answer).
+        seconds: Longest wait; None for any.
+        patience: Seconds between two greetings to the starter.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    next_hello = 0.0
+    while end is None or time.monotonic() < end:
+        if time.monotonic() >= next_hello:
+            next_hello = time.monotonic() + patience
+            post.deliver(
+                starter, envelope.close(note("ask", federation, name, starter))
+            )
+        for content in post.collect(0.5):
+            try:
+                letter = envelope.open(content, _MOST_BYTES)
+            except LetterRefused:
+                continue
+            one = letter.identity
+            if (one.kind, one.run, one.sender) != ("offer", "", starter):
+                continue
+            answer, words = judge(letter.text)
+            reply = note(answer, federation, name, starter, json.dumps(words))
+            post.deliver(starter, envelope.close(reply))
+            if answer == "accept":
+                return letter.text
+    refuse(f"no run was offered by {starter} within {seconds:g} s")

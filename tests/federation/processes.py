@@ -1,0 +1,163 @@
+"""A federation of real processes on loopback, for tests and for the chaos trial."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import tomli_w
+
+import tacit
+from tacit.runtime.federation import broker, hub
+from tests.federation.conftest import free_port
+
+PROGRAM = [sys.executable, "-c", "from tacit.cli import main; main()"]
+COLUMNS = ["x0", "x1", "x2"]
+NAMES = ["ada", "bob", "cyd"]
+
+
+def rows(name: str, count: int = 30) -> tuple[np.ndarray, np.ndarray]:
+    dice = np.random.default_rng(NAMES.index(name))
+    x = dice.normal(size=(count, 3))
+    y = (x @ [1.0, -2.0, 0.5] + dice.normal(size=count) > 0).astype(int)
+    return x, y
+
+
+def simulated(run: dict[str, Any], graph: Any = None) -> tacit.trace.Run:
+    """What the run must give."""
+    parts = [rows(name) for name in NAMES]
+    x, y = np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+    agent = np.repeat(NAMES, [len(p[1]) for p in parts])
+    problem = tacit.from_arrays(x, y, agent, "logistic", l2=0.1, graph=graph)
+    table = dict(run["algorithm"])
+    kind: Any = getattr(tacit, table.pop("name"))
+    algorithm, rounds = kind(**table), run["run"]["rounds"]
+    if "privacy" in run:
+        # Equal numbers of rows, so that all agents set the same noise by themselves.
+        algorithm = tacit.private(
+            problem, algorithm, rounds=rounds, observer="coordinator", **run["privacy"]
+        )
+    return tacit.simulate(problem, algorithm, rounds, seed=run["run"]["shared_seed"])
+
+
+def run_of(rounds: int = 6, **more: Any) -> dict[str, Any]:
+    """A run file."""
+    return {
+        "problem": {
+            "model": "logistic",
+            "columns": COLUMNS,
+            "target": "y",
+            "classes": ["0", "1"],
+            "l2": 0.1,
+        },
+        "algorithm": {"name": "FedAvg", "step_size": 0.3, "local_steps": 3},
+        "run": {"rounds": rounds, "shared_seed": 5},
+        **more,
+    }
+
+
+class Town:
+    """A hub, its broker, a coordinator and agents, each a process of its own."""
+
+    def __init__(self, folder: Path, run: dict[str, Any], **policy: Any) -> None:
+        self.folder, self.port = folder, free_port()
+        folder.mkdir(parents=True, exist_ok=True)
+        self.invitations = hub.make(folder / "hub", "town", NAMES, port=self.port)
+        self.children: dict[str, subprocess.Popen] = {}
+        (folder / "run.toml").write_text(tomli_w.dumps(run))
+        allowed = {"allow_shared_seed": True, **policy}
+        (folder / "policy.toml").write_text(tomli_w.dumps(allowed))
+        for name in NAMES:
+            x, y = rows(name)
+            table = pd.DataFrame(x, columns=COLUMNS)  # pyright: ignore
+            table.assign(y=y).to_csv(folder / f"{name}.csv", index=False)
+
+    def start(self, who: str) -> None:
+        if who == "broker":
+            config = self.folder / "hub" / hub.CONFIG
+            self.children[who] = broker.start(config, self.port)
+            return
+        paths = {name: str(path) for name, path in self.invitations.items()}
+        home = ["--folder", str(self.folder / f"{who}-home"), "--wait", "120"]
+        if who == "coordinator":
+            run = str(self.folder / "run.toml")
+            words = ["coordinate", run, "--invitation", paths[who], *home]
+        else:
+            table, policy = self.folder / f"{who}.csv", self.folder / "policy.toml"
+            words = ["join", paths[who], "--data", str(table), "--policy", str(policy)]
+            words += home
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+        with open(self.folder / f"{who}.log", "ab") as log:
+            self.children[who] = subprocess.Popen(
+                [*PROGRAM, *words], stdout=log, stderr=log, env=environment
+            )
+
+    def __enter__(self) -> Town:
+        for who in ("broker", "coordinator", *NAMES):
+            self.start(who)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for child in self.children.values():
+            broker.stop(child)
+
+    def wait(self, seconds: float, chaos: Chaos | None = None) -> None:
+        """Until everybody but the broker ended well."""
+        end = time.monotonic() + seconds
+        parties = [name for name in self.children if name != "broker"]
+        while time.monotonic() < end:
+            codes = {name: self.children[name].poll() for name in parties}
+            failed = [name for name, code in codes.items() if code not in (None, 0)]
+            assert not failed, f"{failed}: {self.log(failed[0])[-600:]}"
+            if all(code == 0 for code in codes.values()):
+                return
+            if chaos is not None:
+                chaos.strike(self)
+            time.sleep(0.05)
+        told = {name: self.log(name)[-300:] for name in parties}
+        raise AssertionError(f"not over after {seconds} s: {told}")
+
+    def log(self, who: str) -> str:
+        return (self.folder / f"{who}.log").read_text()
+
+    def home(self, who: str) -> Path:
+        first = "accepted.json" if who == "coordinator" else "offer.json"
+        (path,) = (self.folder / f"{who}-home").glob(f"*/{first}")
+        return path.parent
+
+    def result(self, who: str) -> dict[str, Any]:
+        return json.loads((self.home(who) / "result.json").read_text())
+
+    def model(self, who: str, which: str) -> np.ndarray:
+        with np.load(self.home(who) / "models.npz") as file:
+            return file[which]
+
+
+class Chaos:
+    """Kills somebody now and then, and starts it again."""
+
+    def __init__(self, seed: int, kills: int, pause: float) -> None:
+        self._dice, self.kills, self._pause = random.Random(seed), kills, pause
+        self._next = time.monotonic() + pause
+        self.done = 0
+
+    def strike(self, town: Town) -> None:
+        if self.done >= self.kills or time.monotonic() < self._next:
+            return
+        alive = [name for name, child in town.children.items() if child.poll() is None]
+        victim = self._dice.choice(alive)
+        child = town.children[victim]
+        child.send_signal(signal.SIGKILL)
+        child.wait(10)
+        town.start(victim)
+        self.done += 1
+        self._next = time.monotonic() + self._pause * (0.5 + self._dice.random())

@@ -1,0 +1,150 @@
+"""Descriptions, policies, offers: what is agreed before anything is computed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import tacit
+from tacit.runtime.federation import agreement
+from tacit.runtime.federation.description import Description, Policy, read_signed
+from tacit.runtime.federation.post import InProcessPost
+from tacit.runtime.federation.seal import PrivateKeys, Sealed
+from tacit.runtime.federation.wire import LetterRefused
+
+TABLES: dict[str, dict[str, Any]] = {
+    "problem": {"model": "logistic", "columns": ["age", "bp"], "target": "ill"},
+    "algorithm": {"name": "FedPLT", "rho": 1.0},
+    "run": {"rounds": 10},
+    "privacy": {"epsilon": 1.0, "delta": 1e-5},
+}
+PEOPLE = {name: PrivateKeys.fresh() for name in ("hub", "oslo", "turku")}
+PUBLIC = {name: keys.public for name, keys in PEOPLE.items()}
+
+
+def describe(**changes: dict[str, Any]) -> Description:
+    tables = {
+        name: {**table, **changes.get(name, {})} for name, table in TABLES.items()
+    }
+    return Description("clinics", "heart", "hub", ("oslo", "turku"), tables)
+
+
+def test_a_signed_description_comes_back_and_names_the_run():
+    run = describe()
+    back = read_signed(run.signed(PEOPLE["hub"]), "clinics", PUBLIC, "hub")
+    assert back == run and back.digest == run.digest
+    assert describe(run={"rounds": 11}).digest != run.digest
+
+
+def test_an_altered_description_is_refused():
+    offer = json.loads(describe().signed(PEOPLE["hub"]))
+    for old, new in (('"epsilon":1.0', '"epsilon":9.0'), ("oslo", "evil")):
+        changed = {**offer, "description": offer["description"].replace(old, new)}
+        with pytest.raises(LetterRefused, match="not signed by whom it says"):
+            read_signed(json.dumps(changed), "clinics", PUBLIC, "hub")
+    with pytest.raises(LetterRefused, match="not signed by whom it says"):
+        read_signed(describe().signed(PEOPLE["oslo"]), "clinics", PUBLIC, "hub")
+    with pytest.raises(LetterRefused, match="another federation"):
+        read_signed(describe().signed(PEOPLE["hub"]), "banks", PUBLIC, "hub")
+    for rubbish in ("", "{}", "[]", '{"description": 3, "signature": "00"}'):
+        with pytest.raises(LetterRefused):
+            read_signed(rubbish, "clinics", PUBLIC, "hub")
+
+
+def test_unknown_tables_and_keys_are_refused():
+    with pytest.raises(tacit.TacitError, match="did you mean 'rounds'"):
+        describe(run={"round": 3})
+    with pytest.raises(tacit.TacitError, match="rounds"):
+        describe(run={"rounds": 0})
+    with pytest.raises(tacit.TacitError, match="unknown table"):
+        Description("f", "n", "hub", ("a",), {**TABLES, "spy": {}})
+    with pytest.raises(tacit.TacitError, match="no table \\[run\\]"):
+        Description("f", "n", "hub", ("a",), {"problem": {}, "algorithm": {}})
+
+
+@pytest.mark.parametrize(
+    "policy, changes, reason",
+    [
+        ({"max_epsilon": 0.5}, {}, "epsilon=1.0 is above the 0.5"),
+        ({"max_epsilon": 2.0}, {"privacy": {"epsilon": float("nan")}}, "epsilon=nan"),
+        ({"max_delta": 1e-6}, {}, "delta=1e-05 is above"),
+        ({"algorithms": ["FedAvg"]}, {}, "FedPLT is not one of the algorithms"),
+        ({"models": ["linear"]}, {}, "logistic is not one of the models"),
+        ({"columns": ["age", "ill"]}, {}, "column 'bp' may not be used"),
+        ({"columns": ["age", "bp"]}, {}, "column 'ill' may not be used"),
+        ({"min_participants": 3}, {}, "asks for 3 at least"),
+        ({"max_rounds": 9}, {}, "10 rounds are more than the 9"),
+        ({}, {"run": {"shared_seed": 1}}, "randomness is known to everybody"),
+    ],
+)
+def test_a_policy_refuses_and_says_why(policy, changes, reason):
+    objection = Policy.of_words(policy).objection(describe(**changes))
+    assert objection is not None and reason in objection
+
+
+def test_a_policy_allows_what_it_allows():
+    policy = Policy.of_words(
+        {
+            "max_epsilon": 1.0,
+            "max_delta": 1e-5,
+            "algorithms": ["FedPLT"],
+            "models": ["logistic"],
+            "columns": ["age", "bp", "ill"],
+            "min_participants": 2,
+            "max_rounds": 10,
+            "allow_shared_seed": True,
+        }
+    )
+    assert policy.objection(describe(run={"shared_seed": 1})) is None
+    without = {k: v for k, v in TABLES.items() if k != "privacy"}
+    bare = Description("clinics", "heart", "hub", ("oslo", "turku"), without)
+    assert "states no epsilon" in str(policy.objection(bare))
+    with pytest.raises(tacit.TacitError, match="did you mean 'max_epsilon'"):
+        Policy.of_words({"max_epsilom": 1})
+
+
+class Box:
+    """One party's post inside this program; answers are made when it collects."""
+
+    def __init__(self, post: InProcessPost, answer: Any) -> None:
+        self._post, self._answer = post, answer
+
+    def deliver(self, to: str, content: bytes) -> None:
+        self._post.deliver(to, content)
+
+    def collect(self, seconds: float) -> list[bytes]:
+        found = []
+        while (item := self._post.next()) is not None:
+            found += self._answer(*item)
+        return found
+
+
+def test_agents_accept_or_refuse_an_offer():
+    run = describe()
+    envelopes = {name: Sealed(name, keys, PUBLIC) for name, keys in PEOPLE.items()}
+
+    def gather(words: dict[str, tuple[str, dict]]) -> dict[str, int]:
+        def answer(to: str, content: bytes) -> list[bytes]:
+            letter = envelopes[to].open(content, 1 << 20)
+            read_signed(letter.text, "clinics", PUBLIC, "hub")
+            kind, told = words[to]
+            reply = agreement.note(kind, "clinics", to, "hub", json.dumps(told))
+            return [b"rubbish", envelopes[to].close(reply)]
+
+        box = Box(InProcessPost(), answer)
+        offer = run.signed(PEOPLE["hub"])
+        return agreement.gather(run, offer, envelopes["hub"], box, 0.5, patience=0.1)
+
+    yes = {"run": run.digest, "rows": 7}
+    assert gather({"oslo": ("accept", yes), "turku": ("accept", yes)}) == {
+        "oslo": 7,
+        "turku": 7,
+    }
+    no = {"run": run.digest, "reason": "too many rounds"}
+    with pytest.raises(tacit.TacitError, match="turku refuses the run: too many"):
+        gather({"oslo": ("accept", yes), "turku": ("refuse", no)})
+    other = {"run": "another", "rows": 7}
+    with pytest.raises(tacit.TacitError, match="no answer from turku"):
+        gather({"oslo": ("accept", yes), "turku": ("accept", other)})

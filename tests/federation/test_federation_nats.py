@@ -1,0 +1,203 @@
+"""The real post: what gets through the broker, and who is kept out."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import time
+from pathlib import Path
+
+import nats
+import pytest
+
+import tacit
+from tacit.runtime.federation import broker, certificates, hub, nats_post
+from tacit.runtime.federation.hub import Invitation
+from tacit.runtime.federation.nats_post import NatsPost, Pieces
+
+
+def wait_for(post: NatsPost, count: int, seconds: float = 20.0) -> list[bytes]:
+    found: list[bytes] = []
+    end = time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < end:
+        found += post.collect(0.2)
+    return found
+
+
+def test_letters_arrive_large_ones_too(clinics):
+    a, b = (Invitation.load(clinics[name]) for name in ("oslo", "coordinator"))
+    with NatsPost(a) as oslo, NatsPost(b) as centre:
+        large = os.urandom(9 << 20)
+        oslo.deliver("coordinator", b"small")
+        oslo.deliver("coordinator", large)
+        centre.deliver("oslo", b"back")
+        assert wait_for(centre, 2) == [b"small", large]
+        assert wait_for(oslo, 1) == [b"back"]
+        assert oslo.connected and centre.collect(0.0) == []
+
+
+def test_an_unknown_certificate_stays_outside(clinics, tmp_path: Path):
+    known = Invitation.load(clinics["oslo"])
+    stranger = certificates.issue(certificates.authority("clinics"), "oslo")
+    with pytest.raises(tacit.TacitError, match="no connection to the broker"):
+        NatsPost(dataclasses.replace(known, access=stranger), patience=1.0)
+
+
+def test_a_broker_with_another_certificate_is_not_believed(clinics):
+    known = Invitation.load(clinics["oslo"])
+    other = certificates.authority("clinics").certificate
+    with pytest.raises(tacit.TacitError, match="no connection to the broker"):
+        NatsPost(dataclasses.replace(known, authority=other), patience=1.0)
+
+
+def test_another_agents_subjects_are_closed(clinics):
+    turku = Invitation.load(clinics["turku"])
+    said: list[str] = []
+
+    async def note(error: Exception) -> None:
+        said.append(str(error))
+
+    async def try_it() -> list[bytes]:
+        got: list[bytes] = []
+
+        async def keep(message) -> None:
+            got.append(message.data)
+
+        client = await nats.connect(
+            f"tls://{turku.server}",
+            tls=nats_post._context(turku),
+            tls_hostname="127.0.0.1",
+            error_cb=note,
+            allow_reconnect=False,
+        )
+        await client.subscribe("tacit.clinics.oslo.*", cb=keep)  # to read its letters
+        await client.subscribe("tacit.>", cb=keep)  # to read everybody's
+        await client.publish("tacit.clinics.coordinator.oslo", b"as oslo")
+        await client.flush()
+        with NatsPost(Invitation.load(clinics["coordinator"])) as centre:
+            centre.deliver("oslo", b"for oslo only")
+            await asyncio.sleep(0.5)
+            assert centre.collect(0.0) == []
+        await client.close()
+        return got
+
+    assert asyncio.run(try_it()) == []
+    assert len(said) == 3
+    assert all("permissions violation" in line.lower() for line in said)
+
+
+def test_the_broker_refuses_old_tls_and_plain_text(clinics):
+    async def try_it() -> None:
+        oslo = Invitation.load(clinics["oslo"])
+        context = nats_post._context(oslo)
+        import ssl
+
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        for options in ({"tls": context, "tls_hostname": "127.0.0.1"}, {}):
+            scheme = "tls" if options else "nats"
+            with pytest.raises(Exception):  # noqa: B017 - the library raises many kinds
+                await nats.connect(
+                    f"{scheme}://{oslo.server}",
+                    allow_reconnect=False,
+                    connect_timeout=2,
+                    error_cb=ignore,
+                    **options,
+                )
+
+    async def ignore(error: Exception) -> None:
+        pass
+
+    asyncio.run(try_it())
+
+
+def test_a_broker_that_dies_and_returns(tmp_path: Path):
+    from tests.federation.conftest import free_port
+
+    port = free_port()
+    made = hub.make(tmp_path / "hub", "pair", ["a", "b"], port=port)
+    config = tmp_path / "hub" / hub.CONFIG
+    child = broker.start(config, port)
+    try:
+        one, two = (Invitation.load(made[name]) for name in ("a", "b"))
+        with NatsPost(one) as a, NatsPost(two) as b:
+            a.deliver("b", b"before")
+            assert wait_for(b, 1) == [b"before"]
+            child.kill()
+            child.wait(5)
+            child = broker.start(config, port)
+            end = time.monotonic() + 20
+            found: list[bytes] = []
+            while not found and time.monotonic() < end:
+                a.deliver("b", b"after")
+                found = b.collect(0.3)
+            assert found[0] == b"after"
+    finally:
+        broker.stop(child)
+
+
+def test_pieces_come_together_in_any_order_and_nothing_else_does():
+    pieces = Pieces(size=10, most_open=16)
+    content = os.urandom(35)
+    cut = pieces.cut(content)
+    assert len(cut) == 4
+    got = [pieces.join("a", piece) for piece in (cut[2], cut[0], cut[0], cut[3])]
+    assert got == [None] * 4
+    assert pieces.join("b", cut[1]) is None  # another sender's piece is not taken
+    assert pieces.join("a", cut[1]) == content
+    assert pieces.join("a", pieces.cut(b"")[0]) == b""
+    for bad in (b"", b"x" * 23, b"x" * 40, nats_post._HEAD.pack(b"m" * 16, 0, 2**31)):
+        assert pieces.join("a", bad) is None
+    for _ in range(50):  # a sender who never finishes cannot fill the memory
+        pieces.join("a", pieces.cut(content)[0])
+    assert len(pieces._open) <= 4
+
+
+def test_old_servers_are_refused(tmp_path: Path, monkeypatch):
+    fake = tmp_path / "nats-server"
+    monkeypatch.setenv(broker.VARIABLE, str(fake))
+    with pytest.raises(tacit.TacitError, match="no file"):
+        broker.find()
+    for version, good in {
+        "2.9.10": False,
+        "2.11.14": False,
+        "2.11.15": True,
+        "2.12.5": False,
+        "2.12.6": True,
+        "3.0.0": True,
+    }.items():
+        fake.write_text(f"#!/bin/sh\necho nats-server: v{version}\n")
+        fake.chmod(0o700)
+        if good:
+            assert broker.command(tmp_path / "c")[0] == str(fake)
+        else:
+            with pytest.raises(tacit.TacitError, match="CVE-2026-33248"):
+                broker.command(tmp_path / "c")
+
+
+def test_invitations_are_private_and_checked(tmp_path: Path):
+    from tacit.runtime.federation.seal import PrivateKeys
+
+    mine = PrivateKeys.fresh()
+    mine.save(tmp_path / "mine.json")
+    folder = tmp_path / "hub"
+    made = hub.make(folder, "f", ["a", "b"], own_keys={"a": mine.public})
+    for path in [*made.values(), *folder.glob("*.*")]:
+        assert path.stat().st_mode & 0o077 == 0, path
+    told = json.loads(made["a"].read_text())
+    assert "keys" not in told  # the hub never had them
+    assert Invitation.load(made["a"], tmp_path / "mine.json").agents == ["a", "b"]
+    with pytest.raises(tacit.TacitError, match="--keys"):
+        Invitation.load(made["a"])
+    with pytest.raises(tacit.TacitError, match="not the keys"):
+        Invitation.load(made["b"], tmp_path / "mine.json")
+    made["b"].chmod(0o644)
+    with pytest.raises(tacit.TacitError, match="chmod 600"):
+        Invitation.load(made["b"])
+    with pytest.raises(tacit.TacitError, match="holds a federation already"):
+        hub.make(folder, "f", ["a"])
+    for names in (["a", "a"], ["A"], ["a.b"], ["*"], ["coordinator"]):
+        with pytest.raises(tacit.TacitError):
+            hub.make(tmp_path / "other", "f", names)

@@ -1,0 +1,241 @@
+"""One party at a time: what it refuses, whom it waits for, and for how long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import tacit
+from tacit.runtime import keys
+from tacit.runtime.federation.drive import Stuck, run_in_process
+from tacit.runtime.federation.post import Faults, InProcessPost
+from tacit.runtime.federation.wire import Identity, Letter
+from tacit.trees import double_precision
+from tests.cases import CASES
+from tests.federation.build import COORDINATOR, Federation
+
+FED_AVG, FED_PLT, FED_GD = CASES[1], CASES[3], CASES[13]
+
+
+def letter(kind: str, sender: str, to: str, when=(1, 0), arrays=(), run="run") -> Any:
+    name = Identity("test", run, kind, *when, sender, to)
+    return Letter(name, tuple(np.asarray(a) for a in arrays))
+
+
+@pytest.fixture
+def asked(tmp_path: Path):
+    """A coordinator that has just asked everybody, and one agent."""
+    made = Federation(
+        tmp_path, FED_PLT.problem(), FED_PLT.algorithm, 4, sealed=True, most_norm=10.0
+    )
+    parties = {name: made.make(name) for name in (COORDINATOR, "agent-0")}
+    for party in parties.values():
+        party.start(0.0)
+    return made, parties
+
+
+def send(made: Federation, sender: str, to: Any, *words: Any, **more: Any) -> None:
+    one = letter(words[0], sender, to.name, *words[1:], **more)
+    to.receive(made.desk(sender).envelope.close(one), 0.0)
+
+
+@pytest.mark.parametrize(
+    "arrays, reason",
+    [
+        ([np.zeros(4)], "expected an array"),
+        ([np.zeros(3, np.float32)], "expected an array"),
+        ([np.zeros(3), np.zeros(3)], "expected 1 arrays"),
+        ([], "expected 1 arrays"),
+        ([np.array([0, np.nan, 0])], "norm beyond"),
+        ([np.array([0, 0, 11.0])], "norm beyond 10"),
+    ],
+)
+def test_the_coordinator_refuses_bad_answers(asked, arrays, reason):
+    made, parties = asked
+    centre = parties[COORDINATOR]
+    send(made, "agent-0", centre, "answer", (1, 0), arrays)
+    (told,) = centre.counts.refused
+    assert reason in told
+    send(made, "agent-0", centre, "answer", (1, 0), [np.ones(3)])  # a good one counts
+    assert centre._counted == {0}
+
+
+def test_nan_is_refused_without_a_norm_too(tmp_path: Path):
+    made = Federation(tmp_path, FED_PLT.problem(), FED_PLT.algorithm, 4)
+    centre: Any = made.make(COORDINATOR)
+    centre.start(0.0)
+    send(made, "agent-0", centre, "answer", (1, 0), [np.array([0, np.nan, 0])])
+    assert "NaN" in next(iter(centre.counts.refused))
+
+
+def test_replays_and_strays_are_refused(asked):
+    made, parties = asked
+    centre = parties[COORDINATOR]
+    answer = letter("answer", "agent-0", COORDINATOR, (1, 0), [np.ones(3)])
+    content = made.desk("agent-0").envelope.close(answer)
+    centre.receive(content, 0.0)
+    total = centre._total.values()[0].copy()
+    centre.receive(content, 0.0)  # the very same bytes
+    send(made, "agent-0", centre, "answer", (1, 0), [np.full(3, 2.0)])  # another one
+    assert centre.counts.refused["an answer that is not waited for"] == 2
+    np.testing.assert_array_equal(centre._total.values()[0], total)
+    for when in ((2, 0), (0, 0), (1, 1)):
+        send(made, "agent-1", centre, "answer", when, [np.ones(3)])
+    send(made, "agent-1", centre, "pass", (1, 0))
+    send(made, "agent-1", centre, "question", (1, 0))
+    send(made, "agent-1", centre, "answer", (1, 0), [np.ones(3)], run="old")
+    assert sum(centre.counts.refused.values()) == 8
+    assert centre._counted == {0}
+
+
+def test_an_agent_refuses_bad_questions(asked):
+    made, parties = asked
+    agent = parties["agent-0"]
+    last = np.asarray(0)
+    for bad in (
+        ("question", (1, 0), [np.zeros(4), last]),
+        ("question", (1, 0), [np.zeros(3)]),
+        ("question", (1, 0), [np.zeros(3), np.asarray(7)]),
+        ("question", (1, 0), [np.array([0, np.inf, 0]), last]),
+        ("question", (1, 5), [np.zeros(3), last]),
+        ("answer", (1, 0), [np.zeros(3)]),
+    ):
+        send(made, COORDINATOR, agent, *bad)
+    send(made, "agent-1", agent, "question", (1, 0), [np.zeros(3), last])
+    assert sum(agent.counts.refused.values()) == 7
+    assert agent.round == 0
+    agent.take_out()
+    send(made, COORDINATOR, agent, "question", (1, 0), [np.zeros(3), last])
+    assert agent.round == 1
+    ((to, first),) = agent.take_out()
+    send(made, COORDINATOR, agent, "question", (1, 0), [np.zeros(3), last])
+    ((_, second),) = agent.take_out()
+    opened = [made.desk(to).envelope.open(c, 1 << 20) for c in (first, second)]
+    assert opened[0].arrays[0].tobytes() == opened[1].arrays[0].tobytes()
+
+
+def test_a_neighbour_refuses_strangers_and_silent_rounds(tmp_path: Path):
+    made = Federation(tmp_path, FED_GD.problem(), FED_GD.algorithm, 4, 3, 2)
+    agent: Any = made.make("agent-0")
+    agent.start(0.0)
+    good = [np.zeros(3)]
+    silent = next(r for r in range(1, 5) if made.calendar.last(1, r) != r)
+    send(made, "agent-3", agent, "answer", (0, 0), good)
+    send(made, "agent-1", agent, "answer", (silent, 0), good)
+    send(made, "agent-1", agent, "answer", (0, 0), [np.zeros(2)])
+    send(made, "agent-1", agent, "question", (0, 0), good)
+    assert sum(agent.counts.refused.values()) == 4
+    assert not agent._inbox
+
+
+def test_a_missing_agent_stalls_only_where_there_is_no_deadline(tmp_path: Path):
+    problem, algorithm = FED_AVG.problem(), FED_AVG.algorithm
+    for k, terms in enumerate(({}, {"deadline": 5.0, "least_letters": 5})):
+        made = Federation(tmp_path / str(k), problem, algorithm, 3, **terms, linger=9.0)
+        parties = made.parties()
+        post = InProcessPost()
+        others = {n: p for n, p in parties.items() if n != "agent-2"}
+        others["agent-2"] = _Gone()
+        if terms:
+            run_in_process(others, post)
+            assert others[COORDINATOR].over  # pyright: ignore
+            assert post.now >= 15.0
+        else:
+            with pytest.raises(Stuck, match="coordinator in round 1"):
+                run_in_process(others, post, most_steps=300)
+
+
+class _Gone:
+    """A party that is switched off."""
+
+    finished, round, name = True, 0, "agent-2"
+
+    def start(self, now: float) -> None:
+        pass
+
+    tick = start
+
+    def receive(self, content: bytes, now: float) -> None:
+        pass
+
+    def take_out(self) -> list:
+        return []
+
+
+class _Slow:
+    """Delays everything that one party receives."""
+
+    def __init__(self, party: Any, seconds: float) -> None:
+        self._party, self._seconds, self._held = party, seconds, []
+
+    def receive(self, content: bytes, now: float) -> None:
+        self._held.append((now + self._seconds, content))
+
+    def tick(self, now: float) -> None:
+        while self._held and self._held[0][0] <= now:
+            self._party.receive(self._held.pop(0)[1], now)
+        self._party.tick(now)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._party, name)
+
+
+@pytest.mark.parametrize("late", ["keep", "drop"])
+def test_late_letters_are_kept_or_dropped_and_the_mean_stays_right(tmp_path, late):
+    terms = {"deadline": 2.0, "least_letters": 4, "late": late}
+    made = Federation(tmp_path, FED_PLT.problem(), FED_PLT.algorithm, 12, **terms)
+    parties: Any = made.parties()
+    centre, slow = parties[COORDINATOR], parties["agent-4"]
+    parties["agent-4"] = _Slow(slow, 4.5)
+    run_in_process(parties, InProcessPost(Faults(most_delay=0.3), 1))
+    counted = int(centre._credited[4])
+    assert (1 <= counted < 12) if late == "keep" else counted == 0
+    # Whatever was counted, the running mean is the mean of the counted letters.
+    total = 0.0
+    for i, name in enumerate(made.names):
+        agent = slow if name == "agent-4" else parties[name]
+        total = total + agent._letters[int(centre._credited[i])][0]
+    np.testing.assert_allclose(centre._mean[0], total / 6, rtol=0, atol=1e-13)
+
+
+def test_agents_draw_their_own_rounds(tmp_path: Path):
+    made = Federation(
+        tmp_path, FED_AVG.problem(), FED_AVG.algorithm, 6, 3, 0.5, own_draws=True
+    )
+    parties: Any = made.parties()
+    run_in_process(parties, InProcessPost(Faults(0.2, 0.2, 2.0), 3))
+    problem, algorithm = made.problem, made.algorithm
+    with double_precision():
+        w, states = problem.start, [None] * 6
+        for number in range(1, 7):
+            letters = []
+            for i, secret in enumerate(made.secrets):
+                draw = jax.random.fold_in(keys.agent_key(secret, 0, 0), number)
+                if not jax.random.uniform(draw) < 0.5:
+                    continue
+                oracle = tacit.problem.oracle.AgentOracle(
+                    algorithm.oracle, made.locals[i]
+                )
+                key = keys.agent_key(secret, number, 0)
+                states[i], sent = algorithm.local(key, oracle, states[i], w)
+                letters.append(np.asarray(sent))
+            w = np.mean(letters, axis=0) if letters else w
+    np.testing.assert_allclose(parties[COORDINATOR].model(), w, rtol=0, atol=1e-12)
+
+
+def test_the_coordinator_keeps_one_vector_not_one_per_agent(tmp_path: Path):
+    sizes = {}
+    for n in (4, 40):
+        problem = tacit.problem.synthetic.logistic(agents=n, features=500, samples=4)
+        made = Federation(tmp_path / str(n), problem, tacit.FedPLT(rho=1.0), 2)
+        made.run()
+        centre: Any = made.make(COORDINATOR)
+        centre.start(0.0)
+        sizes[n] = (tmp_path / str(n) / COORDINATOR / "party.state").stat().st_size
+        vectors = [v for v in vars(centre).values() if isinstance(v, np.ndarray)]
+        assert sum(v.size for v in vectors) <= 5 * n
+    assert sizes[40] - sizes[4] < 36 * 100  # a few numbers per agent, no vector

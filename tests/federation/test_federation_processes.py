@@ -1,0 +1,87 @@
+"""Real processes over a real broker on loopback: parity, refusals, deaths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tacit
+from tacit.cli.app import app
+from tacit.privacy import Ledger
+from tests.federation.processes import NAMES, Chaos, Town, run_of, simulated
+
+BUDGET = {"epsilon": 5.0, "delta": 1e-5, "norm": 1.0}
+PRIVATE = run_of(rounds=40, privacy=BUDGET)
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    """A private run that nobody disturbed."""
+    with Town(tmp_path_factory.mktemp("calm"), PRIVATE) as town:
+        town.wait(150)
+    return town
+
+
+def test_processes_give_the_numbers_of_a_simulation(calm: Town):
+    expected = simulated(PRIVATE)
+    shared = calm.model("coordinator", "shared")
+    np.testing.assert_allclose(shared, expected.params, rtol=0, atol=1e-12)
+    for i, name in enumerate(NAMES):
+        own = calm.model(name, "own")
+        np.testing.assert_allclose(own, expected.agents[i], rtol=0, atol=1e-12)
+        assert calm.model(name, "shared").tobytes() == shared.tobytes()
+
+
+def test_no_secret_is_logged_and_the_status_tells(calm: Town):
+    for name in NAMES:
+        home = calm.folder / f"{name}-home"
+        assert (home / "secret.key").stat().st_mode & 0o777 == 0o600
+        assert (home / "secret.key").read_text() not in calm.log(name)
+    words = ["federation", "status", str(calm.folder / "ada-home")]
+    answer = CliRunner().invoke(app, words)
+    assert answer.exit_code == 0
+    assert "ada: finished, round 40 of 40" in answer.output
+    assert "budget: epsilon 5 of 5 spent" in answer.output
+
+
+def require_all_charged(town: Town) -> None:
+    for name in NAMES:
+        assert town.result(name)["epsilon_spent"] <= BUDGET["epsilon"]
+        with Ledger(town.folder / f"{name}-home" / "ledger.db") as ledger:
+            released = [row for row in ledger.rows() if row.kind == "release"]
+        assert [row.round for row in released] == list(range(1, 41))
+
+
+def test_deaths_of_anybody_change_no_bit_and_the_ledger_counts(calm, tmp_path):
+    require_all_charged(calm)
+    chaos = Chaos(seed=1, kills=5, pause=1.5)
+    with Town(tmp_path, PRIVATE) as town:
+        town.wait(200, chaos)
+    assert chaos.done == 5
+    require_all_charged(town)
+    shared = calm.model("coordinator", "shared")
+    assert town.model("coordinator", "shared").tobytes() == shared.tobytes()
+
+
+def test_a_ring_needs_no_coordinator(tmp_path: Path):
+    run = run_of(
+        algorithm={"name": "FedGD", "alpha": 0.4, "step_size": 0.2},
+        graph={"kind": "ring"},
+    )
+    with Town(tmp_path, run) as town:
+        town.wait(120)
+        ring = tacit.problem.graph.ring(3).named(NAMES)
+        expected = simulated(run, ring)
+        for i, name in enumerate(NAMES):
+            own = town.model(name, "own")
+            np.testing.assert_allclose(own, expected.agents[i], rtol=0, atol=1e-12)
+
+
+def test_a_policy_stops_a_run_before_it_begins(tmp_path: Path):
+    with Town(tmp_path, PRIVATE, max_epsilon=0.5) as town:
+        assert town.children["coordinator"].wait(90) == 2
+        said = town.log("coordinator")
+    assert "refuses the run: epsilon=5.0 is above the 0.5 allowed here" in said

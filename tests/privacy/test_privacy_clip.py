@@ -1,0 +1,335 @@
+"""Clipping: equal to the slow way, sensitivity never exceeded and nearly reached."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import tacit
+from tacit.algorithm.solvers import NoisyGradient
+from tacit.privacy import Clipped
+from tacit.privacy.canary import with_record, worst_canary
+from tacit.problem import networks
+from tacit.problem.regulariser import NonConvex
+from tacit.trees import tree_rows
+
+MODELS = ("linear", "logistic", "softmax", "mlp")
+ORACLES = {
+    "full": tacit.Full(),
+    "without_replacement": tacit.Minibatch(size=4),
+    "with_replacement": tacit.Minibatch(size=4, sampling="with_replacement"),
+    "poisson": tacit.Minibatch(size=4, sampling="poisson"),
+    "permutation": tacit.Minibatch(size=4, sampling="permutation"),
+}
+
+
+def problem_of(model: str, features: int = 3, dtype=np.float64, scale: float = 2.0):
+    """Three unequal agents, so that padding is exercised."""
+    draw = np.random.default_rng(4)
+    agent = np.repeat([0, 1, 2], [9, 12, 7])
+    x = scale * draw.normal(size=(len(agent), features))
+    y = {
+        "linear": 3 * draw.normal(size=len(agent)),
+        "logistic": draw.integers(0, 2, len(agent)),
+    }.get(model, draw.integers(0, 3, len(agent)))
+    made = networks.mlp(features, (4,), 3) if model == "mlp" else model
+    return tacit.from_arrays(x, y, agent, model=made, l2=0.2, dtype=dtype)
+
+
+def local_of(problem, agent=0):
+    return problem.population.local(tree_rows(problem.population.rows, agent))
+
+
+def point(problem, seed=0):
+    return jnp.asarray(
+        problem.start + np.random.default_rng(seed).normal(size=problem.dim),
+        problem.dtype,
+    )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def one_gradient(model, w, x, y):
+    return jax.grad(lambda v: model.losses(v, x[None], y[None])[0])(w)
+
+
+@jax.jit
+def gradient(oracle, local, draw, w):
+    return oracle.grad(local, draw, w)
+
+
+def by_hand(local, w, norm, weights):
+    """One example at a time, gradients by automatic differentiation."""
+    total = np.zeros(len(w))
+    for k in range(local.padded_rows):
+        g = np.asarray(one_gradient(local.model, w, local.x[k], local.rows.y[k]))
+        length = max(np.linalg.norm(g), 1e-300)
+        total += weights[k] * g * min(1.0, norm / length)
+    return total + np.asarray(local.regulariser.grad(w))
+
+
+@pytest.fixture(autouse=True)
+def doubles():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.mark.parametrize(
+    ("model", "sampling"),
+    [(m, s) for m in MODELS for s in ("full", "without_replacement")]
+    + [("linear", "poisson"), ("mlp", "poisson")]
+    + [("logistic", "permutation"), ("softmax", "with_replacement")],
+)
+def test_equals_clipping_one_example_at_a_time(model, sampling):
+    problem = problem_of(model)
+    local, inner = local_of(problem), ORACLES[sampling]
+    oracle = Clipped(norm=0.7, oracle=inner, microbatch=5)
+    w = point(problem).astype(np.float64)
+    draws = oracle.draws(local, jax.random.key(3), 2)
+    for step in range(2):
+        draw = None if draws is None else draws[step]
+        if sampling == "full":
+            weights = np.arange(local.padded_rows) < local.count
+            weights = weights / float(local.count)
+        elif sampling == "poisson":
+            weights = np.asarray(draw)
+        else:
+            weights = np.bincount(np.asarray(draw), minlength=local.padded_rows) / 4
+        expected = by_hand(local, w, 0.7, weights)
+        found = gradient(oracle, local, draw, w)
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_large_norm_changes_nothing(model):
+    problem = problem_of(model)
+    local, w = local_of(problem, 2), point(problem)
+    loose = gradient(Clipped(norm=1e6), local, None, w)
+    np.testing.assert_allclose(loose, local.grad(w), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("micro", (1, 100))
+def test_microbatches_do_not_show(micro):
+    problem = problem_of("mlp", dtype=np.float64)
+    local, w = local_of(problem), point(problem)
+    one = Clipped(norm=0.5, microbatch=7)
+    other = Clipped(norm=0.5, microbatch=micro)
+    np.testing.assert_allclose(
+        gradient(one, local, None, w), gradient(other, local, None, w), atol=1e-12
+    )
+    assert one.share_below(local, w) == other.share_below(local, w)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_share_of_records_below_the_norm(model):
+    problem = problem_of(model)
+    local, w = local_of(problem), point(problem)
+    norms = []
+    for k in range(int(local.count)):
+        g = one_gradient(local.model, w, local.x[k], local.rows.y[k])
+        norms.append(float(np.linalg.norm(g)))
+    middle = float(np.median(norms)) * 1.0001
+    share = Clipped(norm=middle).share_below(local, w)
+    assert share == pytest.approx(np.mean(np.asarray(norms) <= middle))
+
+
+def gradient_change(problem, oracle, w, first, second, draw):
+    """How far apart gradients on two data sets are that differ in agent 0's row 0."""
+    pair = [local_of(with_record(problem, 0, 0, r)) for r in (first, second)]
+    grads = [gradient(oracle, local, draw, w) for local in pair]
+    return float(jnp.linalg.norm(grads[0] - grads[1]))
+
+
+def some_record(draw, problem, model):
+    scale = 10.0 ** draw.uniform(-3, 3)
+    features = scale * draw.normal(size=3)
+    label = {"linear": 10.0 ** draw.uniform(0, 6), "logistic": draw.choice([-1.0, 1.0])}
+    return features, label.get(model, int(draw.integers(0, 3)))
+
+
+@pytest.mark.parametrize(
+    ("model", "sampling"),
+    [(m, "full") for m in MODELS]
+    + [("logistic", "without_replacement"), ("linear", "poisson")],
+)
+def test_no_neighbour_exceeds_the_sensitivity(model, sampling):
+    problem = problem_of(model)
+    oracle = Clipped(norm=0.7, oracle=ORACLES[sampling])
+    samples, draw = int(problem.counts[0]), np.random.default_rng(1)
+    # A batch that holds the record.
+    rows = {"without_replacement": jnp.array([0, 3, 5, 6])}.get(sampling)
+    if sampling == "poisson":
+        rows = jnp.zeros(local_of(problem).padded_rows).at[jnp.array([0, 2])].set(1 / 4)
+    replace = oracle.sensitivity("replace_one", samples)
+    remove = oracle.sensitivity("add_remove", samples)
+    assert replace == pytest.approx(2 * 0.7 / (samples if sampling == "full" else 4))
+    assert remove == pytest.approx(replace / 2)
+    for seed in range(12):
+        w = point(problem, seed)
+        one, two = (some_record(draw, problem, model) for _ in range(2))
+        assert gradient_change(problem, oracle, w, one, two, rows) <= replace * (
+            1 + 1e-9
+        )
+        if model != "mlp":  # an empty row still has a gradient in a network's biases
+            empty = (np.zeros(3), one[1])
+            change = gradient_change(problem, oracle, w, one, empty, rows)
+            assert change <= remove * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("model", ("linear", "logistic", "softmax"))
+def test_a_worst_case_reaches_the_sensitivity(model):
+    problem = problem_of(model)
+    oracle = Clipped(norm=0.7)
+    algorithm = tacit.ServerGD(oracle=oracle)
+    samples = int(problem.counts[0])
+    w = jnp.zeros(problem.dim)
+    for relation in ("replace_one", "add_remove"):
+        canary = worst_canary(problem, algorithm, relation)
+        change = gradient_change(
+            problem, oracle, w, canary.record, canary.neighbour, None
+        )
+        stated = oracle.sensitivity(relation, samples)
+        assert 0.9 * stated <= change <= stated * (1 + 1e-9)
+
+
+def test_a_worst_case_of_a_network_reaches_the_sensitivity():
+    """With two classes the gradients of either label point in opposite directions."""
+    draw = np.random.default_rng(0)
+    problem = tacit.from_arrays(
+        draw.normal(size=(9, 3)),
+        draw.integers(0, 2, 9),
+        np.zeros(9),
+        model=networks.mlp(3, (4,), 2),
+        dtype=np.float64,
+    )
+    # A small norm, so that either gradient is clipped where the network is unsure.
+    oracle, w = Clipped(norm=0.01), jnp.asarray(problem.start)
+    x = draw.normal(size=3)
+    change = gradient_change(problem, oracle, w, (x, 0), (x, 1), None)
+    stated = oracle.sensitivity("replace_one", 9)
+    assert 0.9 * stated <= change <= stated * (1 + 1e-9)
+
+
+def test_a_whole_client_is_bounded_too():
+    problem = problem_of("logistic")
+    oracle = Clipped(norm=0.7)
+    stated = oracle.sensitivity("replace_one", 9, unit="client")
+    assert stated == pytest.approx(1.4)
+    features = np.array([10.0, 0, 0])
+    pair = []
+    for label in (-1.0, 1.0):
+        made = problem
+        for row in range(9):
+            made = with_record(made, 0, row, (features, label))
+        pair.append(gradient(oracle, local_of(made), None, jnp.zeros(3)))
+    change = float(jnp.linalg.norm(pair[0] - pair[1]))
+    assert 0.9 * stated <= change <= stated * (1 + 1e-9)
+    with pytest.raises(tacit.TacitError, match="no largest size"):
+        Clipped(norm=1.0, oracle=ORACLES["poisson"]).sensitivity(
+            "add_remove", 9, unit="client"
+        )
+
+
+@pytest.mark.parametrize("model", ("linear", "logistic", "softmax", "mlp"))
+@pytest.mark.parametrize(
+    ("size", "label"), ((1e-20, 1e30), (1e25, 1.0), (3e18, 1e30), (0.0, 1e30))
+)
+def test_float32_extremes_stay_within_the_norm(model, size, label):
+    """Squares that vanish or overflow must not open the clip."""
+    problem = problem_of(model, dtype=np.float32)
+    labels = {"linear": label, "logistic": 1.0}
+    record = (np.full(3, size), labels.get(model, 1))
+    oracle = Clipped(norm=0.7)
+    local = local_of(with_record(problem, 0, 0, record))
+    w = point(problem).astype(np.float32)
+    with_it = gradient(oracle, local, None, w)
+    empty = local_of(with_record(problem, 0, 0, (np.zeros(3), 0)))
+    without = gradient(oracle, empty, None, w)
+    assert with_it.dtype == np.float32
+    bound = oracle.sensitivity("replace_one", 9)
+    assert float(jnp.linalg.norm(with_it - without)) <= bound * (1 + 1e-4)
+
+
+def test_the_regulariser_is_outside():
+    draw = np.random.default_rng(0)
+    problem = tacit.from_arrays(
+        draw.normal(size=(8, 3)),
+        draw.integers(0, 2, 8),
+        np.repeat([0, 1], 4),
+        regulariser=NonConvex(weight=50.0),
+    )
+    w = jnp.ones(3)
+    grad = gradient(Clipped(norm=1e-6), local_of(problem), None, w)
+    np.testing.assert_allclose(grad, problem.population.regulariser.grad(w), atol=1e-5)
+
+
+def letter_noise(algorithm, seeds=300, features=40):
+    """Final models of runs on data without any gradient: noise and nothing else."""
+    problem = tacit.from_arrays(np.zeros((1, features)), [1.0], [0])
+    run = tacit.simulate(problem, algorithm, 1, seeds=seeds, record=())
+    return run.params.ravel()
+
+
+CLIP = Clipped(norm=1.0)
+NOISES = {
+    # w = -eta n
+    "ServerGD": (tacit.ServerGD(step_size=0.5, noise_std=2.0, oracle=CLIP), 1.0),
+    # w = -eta (n_1 + n_2 + n_3)
+    "FedAvg": (
+        tacit.FedAvg(step_size=0.5, local_steps=3, noise_std=2.0, oracle=CLIP),
+        np.sqrt(3),
+    ),
+    # z = 2 x with x = sqrt(2 gamma) tau n
+    "FedPLT": (
+        tacit.FedPLT(
+            rho=1.0,
+            solver=NoisyGradient(step_size=0.5, local_steps=1, noise_std=2.0),
+            oracle=CLIP,
+        ),
+        4.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_noise_scale_is_right_and_five_percent_less_is_rejected(name):
+    algorithm, scale = NOISES[name]
+    noise = letter_noise(algorithm)
+
+    def p_value(stated):
+        total = np.sum((noise / stated) ** 2)
+        side = stats.chi2(len(noise)).cdf(total)
+        return 2 * min(side, 1 - side)
+
+    assert p_value(scale) > 1e-3
+    assert p_value(scale / 0.95) < 1e-8 and p_value(scale * 0.95) < 1e-8
+    assert stats.kstest(noise / scale, "norm").pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    (
+        (lambda: Clipped(norm=0.0), "expected norm > 0"),
+        (lambda: Clipped(norm=1.0, microbatch=0), "microbatch"),
+        (lambda: Clipped(norm=1.0, oracle=Clipped(norm=1.0)), "clipped already"),
+        (lambda: CLIP.sensitivity("replace", 3), "relation"),
+        (lambda: CLIP.sensitivity("replace_one", 0), "samples"),
+        (lambda: CLIP.sensitivity("replace_one", 3, unit="house"), "unit"),
+        (lambda: tacit.ServerGD(noise_std=-1.0), "noise_std"),
+        (lambda: tacit.FedAvg(noise_std=-1.0), "noise_std"),
+    ),
+)
+def test_refusals(make, message):
+    with pytest.raises(tacit.TacitError, match=message):
+        make()
+
+
+def test_batches_larger_than_an_agent_are_refused():
+    problem = problem_of("logistic")
+    oracle = Clipped(norm=1.0, oracle=tacit.Minibatch(size=8))
+    with pytest.raises(tacit.TacitError, match="batch=8 exceeds"):
+        tacit.simulate(problem, tacit.FedAvg(step_size=0.1, oracle=oracle), 1)
