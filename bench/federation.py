@@ -1,8 +1,8 @@
 """Round times of a federation on loopback: long-lived processes over NATS with TLS.
 
 A round: the coordinator broadcasts a float64 vector of length d, every agent answers
-with one, the mean is taken. Printed with signatures, encryption and checkpoints on disk,
-and without them, so that their price shows.
+with one, the mean is taken. Printed with signatures, encryption and checkpoints on
+disk, and without them, so that their price shows.
 
     python -m bench.federation
 """

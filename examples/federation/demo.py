@@ -2,8 +2,8 @@
 
 The first: four hospitals, a coordinator and a broker, private Fed-PLT with a stated
 epsilon; ends with a report. The hospitals are those of the heart-disease data where a
-data folder is named by TACIT_DATA, else synthetic stand-ins. The second: four nodes on a
-ring, without any coordinator.
+data folder is named by TACIT_DATA, else synthetic stand-ins. The second: four nodes on
+a ring, without any coordinator.
 
     python examples/federation/demo.py
 """
@@ -58,11 +58,8 @@ def hospitals() -> tuple[str, Rows]:
         chance = 1 / (1 + np.exp(-(x @ (truth + 0.5 * shift))))
         y = (dice.random(len(x)) < chance).astype(int)
         columns = [f"x{i}" for i in range(10)]
-        tables = (
-            _table(x[:count], y[:count], columns),
-            _table(x[count:], y[count:], columns),
-        )
-        parts[name] = tables
+        train, test = slice(count), slice(count, None)
+        parts[name] = tuple(_table(x[k], y[k], columns) for k in (train, test))
     return "synthetic stand-ins", parts
 
 

@@ -19,6 +19,7 @@ from tacit.cli import (
     federation,
     hub,
     join,
+    papers,
     report,
     resume,
     run,
@@ -106,6 +107,7 @@ app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("algorithms", epilog=algorithms.EXAMPLE)(algorithms.algorithms)
 app.add_typer(data.app, name="data")
+app.add_typer(papers.app, name="papers")
 app.add_typer(hub.app, name="hub")
 app.command("join", epilog=join.EXAMPLE)(join.join)
 app.command("coordinate", epilog=coordinate.EXAMPLE)(coordinate.coordinate)

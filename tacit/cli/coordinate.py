@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,6 +39,8 @@ def coordinate(
     from tacit.runtime.federation.hub import Invitation
     from tacit.runtime.federation.nats_post import NatsPost
 
+    # The event loop remarks on every TLS connection that ends, which is no news.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     invited = Invitation.load(invitation, keys)
     table = read(file)
     name = str(table.pop("name", file.stem))

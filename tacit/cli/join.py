@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 import tomllib
 from pathlib import Path
@@ -41,6 +42,8 @@ def join(
     from tacit.runtime.federation.hub import Invitation
     from tacit.runtime.federation.nats_post import NatsPost
 
+    # The event loop remarks on every TLS connection that ends, which is no news.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     invited = Invitation.load(invitation, keys)
     home = folder or Path(f"tacit-{invited.federation}-{invited.name}")
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -81,7 +84,7 @@ class _Agent:
 
     def judge(self, offer: str) -> tuple[str, dict[str, Any]]:
         """Accept a run or say why not."""
-        from tacit.check import TacitError, refuse
+        from tacit.check import refuse
         from tacit.cli import party
         from tacit.runtime.federation.seal import write_private
 
@@ -98,7 +101,7 @@ class _Agent:
                 refuse("this run is over already; give the new one another name")
             self.setting = party.setting_of(run, party.own_problem(run, self.data))
             write_private(kept / "offer.json", offer)
-        except (TacitError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             typer.echo(f"refused: {error}", err=True)
             digest = "" if run is None else run.digest
             return "refuse", {"run": digest, "reason": str(error)}

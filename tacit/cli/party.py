@@ -232,8 +232,14 @@ def with_budget(
     if setting.on_graph:
         refuse("no budget can be promised yet for algorithms on a graph")
     assert ledger is not None
-    where = {"observer": "coordinator", "unit": str(told.get("unit", "record"))}
-    budget = {"epsilon": float(told["epsilon"]), "delta": float(told["delta"])}
+    where: dict[str, Any] = {
+        "observer": "coordinator",
+        "unit": str(told.get("unit", "record")),
+    }
+    budget: dict[str, Any] = {
+        "epsilon": float(told["epsilon"]),
+        "delta": float(told["delta"]),
+    }
     ready = private(
         setting.own,
         setting.algorithm,

@@ -27,6 +27,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Root finding in relative precision: the absolute tolerance must never bind.
 _TINY, _RELATIVE = 1e-300, 1e-14
+# Beyond this mu the exact formula cancels; the tail bound is within 1e-4 there.
+_HUGE = 1e5
 
 
 def _mills(x: np.ndarray | float) -> np.ndarray:
@@ -81,6 +83,8 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
         return 0.0
     # The tail bound of the Gaussian privacy loss brackets the root from above.
     above = mu * mu / 2 + mu * math.sqrt(-2 * target)
+    if mu > _HUGE:
+        return above
 
     def excess(epsilon: float) -> float:
         return log_delta(epsilon, mu) - target

@@ -7,7 +7,6 @@ audit and never makes it wrong.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -43,8 +42,8 @@ def _quiet(algorithm: Any) -> Any:
     return with_noise(replace(algorithm, oracle=oracle), 0.0)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _expected(agent: int, world: World, algorithm: Any, seen: Seen) -> Array:
+@jax.jit
+def _expected(agent: Any, world: World, algorithm: Any, seen: Seen) -> Array:
     key = jax.random.key(0)  # nothing is random any more
 
     def one(state: Any, broadcast: Any) -> Array:

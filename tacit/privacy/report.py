@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tacit import check
-from tacit.check import TacitError
 from tacit.privacy import inputs
 from tacit.privacy.clip import Promise
 from tacit.privacy.history import settings, turns_by_round
@@ -129,8 +128,8 @@ def _row(
     try:
         agent, found = largest(algorithm, problem, turns, **where, delta=delta)
         told = found.as_dict(delta)
-    except TacitError as refusal:
-        # A finished run is never lost to what cannot be said of it.
+    except (ValueError, ArithmeticError) as refusal:
+        # Refusals, and numbers beyond all bounds: a finished run is never lost to them.
         return PrivacyRow(
             **where, delta=delta, epsilon=None, theorem=f"none: {refusal}"
         )
@@ -142,6 +141,9 @@ def _row(
             theorem=f"no finite bound: {found.theorem}",
         )
     told["assumptions"] = tuple(told["assumptions"])
+    claim = told["paper_claim"]
+    if claim and claim["claimed_epsilon"] >= told["epsilon"]:
+        claim |= {"status": "implied", "reason": "the guarantee here is smaller"}
     return PrivacyRow(**told, agent=str(problem.ids[agent]))
 
 

@@ -72,9 +72,9 @@ def world_of(problem: Problem, algorithm: Any, participation: Any) -> World:
     )[1]
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=0)
 def _watch(
-    rounds: int, agent: int, world: World, algorithm: Any, seeds: Array, start: Any
+    rounds: int, agent: Any, world: World, algorithm: Any, seeds: Array, start: Any
 ) -> tuple[Seen, Array]:
     def one_run(seed: Array) -> tuple[Seen, Array]:
         base = keys.from_seed(seed)
@@ -100,24 +100,24 @@ def _letter(
     number: Array,
     carry: Any,
     after: Any,
-    agent: int,
+    agent: Any,
 ) -> Any:
     """The agent's letter of a round: what the mail holds, or written once more."""
     if isinstance(algorithm, GraphAlgorithm) or algorithm.averages == "all":
         return tree_rows(after.mail.letters, agent)
     # Mean letters only are kept; the same key gives the same letter again.
     key = keys.agent_key(keys.agent_secret(base, agent), number, 0)
-    return answer(world, algorithm, agent, key, carry.states, carry.broadcast, agent)[1]
+    state = tree_rows(carry.states, agent)
+    return answer(world, algorithm, agent, key, state, carry.broadcast)[1]
 
 
 def answer(
     world: World,
     algorithm: Any,
-    agent: int,
+    agent: Any,
     key: Array,
-    states: Any,
+    state: Any,
     broadcast: Any,
-    row: int | None = None,
 ) -> tuple[Any, Any]:
     """State and letter with which an agent of a server algorithm answers."""
     population = world.population
@@ -126,6 +126,5 @@ def answer(
     oracle = AgentOracle(
         here.oracle, population.local(tree_rows(population.rows, agent))
     )
-    state = states if row is None else tree_rows(states, row)
     local = getattr(here, algorithm.phases[0].local)
     return local(key, oracle, state, broadcast)

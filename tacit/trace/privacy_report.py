@@ -41,7 +41,8 @@ class PrivacyRow:
         agent: The agent that spent most.
         mu: The bound as Gaussian differential privacy, where it is Gaussian.
         paper_claim: `source`, `status`, `reason`, `claimed_epsilon` of what a paper
-            prints; never a guarantee.
+            prints; never a guarantee. The status is `refuted`, `unproven`, or
+            `implied` where the guarantee is smaller still.
         audited: `lower_bound`, `confidence`, `runs`, `refuted` of an audit.
     """
 
@@ -155,6 +156,11 @@ class PrivacyReport:
             f"privacy of {self.algorithm} {verb} {self.rounds} rounds, delta = "
             + ", ".join(f"{delta:g}" for delta in deltas)
         ]
+        if self.promise:
+            told.append(
+                "noise set for epsilon = {epsilon:g} at delta = {delta:g} against the "
+                "{observer} ({unit}, {relation})".format(**self.promise)
+            )
         told += [
             "  ".join(word.ljust(w) for word, w in zip(line, widths, strict=True))
             for line in lines

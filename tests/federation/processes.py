@@ -17,7 +17,7 @@ import pandas as pd
 import tomli_w
 
 import tacit
-from tacit.runtime.federation import broker, hub
+from tacit.runtime.federation import broker, hub, store, wire
 from tests.federation.conftest import free_port
 
 PROGRAM = [sys.executable, "-c", "from tacit.cli import main; main()"]
@@ -122,9 +122,16 @@ class Town:
                 return
             if chaos is not None:
                 chaos.strike(self)
-            time.sleep(0.05)
+            time.sleep(0.005)
         told = {name: self.log(name)[-300:] for name in parties}
         raise AssertionError(f"not over after {seconds} s: {told}")
+
+    def round(self) -> int:
+        """The round of the coordinator's checkpoint; 0 before the first."""
+        for path in (self.folder / "coordinator-home").glob(f"*/{store.NAME}"):
+            letter = wire.decode(path.read_bytes()[store.HEAD :])
+            return int(json.loads(letter.text)["when"][0])
+        return 0
 
     def log(self, who: str) -> str:
         return (self.folder / f"{who}.log").read_text()
@@ -143,15 +150,18 @@ class Town:
 
 
 class Chaos:
-    """Kills somebody now and then, and starts it again."""
+    """Kills somebody after every few rounds, and starts it again."""
 
-    def __init__(self, seed: int, kills: int, pause: float) -> None:
-        self._dice, self.kills, self._pause = random.Random(seed), kills, pause
-        self._next = time.monotonic() + pause
-        self.done = 0
+    def __init__(self, seed: int, kills: int, most_rounds: int) -> None:
+        self._dice, self.kills = random.Random(seed), kills
+        self._most = most_rounds
+        self._after = 0
+        self.victims: list[str] = []
 
     def strike(self, town: Town) -> None:
-        if self.done >= self.kills or time.monotonic() < self._next:
+        """Kill now if the run has come far enough since the last time."""
+        now = town.round()
+        if len(self.victims) >= self.kills or now <= self._after:
             return
         alive = [name for name, child in town.children.items() if child.poll() is None]
         victim = self._dice.choice(alive)
@@ -159,5 +169,5 @@ class Chaos:
         child.send_signal(signal.SIGKILL)
         child.wait(10)
         town.start(victim)
-        self.done += 1
-        self._next = time.monotonic() + self._pause * (0.5 + self._dice.random())
+        self.victims.append(victim)
+        self._after = now + self._dice.randrange(self._most)

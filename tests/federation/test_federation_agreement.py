@@ -58,6 +58,12 @@ def test_unknown_tables_and_keys_are_refused():
         describe(run={"round": 3})
     with pytest.raises(tacit.TacitError, match="rounds"):
         describe(run={"rounds": 0})
+    for table, key in (("run", "rounds"), ("problem", "target"), ("privacy", "delta")):
+        tables = {**TABLES, table: {k: v for k, v in TABLES[table].items() if k != key}}
+        with pytest.raises(tacit.TacitError, match=f"missing key {table}.{key}"):
+            Description("f", "n", "hub", ("a",), tables)
+    with pytest.raises(tacit.TacitError, match="expected privacy.epsilon a number"):
+        describe(privacy={"epsilon": "1"})
     with pytest.raises(tacit.TacitError, match="unknown table"):
         Description("f", "n", "hub", ("a",), {**TABLES, "spy": {}})
     with pytest.raises(tacit.TacitError, match="no table \\[run\\]"):
@@ -145,6 +151,10 @@ def test_agents_accept_or_refuse_an_offer():
     no = {"run": run.digest, "reason": "too many rounds"}
     with pytest.raises(tacit.TacitError, match="turku refuses the run: too many"):
         gather({"oslo": ("accept", yes), "turku": ("refuse", no)})
+    for rows in ("many", 0, None, 1.5):
+        bad = {"run": run.digest, "rows": rows}
+        with pytest.raises(tacit.TacitError, match="no answer from turku"):
+            gather({"oslo": ("accept", yes), "turku": ("accept", bad)})
     other = {"run": "another", "rows": 7}
     with pytest.raises(tacit.TacitError, match="no answer from turku"):
         gather({"oslo": ("accept", yes), "turku": ("accept", other)})

@@ -139,7 +139,7 @@ def test_a_broker_that_dies_and_returns(tmp_path: Path):
 
 
 def test_pieces_come_together_in_any_order_and_nothing_else_does():
-    pieces = Pieces(size=10, most_open=16)
+    pieces = Pieces(size=10, most_open=2)
     content = os.urandom(35)
     cut = pieces.cut(content)
     assert len(cut) == 4

@@ -15,6 +15,7 @@ from tacit.privacy import (
     gaussian_epsilon,
     gaussian_sigma,
 )
+from tacit.privacy.analytic_gaussian import epsilon_of_mu
 
 EPSILONS = (1e-3, 0.1, 0.5, 1.0, 4.0, 10.0, 60.0)
 DELTAS = (1e-12, 1e-8, 1e-5, 1e-3, 0.1)
@@ -125,3 +126,14 @@ def test_sigma_and_sensitivity_are_refused(value):
         gaussian_epsilon(value, 1e-5)
     with pytest.raises(TacitError, match="sensitivity"):
         gaussian_sigma(1.0, 1e-5, value)
+
+
+def test_huge_losses_are_bounded_from_above():
+    """Where the exact formula cancels, the tail bound takes over without a jump."""
+    for delta in (1e-3, 1e-9):
+        just_below, just_above = (
+            epsilon_of_mu(0.999e5, delta),
+            epsilon_of_mu(1.001e5, delta),
+        )
+        assert just_below < just_above < just_below * 1.005
+        assert 0.5e30 < epsilon_of_mu(1e15, delta) < 0.51e30

@@ -298,8 +298,8 @@ def test_a_new_algorithm_plugs_in(problem):
     class Newcomer(tacit.ServerGD):
         pass
 
-    @guarantee.register
-    def _(algorithm: Newcomer, problem, question):
+    @guarantee.register(Newcomer)
+    def _(algorithm, problem, question):
         known = account(
             observer=question.observer,
             unit=question.unit,

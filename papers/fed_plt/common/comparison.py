@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from papers.fed_plt.common.measures import Case, repeat, time_of
+from papers.fed_plt.common.measures import Case, median, repeat, time_of
 from papers.fed_plt.common.problems import TUNING_SEEDS, Make
 from papers.fed_plt.common.tuning import METHODS, Choice, choose, rounds_score
 
@@ -19,19 +19,23 @@ class Compared(NamedTuple):
     choices: dict[str, Choice]
     rounds: dict[str, np.ndarray]
 
-    def time(self, name: str, t_grad: float, t_comm: float) -> float:
-        """Mean time of a method by the paper's cost model."""
+    def time(
+        self, name: str, t_grad: float, t_comm: float, middle: bool = False
+    ) -> float:
+        """Mean, or median, time of a method by the paper's cost model."""
+        rounds = self.rounds[name]
         return time_of(
-            self.rounds[name],
+            median(rounds) if middle else rounds,
             LOCAL_STEPS,
             t_grad,
             t_comm,
             exchanges=METHODS[name].exchanges,
         )
 
-    def ranking(self, t_grad: float, t_comm: float) -> list[str]:
+    def ranking(self, t_grad: float, t_comm: float, middle: bool = False) -> list[str]:
         """Methods from the fastest to the slowest."""
-        return sorted(self.rounds, key=lambda name: self.time(name, t_grad, t_comm))
+        times = {name: self.time(name, t_grad, t_comm, middle) for name in self.rounds}
+        return sorted(times, key=times.__getitem__)
 
 
 def compare(

@@ -145,6 +145,11 @@ def repeat(
     return {key: np.array(values) for key, values in found.items()}
 
 
+def median(rounds: np.ndarray) -> float:
+    """The middle count; a run that did not arrive counts as longer than any other."""
+    return float(np.median(np.where(np.isnan(rounds), math.inf, rounds)))
+
+
 def time_of(
     rounds: Any,
     local_steps: int,

@@ -70,9 +70,12 @@ def accepted(letter: Letter, run: Description) -> int | None:
             return None
         if one.kind == "refuse":
             refuse(f"{one.sender} refuses the run: {str(told['reason'])[:300]}")
-        return max(1, int(told["rows"]))
+        rows = told["rows"]
     except (KeyError, TypeError, json.JSONDecodeError):
         raise LetterRefused("an answer that cannot be read") from None
+    if type(rows) is not int or rows < 1:
+        raise LetterRefused("an answer without a number of rows")
+    return rows
 
 
 def await_offer(

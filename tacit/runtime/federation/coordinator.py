@@ -1,10 +1,9 @@
 """The coordinator of a server algorithm: it asks, adds letters up, and combines.
 
 It keeps what the algorithm's `combine` needs, one running mean at most, and a few
-numbers per agent. A letter is added to a sum the moment it comes and then forgotten; the
-sum does not depend on the order (`total.py`). Nothing is written down between two
-exchanges: after a crash the current exchange is asked for again, and the agents answer
-from their checkpoints.
+numbers per agent. A letter is added to a sum the moment it comes and then forgotten;
+the sum does not depend on the order (`total.py`). Nothing is written down within an
+exchange: after a crash it is asked for again, and agents answer from their checkpoints.
 """
 
 from __future__ import annotations
@@ -256,7 +255,7 @@ class Coordinator(Party):
         self._save()
 
     def _keep_or_drop_late(self) -> None:
-        """Questions that stay open keep their broadcast, so that they can be repeated."""
+        """Questions that stay open keep their broadcast, to be put again."""
         if self.terms.late == "drop" or self._work.phases > 1:
             self._asked[:] = 0
             return

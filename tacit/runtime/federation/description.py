@@ -46,6 +46,14 @@ _TABLES: dict[str, tuple[str, ...] | None] = {
     "graph": ("kind", "edges"),
 }
 _NEEDED = ("problem", "algorithm", "run")
+_NEEDED_KEYS = (
+    ("problem", "columns"),
+    ("problem", "target"),
+    ("algorithm", "name"),
+    ("run", "rounds"),
+    ("privacy", "epsilon"),
+    ("privacy", "delta"),
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,13 @@ class Description:
         for table in _NEEDED:
             if table not in self.tables:
                 refuse(f"the run has no table [{table}]; add it")
-        check.count(rounds=self.run.get("rounds"))
+        for table, key in _NEEDED_KEYS:
+            if table in self.tables and key not in self.tables[table]:
+                refuse(f"missing key {table}.{key}; add it")
+        check.count(rounds=self.run["rounds"])
+        for key in ("epsilon", "delta") if self.privacy is not None else ():
+            if not check.is_number(self.tables["privacy"][key]):
+                refuse(f"expected privacy.{key} a number")
         if not self.agents or len(set(self.agents)) != len(self.agents):
             refuse("a run needs agents, each named once")
 

@@ -1,4 +1,4 @@
-"""What turns the parties' crank: a clock of its own for tests, the real one for real."""
+"""What turns the parties' crank: on a clock of its own in tests, else the real one."""
 
 from __future__ import annotations
 

@@ -18,16 +18,16 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
-import nats
+from nats.aio.client import Client
 
 from tacit.check import refuse
 from tacit.runtime.federation.hub import Invitation
 
 PIECE = 4 << 20
-#: Letters in pieces that are put together at a time; older ones are given up.
-_MOST_OPEN = 64
-#: Pieces of one letter: with 4 MB each, 2 GB.
-_MOST_PIECES = 512
+#: Letters of one sender that are put together at a time; older ones are given up.
+_MOST_OPEN = 2
+#: Pieces of one letter: with 4 MB each, 512 MB.
+_MOST_PIECES = 128
 _HEAD = struct.Struct("<16sII")
 
 
@@ -67,7 +67,7 @@ class Pieces:
             del self._open[sender, mark]
             return b"".join(pieces[i] for i in range(count))
         mine = [key for key in self._open if key[0] == sender]
-        if len(mine) > self._most_open // 8:
+        if len(mine) > self._most_open:
             del self._open[mine[0]]
             self.dropped += 1
         return None
@@ -86,7 +86,7 @@ class NatsPost:
         self._letters: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._pieces = Pieces()
         self._loop = asyncio.new_event_loop()
-        self._client: Any = nats.NATS()
+        self._client: Any = Client()
         self._last_error: Exception | None = None
         self.reconnections = 0
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -209,7 +209,7 @@ def _context(me: Invitation) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_verify_locations(cadata=me.authority.decode())
-    # The standard library reads a key from a file only: one of the owner's, gone at once.
+    # The standard library reads keys from files only: the owner's, and gone at once.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "access.pem"
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -261,7 +261,7 @@ def _read_head(content: bytes) -> tuple[bytes, str, str]:
 
 def _signed(head: bytes, to: bytes, content: bytes | memoryview) -> bytes:
     """What a signature is over: a digest, so that large letters are read once."""
-    digest = hashlib.sha512(b"tacit letter 1" + head + to)
+    digest = hashlib.sha256(b"tacit letter 1" + head + to)
     digest.update(content)
     return digest.digest()
 

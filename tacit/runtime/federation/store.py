@@ -7,11 +7,11 @@ changed without knowing that secret.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from tacit.runtime.federation.wire import Identity, Letter, LetterRefused
 NAME = "party.state"
 _MAGIC = b"TACITST1"
 _DIGEST = 32
+#: Bytes before the letter: what the file is, and its digest.
+HEAD = len(_MAGIC) + _DIGEST
 
 
 class Store:
@@ -64,8 +66,7 @@ class Store:
         if not self.path.exists():
             return None
         content = self.path.read_bytes()
-        start = len(_MAGIC) + _DIGEST
-        told, body = content[len(_MAGIC) : start], content[start:]
+        told, body = content[len(_MAGIC) : HEAD], content[HEAD:]
         if content[: len(_MAGIC)] != _MAGIC or not hmac.compare_digest(
             told, self._digest(body)
         ):
@@ -80,9 +81,9 @@ class Store:
         return [unique[i] for i in order], letter.text
 
     def _digest(self, content: bytes) -> bytes:
-        return hashlib.blake2b(content, key=self._key, digest_size=_DIGEST).digest()
+        return hmac.digest(self._key, content, "sha256")
 
-    def _refuse(self, what: str) -> None:
+    def _refuse(self, what: str) -> NoReturn:
         refuse(
             f"the checkpoint {self.path} {what}; restore it from a backup, or leave "
             "this run and start a new one"

@@ -1,0 +1,141 @@
+"""The commands, and what they make of a description."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import tacit
+from tacit.cli import party
+from tacit.cli.app import app
+from tacit.runtime.federation import hub
+from tacit.runtime.federation.description import Description
+from tacit.runtime.federation.hub import Invitation
+from tests.federation.processes import run_of
+
+AGENTS = ("ada", "bob", "cyd")
+
+
+def invoke(*words: object) -> str:
+    answer = CliRunner().invoke(app, [str(w) for w in words])
+    assert answer.exit_code == 0, answer.output
+    return answer.output
+
+
+def refused(*words: object) -> str:
+    answer = CliRunner().invoke(app, [str(w) for w in words])
+    assert answer.exit_code == 2, answer.output
+    return answer.output
+
+
+def describe(**tables) -> Description:
+    made = {**run_of(), **tables}
+    return Description("town", "try", "coordinator", AGENTS, made)
+
+
+def test_a_federation_is_made_with_own_keys(tmp_path: Path):
+    invoke("federation", "keys", "oslo", "--folder", tmp_path)
+    assert "may be in use" in refused(
+        "federation", "keys", "oslo", "--folder", tmp_path
+    )
+    folder = tmp_path / "hub"
+    words = ["hub", "init", folder, "--name", "clinics", "--agents", "oslo, turku"]
+    told = invoke(*words, "--port", 4333, "--public", tmp_path / "oslo.public.json")
+    assert "turku" in told and "tacit hub start" in told
+    oslo = folder / "invitations" / "oslo.json"
+    assert Invitation.load(oslo, tmp_path / "oslo.keys.json").agents == [
+        "oslo",
+        "turku",
+    ]
+    assert hub.port_of(folder) == 4333
+    assert "holds a federation already" in refused(*words)
+    assert "no federation in" in refused("hub", "start", tmp_path)
+    assert "no status in" in refused("federation", "status", tmp_path)
+    assert "cannot read" in refused(*words, "--public", tmp_path / "none.json")
+
+
+def test_bad_runs_are_refused_before_anybody_is_asked(tmp_path: Path):
+    made = hub.make(tmp_path / "hub", "clinics", ["oslo"])
+    invited = ["--invitation", made["coordinator"], "--folder", tmp_path / "home"]
+    for text, reason in (
+        ("name = 'x'", "no table [problem]"),
+        ("[problem]\ncolumns=['a']\n[algorithm]\n[run]", "missing key problem.target"),
+        (
+            "[problem]\ncolumns=['a']\ntarget='b'\n[run]\nrounds=3\n[algorithm]\n"
+            "name='FedPLT'",
+            "set every number of the algorithm",
+        ),
+        (
+            "[problem]\ncolumns=['a']\ntarget='b'\n[run]\nrounds=3\n[algorithm]\n"
+            "name='FedPTL'",
+            "did you mean",
+        ),
+    ):
+        (tmp_path / "run.toml").write_text(text)
+        assert reason in refused("coordinate", tmp_path / "run.toml", *invited)
+
+
+def test_rows_are_read_from_csv_and_npz_alike(tmp_path: Path):
+    x, y = np.random.default_rng(0).normal(size=(8, 3)), np.arange(8) % 2
+    table = pd.DataFrame(x, columns=pd.Index(["x0", "x1", "x2"])).assign(y=y, name="q")
+    table.to_csv(tmp_path / "a.csv", index=False)
+    columns = {c: table[c].to_numpy() for c in ("x0", "x1", "x2", "y")}
+    np.savez(tmp_path / "a.npz", **columns)  # pyright: ignore
+    moved = {**run_of()["problem"], "centre": [1.0, 0, 0], "spread": [1.0, 2.0, 1.0]}
+    for run in (describe(), describe(problem=moved)):
+        one, two = (party.own_problem(run, tmp_path / f"a.{k}") for k in ("csv", "npz"))
+        np.testing.assert_array_equal(one.stacked()[0], two.stacked()[0])
+        np.testing.assert_array_equal(one.stacked()[1], two.stacked()[1])
+        blank = party.blank_problem(run)
+        assert blank.dim == one.dim and blank.dtype == one.dtype
+    np.testing.assert_allclose(one.stacked()[0][0, :, 0], x[:, 0] - 1.0)
+    words = {**run_of()["problem"], "columns": ["x0", "x1", "name"]}
+    with pytest.raises(tacit.TacitError, match="text in one of the columns"):
+        party.own_problem(describe(problem=words), tmp_path / "a.csv")
+    gone = {**run_of()["problem"], "columns": ["x0", "x9"]}
+    for kind in ("csv", "npz"):
+        with pytest.raises(tacit.TacitError, match="x9"):
+            party.own_problem(describe(problem=gone), tmp_path / f"a.{kind}")
+
+
+def test_noise_depends_on_the_secret_the_run_and_the_rows(tmp_path: Path):
+    open_run = {"rounds": 6}
+
+    def root(secret: bytes, shift: float = 0.0, **run: object) -> bytes:
+        told = describe(run={**open_run, **run})
+        x = np.linspace(0, 1, 24).reshape(8, 3) + shift
+        own = tacit.from_arrays(x, np.arange(8) % 2, np.zeros(8, int))
+        setting = party.setting_of(told, own)
+        import jax
+
+        return np.asarray(
+            jax.random.key_data(party._noise_root(setting, 0, secret))
+        ).tobytes()
+
+    first = root(b"a" * 32)
+    assert first == root(b"a" * 32)
+    others = {root(b"b" * 32), root(b"a" * 32, 1.0), root(b"a" * 32, rounds=7)}
+    assert len(others | {first}) == 4
+
+
+def test_a_secret_is_made_once_and_kept_private(tmp_path: Path):
+    first = party.secret_of(tmp_path)
+    assert len(first) == 32 and party.secret_of(tmp_path) == first
+    (tmp_path / "secret.key").chmod(0o644)
+    with pytest.raises(tacit.TacitError, match="chmod 600"):
+        party.secret_of(tmp_path)
+
+
+def test_a_budget_is_not_promised_on_a_graph():
+    run = describe(
+        algorithm={"name": "FedGD", "alpha": 0.4, "step_size": 0.2},
+        graph={"edges": [["ada", "bob"], ["bob", "cyd"]]},
+        privacy={"epsilon": 1.0, "delta": 1e-5},
+    )
+    setting = party.setting_of(run, party.blank_problem(run))
+    with pytest.raises(tacit.TacitError, match="no budget can be promised"):
+        party.with_budget(setting, "ada", None, None)

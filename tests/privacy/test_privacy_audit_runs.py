@@ -1,0 +1,316 @@
+"""Audits of whole algorithms: the broken are refuted, the sound are not."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tacit
+from tacit.algorithm.solvers import NoisyGradient
+from tacit.privacy import AdaptiveClipping, Canary, Clipped, fed_plt
+from tacit.privacy.transcript import watch
+from tacit.trees import record
+
+DELTA, ROUNDS, RUNS = 1e-2, 3, 12_000
+BUDGET: Any = {
+    "epsilon": 1.0,
+    "delta": DELTA,
+    "observer": "coordinator",
+    "rounds": ROUNDS,
+}
+
+
+def empty(model: str, agents: int = 2):
+    """Two empty rows at each agent: room for a canary, and nothing else to see."""
+    return tacit.from_arrays(
+        np.zeros((2 * agents, 2)),
+        np.ones(2 * agents),
+        np.repeat(np.arange(agents), 2),
+        model=model,
+        l2=0.1,
+    )
+
+
+@pytest.fixture(scope="module")
+def linear():
+    return empty("linear")
+
+
+@pytest.fixture(scope="module")
+def logistic():
+    return empty("logistic")
+
+
+class Memory(NamedTuple):
+    """What the agent that saves on randomness keeps."""
+
+    w: Any
+    noise: Any
+    rounds: Any
+
+
+@record
+class HalvedNoise(tacit.ServerGD):
+    """Adds half the noise that it says it adds."""
+
+    def local(self, key, oracle, state, inbox):
+        honest = super().local
+        with_all = honest(key, oracle, state, inbox)[1]
+        without = oracle.once(key, inbox)
+        return state._replace(w=inbox), (with_all + without) / 2
+
+
+@record
+class ReusedNoise(tacit.ServerGD):
+    """Draws its noise in its first round and adds it again in every other."""
+
+    def init(self, w):
+        return Memory(w, 0 * w, jnp.zeros((), jnp.int32)), 0 * w
+
+    def local(self, key, oracle, state, inbox):
+        fresh = jax.random.normal(key, inbox.shape, inbox.dtype)
+        noise = jnp.where(state.rounds == 0, fresh, state.noise)
+        letter = oracle.once(key, inbox) + self.noise_std * noise
+        return Memory(inbox, noise, state.rounds + 1), letter
+
+
+@record
+class SharedKey(tacit.ServerGD):
+    """Derives its noise from what everybody was told."""
+
+    def local(self, key, oracle, state, inbox):
+        public = jax.random.key(7)
+        noise = jax.random.normal(public, inbox.shape, inbox.dtype)
+        return state._replace(w=inbox), oracle.once(key, inbox) + self.noise_std * noise
+
+
+@record
+class NotClipped(Clipped):
+    """Says that it clips."""
+
+    def grad(self, local, draw, w):
+        return self.oracle.grad(local, draw, w)
+
+
+def broken(problem, name):
+    honest = tacit.private(problem, tacit.ServerGD(step_size=2.0), **BUDGET)
+    fields = {"step_size": 2.0, "noise_std": honest.noise_std, "oracle": honest.oracle}
+    if name == "clipping skipped":
+        fields["oracle"] = NotClipped(norm=1.0, promise=honest.oracle.promise)
+        return tacit.ServerGD(**fields)
+    kinds: Any = {
+        "noise halved": HalvedNoise,
+        "noise reused": ReusedNoise,
+        "key shared": SharedKey,
+    }
+    return kinds[name](**fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "attack"),
+    (
+        ("noise halved", "matched"),
+        ("noise reused", "reused"),
+        ("clipping skipped", "matched"),
+        ("key shared", None),
+    ),
+)
+def test_a_broken_mechanism_is_refuted_at_99_percent(logistic, linear, name, attack):
+    problem = linear if name == "clipping skipped" else logistic
+    result = tacit.audit(
+        problem, broken(problem, name), observer="coordinator", rounds=ROUNDS, runs=RUNS
+    )
+    assert result.confidence == 0.99 and result.delta == DELTA
+    assert result.refuted, str(result)
+    assert result.claimed_epsilon == pytest.approx(1.0, rel=1e-4)
+    assert attack in (None, result.attack)
+    assert "REFUTED" in str(result)
+
+
+SOUND = {
+    "ServerGD": (tacit.ServerGD(step_size=0.3), "linear", {}),
+    "FedAvg": (tacit.FedAvg(step_size=0.3, local_steps=2), "logistic", {}),
+    "FedPLT": (
+        tacit.FedPLT(
+            rho=1.0, solver=NoisyGradient(step_size=0.3, local_steps=2, noise_std=1.0)
+        ),
+        "logistic",
+        {"participation": 1},  # one of two agents
+    ),
+    "Poisson": (
+        tacit.FedAvg(step_size=0.3, oracle=tacit.Minibatch(size=1, sampling="poisson")),
+        "linear",
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_mechanism_is_not_refuted(name, request):
+    """Twenty repetitions at 95 % each."""
+    algorithm, model, more = SOUND[name]
+    problem = request.getfixturevalue(model)
+    safe = tacit.private(problem, algorithm, **BUDGET, **more)
+    bounds = []
+    for seed in range(20):
+        result = tacit.audit(
+            problem,
+            safe,
+            observer="coordinator",
+            rounds=ROUNDS,
+            runs=2000,
+            confidence=0.95,
+            seed=seed,
+            **more,
+        )
+        assert result.refuted is False, str(result)
+        bounds.append(result.lower_bound)
+    if name == "ServerGD":  # and the audit is worth having
+        assert np.mean(bounds) > 0.3
+
+
+def test_proposition_4_is_exceeded_by_what_the_coordinator_sees():
+    """Ten quadratics of curvature 1: one record each, which moves a gradient by 1."""
+    x = np.sqrt(0.5)
+    problem = tacit.from_arrays(
+        np.full((10, 1), x), np.zeros(10), np.arange(10), model="linear"
+    )
+    numbers: Any = {"rho": 10.0, "step_size": 0.5, "local_steps": 10, "noise_std": 1.0}
+    claim = fed_plt(
+        observer="coordinator",
+        strong_convexity=1.0,
+        smoothness=1.0,
+        lipschitz=1.0,
+        samples=1,
+        rounds=50,
+        **numbers,
+    )
+    rho = numbers.pop("rho")
+    algorithm = tacit.FedPLT(rho=rho, solver=NoisyGradient(**numbers))
+    result = tacit.audit(
+        problem,
+        algorithm,
+        observer="coordinator",
+        rounds=50,
+        runs=2000,
+        delta=DELTA,
+        claim=claim,
+        canary=Canary(([x], 0.0), ([x], x)),
+    )
+    # gradient 2 x (x w - y): the labels 0 and x differ by 1 in it
+    assert result.refuted is False
+    assert result.paper_claim_refuted is True
+    assert claim.paper_claim.claimed_epsilon(DELTA) < result.lower_bound
+    assert result.lower_bound < claim.epsilon(DELTA)
+    assert "Proposition 4 claims" in str(result)
+
+
+def test_what_is_watched_is_what_was_run(logistic):
+    """Letters of a transcript give the models that `simulate` gives."""
+    safe = tacit.private(logistic, tacit.ServerGD(step_size=0.3), **BUDGET)
+    with jax.enable_x64(True):
+        views = [watch(logistic, safe, 4, np.array([0, 5]), agent) for agent in (0, 1)]
+    run = tacit.simulate(logistic, safe, 4, seeds=[0, 5], record=())
+    for seen, shared in views:
+        np.testing.assert_allclose(shared, run.params, atol=1e-12)
+        assert seen.letter.shape == (2, 4, 2) and np.all(seen.active)
+    # w <- w - eta mean of the letters
+    mean = (views[0][0].letter + views[1][0].letter) / 2
+    path = views[0][0].broadcast
+    np.testing.assert_allclose(
+        path[:, 1:], path[:, :-1] - 0.3 * mean[:, :-1], atol=1e-12
+    )
+
+
+def test_other_observers_see_less(linear):
+    """With three agents the final model of one round hides a record better."""
+    problem = empty("linear", agents=3)
+    noisy = tacit.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
+    found = {
+        observer: tacit.audit(
+            problem, noisy, observer=observer, rounds=2, runs=4000, delta=DELTA
+        )
+        for observer in ("coordinator", "neighbour", "final_model")
+    }
+    assert not any(result.refuted for result in found.values())
+    assert found["coordinator"].attack in ("matched", "reused")
+    for observer in ("neighbour", "final_model"):
+        assert found[observer].attack == "learned"
+        assert 0.3 < found[observer].lower_bound < found["coordinator"].lower_bound
+        assert found[observer].claimed_epsilon < found["coordinator"].claimed_epsilon
+
+
+def test_graphs_and_wrapped_algorithms_are_audited_by_learning():
+    ring = tacit.problem.graph.ring(3)
+    problem = tacit.from_arrays(
+        np.zeros((6, 2)), np.ones(6), np.repeat(range(3), 2), model="linear", graph=ring
+    )
+    bare = tacit.FedGD(alpha=0.1, step_size=0.1)
+    result = tacit.audit(
+        problem,
+        bare,
+        observer="neighbour",
+        rounds=2,
+        runs=60,
+        delta=0.1,
+        canary=Canary(([1.0, 0.0], 1.0), ([1.0, 0.0], -1.0)),
+    )
+    assert result.claim is None and result.refuted is None
+    assert result.lower_bound > 1.0  # no noise: as much as 60 runs can show
+    inner = tacit.ServerGD(step_size=0.1, noise_std=0.5, oracle=Clipped(norm=1.0))
+    adaptive = AdaptiveClipping(algorithm=inner, share_noise_std=1.0)
+    result = tacit.audit(
+        empty("linear"), adaptive, observer="coordinator", rounds=2, runs=500, delta=0.1
+    )
+    assert result.attack == "learned" and result.refuted is False
+
+
+def test_a_result_goes_into_the_report(linear):
+    safe = tacit.private(linear, tacit.ServerGD(step_size=0.3), **BUDGET)
+    result = tacit.audit(linear, safe, observer="coordinator", rounds=ROUNDS, runs=2000)
+    run = tacit.simulate(linear, safe, ROUNDS)
+    told = run.privacy.with_audit("coordinator", "record", result.as_dict())
+    audited = told.row("coordinator").audited
+    assert audited["lower_bound"] == result.lower_bound
+    assert audited["refuted"] is False and audited["attack"] == result.attack
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    (
+        ({"observer": "server"}, "observer"),
+        ({"runs": 3}, "runs"),
+        ({"rounds": 0}, "rounds"),
+        ({"delta": 0.0}, "delta"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"attacks": ["guess"]}, "attack"),
+        ({"attacks": []}, "attacks is empty"),
+        ({"observer": "final_model", "attacks": ["matched"]}, "needs an observer of"),
+        ({"canary": Canary(([1.0], 0.0), ([1.0], 1.0))}, "expected record of shape"),
+        ({"canary": Canary(([1.0, 0], 0), ([1.0, 0], 1), agent=7)}, "no row 0 of"),
+    ),
+)
+def test_refusals(linear, change, message):
+    noisy = tacit.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
+    asked: Any = {"observer": "coordinator", "rounds": 1, "runs": 20, **change}
+    with pytest.raises(tacit.TacitError, match=message):
+        tacit.audit(linear, noisy, **asked)
+
+
+def test_models_without_a_known_worst_record_need_a_canary():
+    problem = tacit.from_arrays(
+        np.zeros((4, 2)),
+        [0, 1, 0, 1],
+        [0, 0, 1, 1],
+        model=tacit.problem.networks.mlp(2, (2,), 2),
+    )
+    noisy = tacit.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
+    with pytest.raises(tacit.TacitError, match="give canary="):
+        tacit.audit(problem, noisy, observer="coordinator", rounds=1)
+    lin = tacit.FedLin(step_size=0.1, oracle=Clipped(norm=1.0))
+    with pytest.raises(tacit.TacitError, match="several letters"):
+        tacit.audit(empty("linear"), lin, observer="coordinator", rounds=1)

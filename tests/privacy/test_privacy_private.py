@@ -1,0 +1,336 @@
+"""`tacit.private`: budgets are kept, and not wasted; what cannot be is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import tacit
+from tacit.algorithm import solvers
+from tacit.privacy import AdaptiveClipping, Clipped, Question, guarantee
+from tacit.privacy.transcript import watch
+from tacit.runtime import engine
+
+DELTA = 1e-5
+BUDGET = {"epsilon": 1.5, "delta": DELTA, "rounds": 12}
+
+
+def unequal(dtype=np.float64):
+    draw = np.random.default_rng(0)
+    agent = np.repeat([0, 1, 2, 3], [20, 40, 30, 20])
+    x = draw.normal(size=(len(agent), 3))
+    return tacit.from_arrays(x, x[:, 0] > 0, agent, l2=0.4, dtype=dtype)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return unequal()
+
+
+ALGORITHMS: dict[str, Any] = {
+    "ServerGD": tacit.ServerGD(step_size=0.2),
+    "FedAvg": tacit.FedAvg(local_steps=3),
+    "shuffled": tacit.FedAvg(
+        local_steps=3, oracle=tacit.Minibatch(size=5, sampling="permutation")
+    ),
+    "FedPLT": tacit.FedPLT(),
+    "FedPLT, gradient descent": tacit.FedPLT(
+        rho=0.9, solver=solvers.GradientDescent(local_steps=2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("observer", ("coordinator", "final_model"))
+def test_every_agent_is_within_the_budget_and_one_uses_it_up(problem, name, observer):
+    safe = tacit.private(problem, ALGORITHMS[name], observer=observer, **BUDGET)
+    assert type(safe) is type(ALGORITHMS[name])
+    assert isinstance(safe.oracle, Clipped) and safe.oracle.norm == 1.0
+    spent = [
+        guarantee(
+            safe,
+            problem,
+            Question(
+                observer=observer,
+                unit="record",
+                relation="replace_one",
+                agent=agent,
+                rounds=12,
+                active=4,
+            ),
+        ).epsilon(DELTA)
+        for agent in range(4)
+    ]
+    assert max(spent) <= 1.5
+    assert max(spent) == pytest.approx(1.5, rel=1e-4)
+    if observer == "coordinator":  # everybody has the noise it needs, hardly more
+        assert min(spent) > 0.8
+
+
+def test_observers_need_different_noise(problem):
+    noise = {
+        observer: np.max(
+            tacit.private(
+                problem, tacit.ServerGD(step_size=0.2), observer=observer, **BUDGET
+            ).noise_std
+        )
+        for observer in ("coordinator", "eavesdropper", "neighbour", "final_model")
+    }
+    assert noise["coordinator"] == noise["eavesdropper"]
+    assert noise["final_model"] < noise["neighbour"] < noise["coordinator"]
+
+
+def test_batches_participation_and_clients(problem):
+    plain = tacit.FedAvg(step_size=0.1)
+    ask: Any = {"observer": "coordinator", **BUDGET}
+    full = tacit.private(problem, plain, **ask)
+    partly = tacit.private(problem, plain, participation=0.3, **ask)
+    cohort = tacit.private(problem, plain, participation=1, **ask)
+    each = tacit.private(problem, plain, participation=[0.3, 0.5, 0.3, 1.0], **ask)
+    assert np.all(np.asarray(partly.noise_std) < np.asarray(full.noise_std))
+    assert np.all(np.asarray(cohort.noise_std) < np.asarray(partly.noise_std))
+    assert np.all(np.asarray(each.noise_std) <= np.asarray(full.noise_std) * 1.0001)
+    client = tacit.private(problem, plain, unit="client", **ask)
+    assert isinstance(client.noise_std, float)  # the same for agents of any size
+    assert client.noise_std == pytest.approx(20 * np.max(full.noise_std), rel=1e-5)
+    poisson = tacit.FedAvg(
+        step_size=0.1, oracle=tacit.Minibatch(size=5, sampling="poisson")
+    )
+    safe = tacit.private(problem, poisson, **ask)
+    assert safe.oracle.promise.relation == "add_remove"
+    report = tacit.privacy.forecast(problem, safe, rounds=12)
+    assert 1.47 < report.row("coordinator").epsilon <= 1.5
+
+
+def test_the_norm_scales_the_noise(problem):
+    ask: Any = {"observer": "coordinator", **BUDGET}
+    one = tacit.private(problem, tacit.FedAvg(step_size=0.1), **ask)
+    two = tacit.private(problem, tacit.FedAvg(step_size=0.1), norm=3.0, **ask)
+    np.testing.assert_allclose(two.noise_std, 3 * np.asarray(one.noise_std))
+    own = tacit.FedAvg(step_size=0.1, oracle=Clipped(norm=3.0, microbatch=4))
+    kept = tacit.private(problem, own, **ask)
+    np.testing.assert_allclose(kept.noise_std, two.noise_std)
+    assert kept.oracle.microbatch == 4
+
+
+def test_float32_noise_is_never_rounded_down():
+    problem = unequal(np.float32)
+    safe = tacit.private(
+        problem, tacit.FedAvg(step_size=0.1), observer="coordinator", **BUDGET
+    )
+    assert safe.noise_std.dtype == np.float32
+    exact = tacit.private(
+        unequal(), tacit.FedAvg(step_size=0.1), observer="coordinator", **BUDGET
+    )
+    assert np.all(safe.noise_std >= exact.noise_std)
+    run = tacit.simulate(problem, safe, 2)
+    assert run.params.dtype == np.float32
+
+
+def test_inverse_questions_agree(problem):
+    ask: Any = {"observer": "coordinator"}
+    safe = tacit.private(problem, tacit.FedAvg(local_steps=2), **ask, **BUDGET)
+    lasts = tacit.privacy.rounds_within(
+        problem, safe, epsilon=1.5001, delta=DELTA, **ask
+    )
+    assert lasts == 12
+    planned = tacit.privacy.forecast(problem, safe, rounds=12)
+    assert planned.planned and planned.promise is not None
+    row = planned.row("coordinator")
+    assert row.epsilon == pytest.approx(1.5, rel=1e-4) and row.delta == DELTA
+    longer = tacit.privacy.forecast(problem, safe, rounds=48, delta=1e-6)
+    assert longer.row("coordinator").mu == pytest.approx(2 * row.mu)
+    assert longer.row("coordinator").delta == 1e-6
+    none = tacit.privacy.rounds_within(problem, safe, epsilon=1e-3, delta=DELTA, **ask)
+    assert none == 0
+
+
+def test_too_much_noise_is_refused_with_what_would_fit(problem):
+    ask: Any = {"observer": "coordinator", **BUDGET}
+    plain = tacit.FedAvg(step_size=0.1)
+    needed = float(np.max(tacit.private(problem, plain, **ask).noise_std))
+    same = tacit.private(problem, plain, largest_noise=needed * 1.01, **ask)
+    assert np.max(same.noise_std) == pytest.approx(needed)
+    with pytest.raises(tacit.TacitError) as error:
+        tacit.private(problem, plain, largest_noise=needed / 2, **ask)
+    words = str(error.value)
+    # Half the noise: a quarter of the rounds.
+    assert "lasts 3 rounds" in words and "\n" not in words
+    offered = float(words.split("12 rounds cost epsilon=")[1].split(" ")[0])
+    again = tacit.private(
+        problem, plain, largest_noise=needed / 2, **{**ask, "epsilon": offered * 1.001}
+    )
+    assert np.max(again.noise_std) == pytest.approx(needed / 2, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "change", "message"),
+    (
+        (tacit.FedLin(), {}, "FedLin adds no noise"),
+        (tacit.FedGD(alpha=0.1), {}, "needs a graph"),
+        (
+            tacit.FedPLT(solver=solvers.Newton()),
+            {},
+            "an exact gradient|gradient steps only|Full",
+        ),
+        (
+            tacit.FedAvg(oracle=tacit.Minibatch(size=2, sampling="with_replacement")),
+            {},
+            "use sampling='without_replacement'",
+        ),
+        (
+            tacit.FedAvg(oracle=tacit.Minibatch(size=2, sampling="poisson")),
+            {"relation": "replace_one"},
+            "relation='add_remove' only",
+        ),
+        (
+            tacit.FedAvg(oracle=tacit.Minibatch(size=2, sampling="poisson")),
+            {"unit": "client"},
+            "no largest size",
+        ),
+        (tacit.FedAvg(), {"observer": "server"}, "known: final_model, coordinator"),
+        (tacit.FedAvg(), {"epsilon": 0.0}, "expected epsilon > 0"),
+        (tacit.FedAvg(), {"delta": 1.0}, "expected delta in"),
+        (tacit.FedAvg(), {"rounds": 0}, "rounds"),
+        (tacit.FedAvg(), {"participation": 9}, "participation"),
+        (tacit.FedAvg(), {"unit": "house"}, "unit"),
+        (tacit.FedAvg(), {"norm": -1.0}, "norm"),
+        (tacit.FedAvg(oracle=tacit.Minibatch(size=99)), {}, "batch=99 exceeds"),
+        ("FedAvg", {}, "expected an algorithm"),
+    ),
+)
+def test_refusals(problem, algorithm, change, message):
+    asked: Any = {"observer": "coordinator", **BUDGET, **change}
+    with pytest.raises(tacit.TacitError, match=message) as error:
+        tacit.private(problem, algorithm, **asked)
+    assert "\n" not in str(error.value)
+
+
+def test_observer_has_no_default(problem):
+    with pytest.raises(TypeError, match="observer"):
+        tacit.private(problem, tacit.FedAvg(), **BUDGET)  # pyright: ignore
+    with pytest.raises(TypeError, match="observer"):
+        tacit.audit(problem, tacit.FedAvg(), rounds=1)  # pyright: ignore
+
+
+PRIVATE = {
+    "ServerGD": {"participation": 0.4},
+    "FedAvg": {"participation": 2},
+    "adaptive": {"quantile": 0.6},
+}
+
+
+def made(problem, name):
+    asked = dict(PRIVATE[name])
+    participation = asked.pop("participation", 1.0)
+    algorithm = ALGORITHMS.get(name, tacit.FedAvg(step_size=0.2, local_steps=2))
+    safe = tacit.private(
+        problem, algorithm, observer="coordinator", **{**BUDGET, **asked}
+    )
+    return safe, participation
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_private_algorithms_keep_the_contract(problem, name):
+    """Mapped equals one at a time, same seed same bits, silent agents stay."""
+    safe, participation = made(problem, name)
+    fast = tacit.simulate(problem, safe, 2, seed=1, participation=participation)
+    slow = tacit.debug(problem, safe, 2, seed=1, participation=participation)
+    np.testing.assert_allclose(fast.agents, slow.agents, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(fast.params, slow.params, rtol=0, atol=1e-12)
+    before = engine.advance._cache_size()  # pyright: ignore
+    richer = safe
+    if not isinstance(safe, AdaptiveClipping):
+        richer = dataclasses.replace(safe, oracle=_with_budget(safe.oracle))
+    again = tacit.simulate(problem, richer, 2, seed=1, participation=participation)
+    np.testing.assert_array_equal(fast.params, again.params)
+    assert engine.advance._cache_size() == before  # pyright: ignore
+    assert not jax.config.read("jax_enable_x64")
+
+
+def _with_budget(oracle):
+    """The same clipping under another promise: a number, so nothing compiles."""
+    return dataclasses.replace(
+        oracle, promise=dataclasses.replace(oracle.promise, epsilon=9.0)
+    )
+
+
+def test_no_noise_means_no_change(problem):
+    """`noise_std=None` is the algorithm as it was; 0.0 gives the same run."""
+    for plain in (tacit.ServerGD(step_size=0.2), tacit.FedAvg(local_steps=3)):
+        runs = [
+            tacit.simulate(problem, dataclasses.replace(plain, noise_std=noise), 4)
+            for noise in (None, 0.0)
+        ]
+        np.testing.assert_allclose(runs[0].params, runs[1].params, atol=1e-14)
+
+
+def test_privacy_costs_little_with_enough_records():
+    problem = tacit.problem.synthetic.logistic(
+        agents=10, features=4, samples=2000, l2=0.1
+    )
+    safe = tacit.private(
+        problem,
+        tacit.FedAvg(step_size=1.0),
+        epsilon=2.0,
+        delta=1e-6,
+        observer="coordinator",
+        rounds=40,
+        norm=2.0,
+    )
+    run = tacit.simulate(problem, safe, 40, record=("accuracy",))
+    assert run.metrics["accuracy"][-1] > problem.accuracy(problem.solve()) - 0.01
+
+
+def test_the_adaptive_norm_finds_its_quantile():
+    """From a norm far too large and far too small, to the quantile asked for."""
+    problem = tacit.problem.synthetic.logistic(agents=6, features=4, samples=200)
+    for first in (0.01, 100.0):
+        inner = tacit.ServerGD(
+            step_size=1e-9, noise_std=1e-9, oracle=Clipped(norm=first)
+        )
+        adaptive = AdaptiveClipping(
+            algorithm=inner, share_noise_std=0.05, quantile=0.7, rate=0.3
+        )
+        with jax.enable_x64(True):
+            seen, _ = watch(problem, adaptive, 121, np.array([0]), agent=0)
+        norms = seen.broadcast.norm[0]
+        x, y, _ = problem.stacked()
+        lengths = np.linalg.norm(x.reshape(-1, 4), axis=1) / 2  # at w = 0
+        assert norms[0] == first and norms[1] != first
+        assert np.mean(lengths <= norms[-1]) == pytest.approx(0.7, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    (
+        (
+            lambda: AdaptiveClipping(algorithm=None, share_noise_std=0.0),
+            "share_noise_std",
+        ),
+        (
+            lambda: AdaptiveClipping(algorithm=None, share_noise_std=1.0, quantile=1.5),
+            "quantile",
+        ),
+        (
+            lambda: AdaptiveClipping(
+                algorithm=tacit.FedProx(step_size=0.1, eta=1.0), share_noise_std=1.0
+            ),
+            "wraps ServerGD or FedAvg",
+        ),
+        (
+            lambda: AdaptiveClipping(
+                algorithm=tacit.FedAvg(step_size=0.1, noise_std=1.0),
+                share_noise_std=1.0,
+            ),
+            "not clipped",
+        ),
+    ),
+)
+def test_adaptive_refusals(problem, make, message):
+    with pytest.raises(tacit.TacitError, match=message):
+        tacit.simulate(problem, make(), 1)
