@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 SOURCES := tacit tests examples papers bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types examples bench clean
+.PHONY: help demo federation-demo test check format lint types examples bench clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 $(VENV)/base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,9 @@ $(VENV)/test: $(VENV)/base
 
 demo: $(VENV)/base ## install, run the demo, say where its report is
 	$(BIN)/tacit demo
+
+federation-demo: $(VENV)/test ## hub, coordinator and four hospitals as processes of their own
+	$(BIN)/python examples/federation/demo.py
 
 test: $(VENV)/test ## install what tests need and run them
 	$(BIN)/python -m pytest --numprocesses 2
@@ -44,6 +47,9 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.simulator
 	$(BIN)/python -m bench.million
 	$(BIN)/python -m bench.graph_delivery
+	$(BIN)/python -m bench.clipping
+	$(BIN)/python -m bench.federation
+	$(BIN)/python -m bench.fed_plt_table_2
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info
