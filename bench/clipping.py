@@ -23,7 +23,7 @@ ROUNDS = 50
 
 def private_twin(algorithm: tacit.FedAvg) -> tacit.FedAvg:
     """The same with every record clipped and noise in every local gradient."""
-    clipped = __import__("tacit.privacy.clip",fromlist=["a"]).Clipped(norm=1.0, oracle=algorithm.oracle)
+    clipped = tacit.privacy.Clipped(norm=1.0, oracle=algorithm.oracle)
     return replace(algorithm, oracle=clipped, noise_std=0.01)
 
 

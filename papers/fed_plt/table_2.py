@@ -11,10 +11,11 @@ from papers.fed_plt.common.problems import TUNING_SEEDS, Make, revised
 from papers.fed_plt.common.tables import (
     REPETITIONS,
     RESULTS,
+    Cell,
     Page,
+    Spread,
+    Time,
     script,
-    spread,
-    thousands,
     tuning_words,
 )
 
@@ -32,16 +33,16 @@ PAPER: dict[str, tuple[float, float | None]] = {
 COLUMNS = (
     "method",
     "convex: paper",
-    "rounds",
+    "paper's rounds",
     "ours",
-    "rounds (mean ± sd)",
+    "our rounds (mean ± sd)",
     "ours / paper",
     "non-convex: paper",
-    "rounds",
-    "ours (median)",
+    "non-convex: paper's rounds",
+    "non-convex: ours (median)",
     "median rounds",
-    "mean ± sd",
-    "ours / paper",
+    "non-convex: our rounds (mean ± sd)",
+    "non-convex: ours / paper",
 )
 
 
@@ -59,19 +60,19 @@ def both(repetitions: int, *, heterogeneous: bool = False) -> tuple[Compared, Co
     return first, second
 
 
-def rows_of(found: tuple[Compared, Compared]) -> list[list[str]]:
+def rows_of(found: tuple[Compared, Compared]) -> list[list[Cell]]:
     """One row per method, the paper's time and rounds beside ours."""
     rows = []
     for name, printed in PAPER.items():
-        row = [name]
+        row: list[Cell] = [name]
         for k, (time, compared) in enumerate(zip(printed, found, strict=True)):
             ours = compared.time(name, T_GRAD, T_COMM, middle=k == 1)
             behind = paper_rounds(name, time, T_GRAD, T_COMM)
             counts = compared.rounds[name]
-            row += [thousands(time), "–" if time is None else f"{behind:.0f}"]
-            row += [thousands(ours)]
+            row += [None, None] if time is None else [Time(time), f"{behind:.0f}"]
+            row += [Time(ours)]
             row += [f"{median(counts):g}"] if k == 1 else []
-            row += [spread(counts), "–" if time is None else f"{ours / time:.2f}"]
+            row += [Spread(counts), None if time is None else f"{ours / time:.2f}"]
         rows.append(row)
     return rows
 

@@ -10,7 +10,7 @@ import tacit
 from papers.fed_plt.common.comparison import LOCAL_STEPS, paper_rounds
 from papers.fed_plt.common.measures import Case, repeat
 from papers.fed_plt.common.problems import revised
-from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, script, spread
+from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, Spread, script
 from papers.fed_plt.common.tuning import METHODS, fed_plt
 from papers.fed_plt.table_2 import PAPER, T_COMM, T_GRAD
 from tacit.algorithm.solvers import GradientDescent
@@ -78,7 +78,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
                 name,
                 words,
                 f"{printed:.0f}",
-                spread(rounds[name]),
+                Spread(rounds[name]),
                 f"{ours / printed:.2f}",
             ]
         )
@@ -89,7 +89,13 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
             "by looking for the printed count and not tuned for speed; "
             f"{repetitions} repetitions.",
         ],
-        ("method", "setting", "paper's rounds", "rounds (mean ± sd)", "ours / paper"),
+        (
+            "method",
+            "setting",
+            "paper's rounds",
+            "our rounds (mean ± sd)",
+            "ours / paper",
+        ),
         rows,
         [
             "**Difference.** At these settings every mean is within "

@@ -10,9 +10,9 @@ from papers.fed_plt.common.tables import (
     REPETITIONS,
     RESULTS,
     Page,
+    Spread,
+    Time,
     script,
-    spread,
-    thousands,
     tuning_words,
 )
 
@@ -35,9 +35,9 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
     found = compare(revised, repetitions, "convex")
     rows = []
     for name, printed in PAPER.items():
-        row = [name, spread(found.rounds[name])]
+        row = [name, Spread(found.rounds[name])]
         for t_comm, time in zip(T_COMM, printed, strict=True):
-            row += [thousands(time), thousands(found.time(name, T_GRAD, t_comm))]
+            row += [Time(time), Time(found.time(name, T_GRAD, t_comm))]
         rows.append(row)
     orders = []
     for k, t_comm in enumerate(T_COMM):

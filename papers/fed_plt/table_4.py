@@ -18,9 +18,9 @@ from papers.fed_plt.common.tables import (
     REPETITIONS,
     RESULTS,
     Page,
+    Spread,
+    Time,
     script,
-    spread,
-    thousands,
     tuning_words,
 )
 from papers.fed_plt.common.tuning import (
@@ -81,10 +81,10 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
                 method,
                 solver,
                 "all" if active == AGENTS else "half",
-                thousands(printed),
+                Time(printed),
                 f"{printed / each:.0f}",
-                thousands(times[key]),
-                spread(rounds[key]),
+                Time(times[key]),
+                Spread(rounds[key]),
                 f"{times[key] / printed:.2f}",
             ]
         )
@@ -107,9 +107,9 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
             "local steps",
             "active",
             "paper",
-            "rounds",
+            "paper's rounds",
             "ours",
-            "rounds (mean ± sd)",
+            "our rounds (mean ± sd)",
             "ours / paper",
         ),
         rows,

@@ -11,9 +11,9 @@ from papers.fed_plt.common.tables import (
     REPETITIONS,
     RESULTS,
     Page,
+    Spread,
+    Time,
     script,
-    spread,
-    thousands,
     tuning_words,
 )
 
@@ -40,9 +40,9 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
     rows = []
     for name, printed in PAPER.items():
         behind = paper_rounds(name, printed[0], T_GRAD, T_COMM[0])
-        row = [name, f"{behind:.0f}", spread(found.rounds[name])]
+        row = [name, f"{behind:.0f}", Spread(found.rounds[name])]
         for t_comm, time in zip(T_COMM, printed, strict=True):
-            row += [thousands(time), thousands(found.time(name, T_GRAD, t_comm))]
+            row += [Time(time), Time(found.time(name, T_GRAD, t_comm))]
         rows.append(row)
     orders = []
     for k, t_comm in enumerate(T_COMM):

@@ -101,7 +101,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
             "ours, step of theory",
             "ours / paper",
             "ours, step 0.1",
-            "ours / paper",
+            "step 0.1 / paper",
         ),
         rows,
         [

@@ -15,9 +15,9 @@ from papers.fed_plt.common.tables import (
     REPETITIONS,
     RESULTS,
     Page,
+    Spread,
+    Time,
     script,
-    spread,
-    thousands,
 )
 from papers.fed_plt.common.tuning import fed_plt
 from tacit.algorithm.solvers import GradientDescent
@@ -73,10 +73,10 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
     rows = []
     each = time_of(1, LOCAL_STEPS, T_GRAD, T_COMM)
     for rho, printed in PAPER.items():
-        row = [f"{rho:g}", thousands(printed), f"{printed / each:.0f}"]
+        row = [f"{rho:g}", Time(printed), f"{printed / each:.0f}"]
         for name in RULES:
             counts = rounds[rho, name]
-            row += [thousands(float(np.nanmean(counts)) * each), spread(counts)]
+            row += [Time(float(np.nanmean(counts)) * each), Spread(counts)]
         rows.append(row)
     heads = [f"{name}: {what}" for name in RULES for what in ("ours", "rounds")]
     matched = float(np.nanmean(rounds[1.0, "step 0.1"]))
@@ -88,7 +88,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
             f"{repetitions} repetitions. Nothing is tuned; the paper does not say "
             "which step it took, so three rules are shown.",
         ],
-        ["rho", "paper", "rounds", *heads],
+        ["rho", "paper", "paper's rounds", *heads],
         rows,
         [
             f"**Difference.** At rho = 1 print needs 39 rounds here and 9 in Table II. "

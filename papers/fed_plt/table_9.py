@@ -13,10 +13,11 @@ from papers.fed_plt.common.problems import TUNING_SEEDS, revised
 from papers.fed_plt.common.tables import (
     REPETITIONS,
     RESULTS,
+    Cell,
     Page,
+    Spread,
+    Time,
     script,
-    spread,
-    thousands,
 )
 from papers.fed_plt.common.tuning import Choice, choose, fed_plt, penalties
 
@@ -79,13 +80,13 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
     }
     rows = []
     for k, (steps, printed) in enumerate(PAPER.items()):
-        row: list[str] = [str(steps), str(paper_rounds()[k])]
+        row: list[Cell] = [str(steps), str(paper_rounds()[k])]
         row += [str(shown[seed][k]) for seed in SHOWN_SEEDS]
-        row += [spread(moving[seed][steps]) for seed in SHOWN_SEEDS]
-        row += [spread(rounds[steps])]
+        row += [Spread(moving[seed][steps]) for seed in SHOWN_SEEDS]
+        row += [Spread(rounds[steps])]
         for t_comm, time in zip(T_COMM, printed, strict=True):
             ours = time_of(rounds[steps], steps, T_GRAD, t_comm)
-            row += [thousands(time), thousands(ours)]
+            row += [Time(time), Time(ours)]
         rows.append(row)
     heads = [f"t_C = {c:g}: {who}" for c in T_COMM for who in ("paper", "ours")]
     off = max(

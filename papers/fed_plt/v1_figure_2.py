@@ -11,7 +11,7 @@ from papers.fed_plt.common.measures import contraction, reference
 from papers.fed_plt.common.pictures import rate_curve
 from papers.fed_plt.common.problems import ROWS, first
 from papers.fed_plt.common.progress import watched
-from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, script, spread
+from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, Spread, script
 from papers.fed_plt.common.tuning import fed_plt
 from tacit.theory.fed_plt import prs_contraction
 
@@ -43,7 +43,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
     mean = found.mean(axis=0)
     best = int(np.argmin(mean))
     rows = [
-        [f"{rho:.4g}", spread(found[:, k], 3), float(theory[k])]
+        [f"{rho:.4g}", Spread(found[:, k], 3), float(theory[k])]
         for k, rho in enumerate(RHOS)
     ]
     page = Page(

@@ -11,7 +11,7 @@ import tacit
 from papers.fed_plt.common.measures import Case, measure_rate, repeat
 from papers.fed_plt.common.pictures import rate_curve
 from papers.fed_plt.common.problems import ROWS, first
-from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, script, spread
+from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, Spread, script
 from papers.fed_plt.common.tuning import fed_plt
 from tacit.theory.fed_plt import prs_contraction
 
@@ -48,7 +48,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
             "![rate over local steps](v1_figure_3.png)",
         ],
         ("Ne", "rate (mean ± sd)"),
-        [[str(s), spread(rates[s], 3)] for s in STEPS],
+        [[str(s), Spread(rates[s], 3)] for s in STEPS],
         [
             f"**Difference.** Reproduced in shape: print has its minimum near Ne = "
             f"{PAPER_BEST} and is constant beyond {PAPER_FLAT}, near zeta; ours has "

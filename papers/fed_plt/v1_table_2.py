@@ -13,8 +13,8 @@ from papers.fed_plt.common.tables import (
     REPETITIONS,
     RESULTS,
     Page,
+    Spread,
     script,
-    spread,
     tuning_words,
 )
 from papers.fed_plt.common.tuning import (
@@ -84,7 +84,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
         row = [name]
         for (solver, active), rate in zip(SETTINGS, printed, strict=True):
             found = rates.get((name, solver, active))
-            row += ["–", "–"] if found is None else [f"{rate:.3f}", spread(found, 3)]
+            row += ["–", "–"] if found is None else [f"{rate:.3f}", Spread(found, 3)]
         rows.append(row)
     means = {name: float(np.mean(rates[name, "gradient", AGENTS])) for name in PAPER}
     gap = max(

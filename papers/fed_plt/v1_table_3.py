@@ -6,7 +6,7 @@ from pathlib import Path
 
 from papers.fed_plt.common.measures import Case, measure_rate, repeat
 from papers.fed_plt.common.problems import ROWS, TUNING_SEEDS, first
-from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, script, spread
+from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, Spread, script
 from papers.fed_plt.common.tuning import choose, penalties, rate_score
 
 LOCAL_STEPS = 10
@@ -51,7 +51,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
             [
                 str(active),
                 f"{printed:.3f}",
-                spread(rates[active], 3),
+                Spread(rates[active], 3),
                 f"{ours - printed:+.3f}",
                 f"{rule:.3f}",
             ]

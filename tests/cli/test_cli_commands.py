@@ -14,6 +14,7 @@ from tacit.cli.app import app, main
 
 COMMANDS = ["demo", "run", "resume", "report", "compare", "algorithms"]
 COMMANDS += ["data list", "data show", "data fetch"]
+COMMANDS += ["papers list", "papers run"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -172,11 +172,17 @@ def test_tuning_finds_the_place_of_the_best_candidate():
 
 
 def test_a_page_holds_the_same_numbers_as_its_csv(tmp_path):
-    page = tables.Page("T", ["setup"], ("a", "b"), [["x", 1.25], ["y", None]], ["why"])
+    counts = tables.Spread([8.0, 10.0, math.nan])
+    rows = [["x", 1.25, counts, tables.Time(2.884e6)], ["y", None, None, "9"]]
+    columns = ("a", "b", "rounds (mean ± sd)", "time")
+    page = tables.Page("T", ["setup"], columns, rows, ["why"])
     written = page.write(tmp_path / "new", "t")
     text = written.read_text()
-    assert "| x | 1.25 |" in text and "| y | – |" in text and "why" in text
-    assert (tmp_path / "new" / "t.csv").read_text() == "a,b\nx,1.25\ny,\n"
-    assert tables.thousands(2.884e6) == "2.884M" and tables.thousands(math.nan) == "–"
-    told = tables.spread(np.array([8.0, 10.0, np.nan]))
-    assert told == "9.0 ± 1.0 (1 of 3 not arrived)"
+    assert "| x | 1.25 | 9.0 ± 1.0 (1 of 3 not arrived) | 2.884M |" in text
+    assert "| y | – | – | 9 |" in text and "why" in text
+    assert (tmp_path / "new" / "t.csv").read_text().splitlines() == [
+        "a,b,rounds,rounds: sd,rounds: missing,time",
+        "x,1.25,9,1,1,2.884e+06",
+        "y,,,,,9",
+    ]
+    assert str(tables.Spread([math.nan])) == "none of 1 arrived"

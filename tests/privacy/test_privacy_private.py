@@ -218,7 +218,6 @@ def test_observer_has_no_default(problem):
 
 
 PRIVATE = {
-    "ServerGD": {"participation": 0.4},
     "FedAvg": {"participation": 2},
     "adaptive": {"quantile": 0.6},
 }

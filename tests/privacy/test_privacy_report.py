@@ -234,14 +234,19 @@ def test_an_epsilon_never_stands_alone(missing):
         PrivacyRow(**{**ROW, "epsilon": float("nan")})
 
 
-def test_many_agents_are_reported_without_turns():
-    """Beyond 2000 agents a run keeps no turns: they are replayed."""
-    problem = tacit.problem.synthetic.logistic(agents=2100, features=2, samples=4)
-    algorithm = tacit.ServerGD(step_size=0.1, noise_std=3.0, oracle=Clipped(norm=1.0))
-    run = tacit.simulate(problem, algorithm, 6, participation=700, record=())
-    assert "turns" not in run.info
-    _, counted = turns_by_round(run, 2100)
-    assert counted[-1].sum() == 6 * 700
-    row = run.privacy.row("coordinator")
-    assert row.mu == pytest.approx(np.sqrt(counted[-1].max()) * 0.5 / 3.0)
-    assert len(run.privacy.curves["agents"]) == 20
+def test_a_run_that_kept_no_turns_is_replayed(run, problem, algorithm):
+    """Runs of very many agents keep none."""
+    info = {k: v for k, v in run.info.items() if k != "turns"}
+    bare = dataclasses.replace(run, info=info, privacy=None)
+    assert tacit.privacy.report(bare, problem, algorithm) == run.privacy
+
+
+def test_a_run_too_large_to_replay_counts_everybody_as_active(
+    run, problem, algorithm, monkeypatch
+):
+    monkeypatch.setattr("tacit.privacy.history._MOST_DRAWS", 1)
+    info = {k: v for k, v in run.info.items() if k != "turns"}
+    bare = dataclasses.replace(run, info=info)
+    row = tacit.privacy.report(bare, problem, algorithm).row("coordinator")
+    spent = [epsilon_by_hand(algorithm, problem, i, ROUNDS) for i in range(4)]
+    assert row.epsilon == pytest.approx(max(spent))

@@ -23,8 +23,46 @@ from papers.fed_plt.common.tuning import (
 RESULTS = Path(__file__).parent.parent / "results"
 REPETITIONS = 100
 
-#: A cell: words, a number, or nothing.
-Cell = str | float | None
+
+class Time(float):
+    """A time, shown as the paper prints it; in a CSV, the number.
+
+    >>> str(Time(13500)), str(Time(2.884e6)), str(Time("nan"))
+    ('13.5k', '2.884M', '–')
+    """
+
+    def __str__(self) -> str:
+        if not math.isfinite(self):
+            return "–"
+        value = float(self)
+        return f"{value / 1e6:.4g}M" if value >= 1e6 else f"{value / 1e3:.4g}k"
+
+
+class Spread:
+    """Values over repetitions; in a CSV mean, standard deviation and number missing.
+
+    >>> print(Spread([8.0, 10.0, float("nan")]))
+    9.0 ± 1.0 (1 of 3 not arrived)
+    """
+
+    def __init__(self, values: Sequence[float] | np.ndarray, digits: int = 1) -> None:
+        known = np.asarray(values, np.float64)
+        arrived = known[np.isfinite(known)]
+        self.missing, self.count = len(known) - len(arrived), len(known)
+        self.mean = float(arrived.mean()) if len(arrived) else math.nan
+        self.sd = float(arrived.std()) if len(arrived) else math.nan
+        self._digits = digits
+
+    def __str__(self) -> str:
+        if self.missing == self.count:
+            return f"none of {self.count} arrived"
+        told = f"{self.mean:.{self._digits}f} ± {self.sd:.{self._digits}f}"
+        lost = f" ({self.missing} of {self.count} not arrived)" if self.missing else ""
+        return told + lost
+
+
+#: A cell: words, a number, a spread, or nothing.
+Cell = str | float | Spread | None
 
 
 @dataclass
@@ -67,10 +105,26 @@ class Page:
         page = out / f"{name}.md"
         page.write_text(self.markdown(), encoding="utf-8")
         with open(out / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
-            lines = csv.writer(file, lineterminator="\n")
-            lines.writerow(self.columns)
-            lines.writerows([_plain(cell) for cell in row] for row in self.rows)
+            csv.writer(file, lineterminator="\n").writerows(self._lines())
         return page
+
+    def _lines(self) -> list[list[str]]:
+        """The CSV, plain numbers only: a spread takes three columns."""
+        wide = [
+            any(isinstance(row[k], Spread) for row in self.rows)
+            for k in range(len(self.columns))
+        ]
+        heads: list[str] = []
+        for head, three in zip(self.columns, wide, strict=True):
+            head = head.replace(" (mean ± sd)", "")
+            heads += [head, f"{head}: sd", f"{head}: missing"] if three else [head]
+        lines = [heads]
+        for row in self.rows:
+            line: list[str] = []
+            for cell, three in zip(row, wide, strict=True):
+                line += _plain(cell, three)
+            lines.append(line)
+        return lines
 
 
 def _listed(values: np.ndarray) -> str:
@@ -86,34 +140,18 @@ def _grid(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 def _shown(cell: Cell) -> str:
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return "–"
-    return cell if isinstance(cell, str) else f"{cell:.4g}"
+    plain_number = isinstance(cell, float) and not isinstance(cell, Time)
+    return f"{cell:.4g}" if plain_number else str(cell)
 
 
-def _plain(cell: Cell) -> str:
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
-        return ""
-    return cell if isinstance(cell, str) else f"{cell:.6g}"
-
-
-def thousands(value: float | None) -> str:
-    """A time as the paper prints it, in thousands or millions.
-
-    >>> thousands(13500.0), thousands(2.884e6), thousands(None)
-    ('13.5k', '2.884M', '–')
-    """
-    if value is None or not math.isfinite(value):
-        return "–"
-    return f"{value / 1e6:.4g}M" if value >= 1e6 else f"{value / 1e3:.4g}k"
-
-
-def spread(values: np.ndarray, digits: int = 1) -> str:
-    """Mean and standard deviation over repetitions, and how many did not arrive."""
-    arrived = values[np.isfinite(values)]
-    if not len(arrived):
-        return f"none of {len(values)} arrived"
-    told = f"{arrived.mean():.{digits}f} ± {arrived.std():.{digits}f}"
-    missing = len(values) - len(arrived)
-    return told if not missing else f"{told} ({missing} of {len(values)} not arrived)"
+def _plain(cell: Cell, three: bool) -> list[str]:
+    if isinstance(cell, Spread):
+        return [f"{cell.mean:.6g}", f"{cell.sd:.6g}", str(cell.missing)]
+    if cell is None or cell == "–" or (isinstance(cell, float) and math.isnan(cell)):
+        word = ""
+    else:
+        word = cell if isinstance(cell, str) else f"{float(cell):.6g}"
+    return [word, "", ""] if three else [word]
 
 
 def tuning_words(instances: int, rates: bool = False) -> str:
