@@ -1,0 +1,1 @@
+"""Benchmarks: ratios against peers and against the raw compute, in one run."""

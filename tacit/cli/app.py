@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from tacit.cli import (
     algorithms,
+    audit,
     cache,
     compare,
     coordinate,
@@ -19,7 +20,9 @@ from tacit.cli import (
     federation,
     hub,
     join,
+    ledger,
     papers,
+    privacy,
     report,
     resume,
     run,
@@ -107,6 +110,9 @@ app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("algorithms", epilog=algorithms.EXAMPLE)(algorithms.algorithms)
 app.add_typer(data.app, name="data")
+app.add_typer(privacy.app, name="privacy")
+app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
+app.add_typer(ledger.app, name="ledger")
 app.add_typer(papers.app, name="papers")
 app.add_typer(hub.app, name="hub")
 app.command("join", epilog=join.EXAMPLE)(join.join)

@@ -15,6 +15,8 @@ from tacit.cli.app import app, main
 COMMANDS = ["demo", "run", "resume", "report", "compare", "algorithms"]
 COMMANDS += ["data list", "data show", "data fetch"]
 COMMANDS += ["papers list", "papers run"]
+COMMANDS += ["privacy plan", "privacy account", "audit"]
+COMMANDS += ["ledger show", "ledger verify"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
