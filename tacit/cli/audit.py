@@ -44,8 +44,8 @@ def audit(
     counts how well they can be told apart. Exit code 1 means that the claim was
     refuted. The result of a run folder is kept in its privacy report.
     """
-    from tacit import audit as audit_runs
     from tacit.cli.privacy import read
+    from tacit.privacy import audit as audit_runs
 
     job = read(path / "config.toml" if path.is_dir() else path, change)
     result = audit_runs(

@@ -56,9 +56,8 @@ def plan(
     """Set clipping and noise for a budget, and show what every observer learns."""
     import tomli_w
 
-    from tacit import private
     from tacit.check import refuse
-    from tacit.privacy import forecast
+    from tacit.privacy import forecast, private
     from tacit.trace import plain_values
 
     if out is not None and out.exists():

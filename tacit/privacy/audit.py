@@ -166,6 +166,8 @@ def audit(
         check.refuse(f"{type(ready).__name__} has no observer {observer!r}")
     rounds, runs = inputs.whole(rounds=rounds), inputs.whole(12, runs=runs)
     relation = relation_of(ready)
+    if isinstance(claim, Guarantee):
+        relation = _require_same(claim, observer)
     if canary is None:
         canary = worst_canary(problem, ready, relation)
     pair = neighbours(problem, canary)
@@ -202,6 +204,16 @@ def audit(
         results=results,
         claim=claim,
     )
+
+
+def _require_same(claim: Guarantee, observer: str) -> str:
+    """The relation of a claim, which must be about this observer and one record."""
+    if (claim.observer, claim.unit) != (observer, "record"):
+        check.refuse(
+            f"the claim is about the {claim.observer} and one {claim.unit}; audit it "
+            f"with observer={claim.observer!r}, record by record"
+        )
+    return claim.relation
 
 
 def _delta(algorithm: Any) -> float:

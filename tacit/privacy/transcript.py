@@ -45,7 +45,8 @@ def watch(
     `algorithm` is ready: all its numbers are set. Call in double precision.
     """
     world = world_of(problem, algorithm, participation)
-    one = rounds * problem.dim * 4 + problem.n_agents * problem.dim
+    # Letters, broadcasts and states of all rounds; scores of all rows of one round.
+    one = 4 * rounds * problem.dim + 3 * problem.population.rows.y.size
     batch = max(1, min(len(seeds), _AT_ONCE // one))
     # Every batch has the same size, so that one program serves them all.
     turns = -(-len(seeds) // batch)

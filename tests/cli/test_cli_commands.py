@@ -17,6 +17,8 @@ COMMANDS += ["data list", "data show", "data fetch"]
 COMMANDS += ["papers list", "papers run"]
 COMMANDS += ["privacy plan", "privacy account", "audit"]
 COMMANDS += ["ledger show", "ledger verify"]
+COMMANDS += ["hub init", "hub start", "join", "coordinate"]
+COMMANDS += ["federation keys", "federation status"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

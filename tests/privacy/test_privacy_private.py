@@ -235,27 +235,35 @@ def made(problem, name):
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_private_algorithms_keep_the_contract(problem, name):
-    """Mapped equals one at a time, same seed same bits, silent agents stay."""
+    """Mapped equals one at a time; same seed, same bits; a promise compiles nothing."""
     safe, participation = made(problem, name)
-    fast = tacit.simulate(problem, safe, 2, seed=1, participation=participation)
-    slow = tacit.debug(problem, safe, 2, seed=1, participation=participation)
-    np.testing.assert_allclose(fast.agents, slow.agents, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(fast.params, slow.params, rtol=0, atol=1e-12)
+    ask: Any = {"seed": 1, "participation": participation, "record": ()}
+    fast = tacit.simulate(problem, safe, 2, mapping="together", **ask)
     before = engine.advance._cache_size()  # pyright: ignore
-    richer = safe
-    if not isinstance(safe, AdaptiveClipping):
-        richer = dataclasses.replace(safe, oracle=_with_budget(safe.oracle))
-    again = tacit.simulate(problem, richer, 2, seed=1, participation=participation)
+    again = tacit.simulate(problem, _richer(safe), 2, mapping="together", **ask)
     np.testing.assert_array_equal(fast.params, again.params)
     assert engine.advance._cache_size() == before  # pyright: ignore
+    slow = tacit.simulate(problem, safe, 2, mapping="one_by_one", **ask)
+    np.testing.assert_allclose(fast.agents, slow.agents, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(fast.params, slow.params, rtol=0, atol=1e-12)
     assert not jax.config.read("jax_enable_x64")
 
 
-def _with_budget(oracle):
-    """The same clipping under another promise: a number, so nothing compiles."""
-    return dataclasses.replace(
-        oracle, promise=dataclasses.replace(oracle.promise, epsilon=9.0)
-    )
+def _richer(algorithm):
+    """The same noise under another promise."""
+    if isinstance(algorithm, AdaptiveClipping):
+        inner = _richer(algorithm.algorithm)
+        return dataclasses.replace(algorithm, algorithm=inner)
+    promise = dataclasses.replace(algorithm.oracle.promise, epsilon=9.0)
+    oracle = dataclasses.replace(algorithm.oracle, promise=promise)
+    return dataclasses.replace(algorithm, oracle=oracle)
+
+
+def test_noisy_steps_equal_one_agent_at_a_time(problem):
+    safe, participation = made(problem, "FedAvg")
+    fast = tacit.simulate(problem, safe, 1, participation=participation, record=())
+    slow = tacit.debug(problem, safe, 1, participation=participation, record=())
+    np.testing.assert_allclose(fast.agents, slow.agents, rtol=0, atol=1e-12)
 
 
 def test_no_noise_means_no_change(problem):
