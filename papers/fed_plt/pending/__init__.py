@@ -1,0 +1,1 @@
+"""Scripts whose 100 repetitions have not been run yet."""
