@@ -44,5 +44,7 @@ def test_every_option_of_the_command_line_is_described(tacit_):
     text = (ROOT / "docs" / "ref-command-line.md").read_text()
     for command in COMMANDS:
         assert f"tacit {command}" in text
-        for option in re.findall(r"(--[a-z-]+[a-z])", tacit_.ok(*command.split(), "--help")):
+        for option in re.findall(
+            r"(--[a-z-]+[a-z])", tacit_.ok(*command.split(), "--help")
+        ):
             assert f"`{option}`" in text or option == "--help", (command, option)
