@@ -89,10 +89,12 @@ def find() -> dict[str, Script]:
 
     found: dict[str, Script] = {}
     for folder in folders():
-        for path in sorted(folder.glob("*/*.py")):
+        # `pending/` holds scripts whose results are not in the project yet.
+        for path in (*folder.glob("*/*.py"), *folder.glob("*/pending/*.py")):
             words = _told_by(path)
             if words is not None:
-                name = f"{path.parent.name}/{path.stem}".replace("_", "-")
+                paper = path.relative_to(folder).parts[0]
+                name = f"{paper}/{path.stem}".replace("_", "-")
                 found.setdefault(name, Script(name, words, path))
     if not found:
         looked = " or ".join(map(str, folders()))
@@ -100,7 +102,7 @@ def find() -> dict[str, Script]:
             f"no scripts of papers in {looked}; go to a checkout of Tacit, which has "
             "them, and run again"
         )
-    return found
+    return dict(sorted(found.items()))
 
 
 def _told_by(path: Path) -> str | None:
@@ -117,7 +119,8 @@ def _told_by(path: Path) -> str | None:
 
 def _main_of(script: Script) -> Any:
     """The script's `main`; what it imports of `papers` is found from its own folder."""
-    root = str(script.path.parents[2])
+    papers = next(p for p in script.path.parents if p.name == "papers")
+    root = str(papers.parent)
     if root not in sys.path:
         sys.path.insert(0, root)
     label = f"tacit_paper_{script.path.parent.name}_{script.path.stem}"
