@@ -49,6 +49,12 @@ def lists(groups: dict[str, list[tuple[str, str]]]) -> str:
     return f'<div class="lists">{blocks}</div>\n'
 
 
+def notes(pairs: Iterable[tuple[str, str]]) -> str:
+    """Marks and what they stand for, one below the other."""
+    body = "".join(f"<dt>{text(k)}</dt><dd>{text(v)}</dd>" for k, v in pairs)
+    return f'<dl class="notes">{body}</dl>\n'
+
+
 def folded(summary: str, content: str) -> str:
     """Something that opens on a click, without a script."""
     return f"<details><summary>{text(summary)}</summary>{content}</details>\n"

@@ -11,7 +11,7 @@ import numpy as np
 import tomli_w
 from matplotlib.figure import Figure
 
-from tacit.report import facts, html, measures, numbers, tables
+from tacit.report import facts, html, measures, numbers, privacy, tables
 from tacit.report.curves import curve
 from tacit.report.held import held_picture
 from tacit.report.sweeps import apart
@@ -56,6 +56,7 @@ class Page:
             self._settings(),
             self._curves(),
             self._metrics(),
+            self._privacy(),
             self._communication(),
             self._holdings(),
             self._origin(),
@@ -111,6 +112,25 @@ class Page:
         if self._tolerance:
             parts.append(html.table(tables.reached(self._runs, self._tolerance)))
         return html.section("metrics", "Final metrics", *parts)
+
+    def _privacy(self) -> str:
+        told = {k: run.privacy for k, run in self._runs.items() if run.privacy}
+        if not told:
+            return ""
+        parts = []
+        for number, (label, report) in enumerate(told.items(), 1):
+            named = f"{label}: " if self._one is None else ""
+            parts.append(html.paragraph(named + privacy.lede(report), "note"))
+            parts.append(html.table(privacy.rows(report)))
+            if curves := report.curves:
+                shown = self._picture(
+                    "epsilon.png" if number == 1 else f"epsilon-{number}.png",
+                    "epsilon spent by round",
+                    lambda t, c=curves: privacy.burn_down(c, t),
+                )
+                parts.append(html.figure(shown, curves["theorem"]))
+            parts.append(privacy.notes(report))
+        return html.section("privacy", "Privacy", *parts)
 
     def _communication(self) -> str:
         several = any(facts.several(r) for r in self._runs.values())

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+import tacit
 from tacit.check import TacitError
 from tacit.report import write_report
 
@@ -206,3 +207,31 @@ def test_a_file_in_the_way_is_refused(make_run, tmp_path):
         write_report(make_run(), tmp_path / "taken")
     with pytest.raises(TacitError, match="at least one run"):
         write_report({}, tmp_path)
+
+
+def test_a_private_run_shows_its_observers_and_its_spending(tmp_path):
+    problem = tacit.problem.synthetic.logistic(agents=4, features=2, samples=50)
+    algorithm = tacit.private(
+        problem,
+        tacit.ServerGD(step_size=1.0),
+        epsilon=2.0,
+        delta=1e-5,
+        observer="coordinator",
+        rounds=6,
+    )
+    run = tacit.simulate(problem, algorithm, rounds=6)
+    page = Page(write_report(run, tmp_path))
+    assert page.ids[3] == "privacy"
+    assert (tmp_path / "epsilon.png").read_bytes().startswith(b"\x89PNG")
+    for row in run.privacy.rows:
+        assert row.theorem in page.text
+        for one in row.assumptions:
+            assert f"{one['status']}: {one['statement']}" in page.text
+    assert "epsilon = 2 at delta = 1e-05 against the coordinator" in page.text
+    columns, cells = run.privacy.table()
+    assert all(word in page.text for word in columns)
+    assert all(line[2] in page.text for line in cells)
+
+
+def test_a_run_without_privacy_has_no_privacy_section(written):
+    assert "privacy" not in written[1].ids
