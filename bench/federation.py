@@ -9,6 +9,7 @@ disk, and without them, so that their price shows.
 
 from __future__ import annotations
 
+import logging
 import resource
 import statistics
 import subprocess
@@ -143,6 +144,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # The event loop remarks on every TLS connection that ends, which is no news.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     if len(sys.argv) > 1:
         agent(*sys.argv[1:])
     else:

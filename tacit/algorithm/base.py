@@ -172,6 +172,12 @@ class GraphAlgorithm(Algorithm):
             problem.graph.require_connected()
 
 
+def noise_for(key: Array, steps: int, w: Array) -> Array:
+    """N(0, I) for `steps` vectors like w; drawn flat, which short vectors gain from."""
+    drawn = jax.random.normal(key, (steps * w.size,), w.dtype)
+    return drawn.reshape(steps, *w.shape)
+
+
 def gradient_steps(
     key: Array, oracle: AgentOracle, w: Array, step_size: Any, steps: int
 ) -> Array:

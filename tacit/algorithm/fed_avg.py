@@ -13,7 +13,7 @@ import jax
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import Number, ServerAlgorithm, gradient_steps
+from tacit.algorithm.base import Number, ServerAlgorithm, gradient_steps, noise_for
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace, static
@@ -77,9 +77,8 @@ class FedAvg(ServerAlgorithm):
 
     def _noisy_steps(self, key: Array, oracle: AgentOracle, w: Array) -> Array:
         """R times w_i <- w_i - eta (g_i(w_i) + noise_std N(0, I))."""
-        for_rows, for_noise = jax.random.split(key)
-        shape = (self.local_steps, *w.shape)
-        noise = self.noise_std * jax.random.normal(for_noise, shape, w.dtype)
+        for_rows, for_noise = oracle.keys(key)
+        noise = self.noise_std * noise_for(for_noise, self.local_steps, w)
 
         def body(v: Array, each: tuple[Any, Array]) -> tuple[Array, None]:
             draw, extra = each

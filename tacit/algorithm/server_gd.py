@@ -77,7 +77,7 @@ class ServerGD(ServerAlgorithm):
         """The gradient at the model received, and noise where there is any."""
         if self.noise_std is None:
             return State(inbox), oracle.once(key, inbox)
-        for_rows, for_noise = jax.random.split(key)
+        for_rows, for_noise = oracle.keys(key)
         noise = jax.random.normal(for_noise, inbox.shape, inbox.dtype)
         return State(inbox), oracle.once(for_rows, inbox) + self.noise_std * noise
 

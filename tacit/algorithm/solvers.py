@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import Number, descend
+from tacit.algorithm.base import Number, descend, noise_for
 from tacit.algorithm.defaults import curvature_bounds, proximal_step_size
 from tacit.algorithm.second_order import (
     ExactProx,
@@ -137,10 +137,8 @@ class NoisyGradient(_AnyGradients):
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
     ) -> Array:
         """(13): w <- w - gamma (g_i(w) + (w - v)/rho) + sqrt(2 gamma) tau N(0, I)."""
-        # Two folds compile in half the time that a split takes.
-        for_rows, for_noise = (jax.random.fold_in(key, k) for k in range(2))
-        shape = (self.local_steps, *w.shape)
-        noise = jax.random.normal(for_noise, shape, w.dtype)
+        for_rows, for_noise = oracle.keys(key)
+        noise = noise_for(for_noise, self.local_steps, w)
         noise = jnp.sqrt(2 * self.step_size) * self.noise_std * noise
 
         def body(x: Array, each: tuple) -> tuple[Array, None]:

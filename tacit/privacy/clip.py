@@ -12,8 +12,9 @@ a time.
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,10 +22,10 @@ from jax import Array
 
 from tacit import check
 from tacit.privacy import inputs
-from tacit.problem.local import Local
+from tacit.problem.local import Local, Population
 from tacit.problem.models import Linear, Logistic, Model, Softmax
 from tacit.problem.oracle import Full, Minibatch, Oracle
-from tacit.trees import record, static
+from tacit.trees import record, replace, static
 
 if TYPE_CHECKING:
     from tacit.problem.problem import Problem
@@ -33,6 +34,19 @@ if TYPE_CHECKING:
 #: Rows shorter than this count as this long. Their squares may vanish in float32, and
 #: a length taken for zero would let a huge residual through.
 _SHORTEST = 1e-15
+
+
+class Batch(NamedTuple):
+    """Records and their weights in a gradient."""
+
+    x: Array
+    y: Array
+    weights: Array
+    lengths: Array | None = None  # of the rows, if they were computed before
+
+    def row_lengths(self) -> Array:
+        """The l2 norm of every row's features."""
+        return _lengths(self.x) if self.lengths is None else self.lengths
 
 
 @record
@@ -105,28 +119,48 @@ class Clipped:
 
     def grad(self, local: Local, draw: Any, w: Array) -> Array:
         """sum_k weight_k min(1, C/||g_k||) g_k, plus the regulariser's gradient."""
-        x, y, weights = self._rows(local, draw)
-        data = clipped_sum(local.model, w, x, y, weights, self.norm, self.microbatch)
+        batch = self._batch(local, draw)
+        data = clipped_sum(local.model, w, batch, self.norm, self.microbatch)
         return data + local.regulariser.grad(w)
+
+    @property
+    def random(self) -> bool:
+        """Clipping is not random, the inner oracle may be."""
+        return self.oracle.random
+
+    def prepare(self, population: Population) -> Population:
+        """Note the lengths of all rows, which never change, where they are needed."""
+        if not isinstance(population.model, Linear | Logistic | Softmax):
+            return population
+        axis = -2 if population.by_feature else -1
+        lengths = _lengths_along(population.rows.x, axis)
+        return replace(population, rows=population.rows._replace(lengths=lengths))
 
     def share_below(self, local: Local, w: Array) -> Array:
         """Share of the agent's records whose gradient at w is not longer than `norm`.
 
         Replacing a record, or emptying it, changes it by at most 1/m.
         """
-        norms = example_norms(local.model, w, local.x, local.rows.y, self.microbatch)
+        batch = self._all(local)
+        norms = example_norms(local.model, w, batch, self.microbatch)
         below = (norms <= self.norm).astype(w.dtype)
         return jnp.sum(local.mean_weights() * below)
 
-    def _rows(self, local: Local, draw: Any) -> tuple[Array, Array, Array]:
-        """Features, labels and weights of the records in use."""
+    def _all(self, local: Local) -> Batch:
+        rows = local.rows
+        return Batch(local.x, rows.y, local.mean_weights(), rows.lengths)
+
+    def _batch(self, local: Local, draw: Any) -> Batch:
+        """The records in use."""
+        whole = self._all(local)
         if isinstance(self.oracle, Full):
-            return local.x, local.rows.y, local.mean_weights()
+            return whole
         assert isinstance(self.oracle, Minibatch)
         if self.oracle.sampling == "poisson":
-            return local.x, local.rows.y, draw
+            return whole._replace(weights=draw)
         x, y = local.take(draw)
-        return x, y, jnp.asarray(1 / self.oracle.size, x.dtype)
+        lengths = None if whole.lengths is None else whole.lengths[draw]
+        return Batch(x, y, jnp.asarray(1 / self.oracle.size, x.dtype), lengths)
 
     def sensitivity(
         self, relation: str, samples: int, *, unit: str = "record", norm: Any = None
@@ -162,20 +196,19 @@ class Clipped:
         return attach(problem, algorithm, run)
 
 
-def clipped_sum(
-    model: Model, w: Array, x: Array, y: Array, weights: Array, norm: Any, micro: int
-) -> Array:
+def clipped_sum(model: Model, w: Array, batch: Batch, norm: Any, micro: int) -> Array:
     """The weighted sum of the rows' gradients, each clipped to `norm`."""
+    x, y, weights, _ = batch
     if isinstance(model, Linear | Logistic):
         # min(1, C/(|r| ||x||)) r  is  r clipped to [-C/||x||, C/||x||].
-        limit = norm / jnp.maximum(_lengths(x), _SHORTEST)
+        limit = norm / jnp.maximum(batch.row_lengths(), _SHORTEST)
         residual = model.residual(x @ w, y)
         # Written as comparisons, which not-a-number fails: it is clipped as well.
         above = jnp.where(residual > -limit, residual, -limit)
         return (weights * jnp.where(residual < limit, above, limit)) @ x
     if isinstance(model, Softmax):
         residual = _numbers(model.residual(model.scores(w, x), y))
-        factor = weights * _shrink(_lengths(residual) * _lengths(x), norm)
+        factor = weights * _shrink(_lengths(residual) * batch.row_lengths(), norm)
         return (jnp.reshape(factor, (-1, 1)) * residual).T.dot(x).reshape(-1)
 
     def one_batch(total: Array, rows: tuple) -> tuple[Array, None]:
@@ -189,13 +222,14 @@ def clipped_sum(
     return jax.lax.scan(one_batch, jnp.zeros_like(w), parts)[0]
 
 
-def example_norms(model: Model, w: Array, x: Array, y: Array, micro: int) -> Array:
+def example_norms(model: Model, w: Array, batch: Batch, micro: int) -> Array:
     """The norm of every row's gradient, regulariser left out."""
+    x, y = batch.x, batch.y
     if isinstance(model, Linear | Logistic):
-        return jnp.abs(_numbers(model.residual(x @ w, y))) * _lengths(x)
+        return jnp.abs(_numbers(model.residual(x @ w, y))) * batch.row_lengths()
     if isinstance(model, Softmax):
         residual = _numbers(model.residual(model.scores(w, x), y))
-        return _lengths(residual) * _lengths(x)
+        return _lengths(residual) * batch.row_lengths()
     norms = jax.lax.map(
         lambda rows: _lengths(example_grads(model, w, *rows)),
         _in_microbatches((x, y), micro),
@@ -231,6 +265,12 @@ def _in_microbatches(rows: tuple[Array, ...], size: int) -> tuple[Array, ...]:
 def _lengths(rows: Array) -> Array:
     """l2 norms along the last axis."""
     return jnp.sqrt(jnp.sum(rows * rows, axis=-1))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _lengths_along(rows: Array, axis: int) -> Array:
+    """l2 norms along an axis; compiled, so that no square of all rows is kept."""
+    return jnp.sqrt(jnp.sum(rows * rows, axis=axis))
 
 
 def _shrink(norms: Array, norm: Any) -> Array:

@@ -32,6 +32,7 @@ class Rows(NamedTuple):
     x: Any
     y: Any
     filled: Any  # number of real rows
+    lengths: Any = None  # l2 norms of the rows, where an oracle asked for them
 
 
 @record

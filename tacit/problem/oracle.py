@@ -9,7 +9,9 @@ one gradient per draw. Inside an algorithm:
 
 A privacy wrapper, such as per-example clipping, is an oracle around an oracle. An
 oracle may also have a method `after_run(problem, algorithm, run) -> run`: the runtime
-calls it with the finished run, so that a privacy report can be put into it.
+calls it with the finished run, so that a privacy report can be put into it. What it
+needs to know of all rows in every round it may compute once, in a method
+`prepare(population) -> population`.
 """
 
 from __future__ import annotations
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
 class Oracle(Protocol):
     """How an agent answers for its gradient: a record, so that it can be traced."""
 
+    @property
+    def random(self) -> bool:
+        """Whether it draws anything."""
+        ...
+
     def draws(self, local: Local, key: Array, steps: int) -> Any:
         """The randomness of `steps` gradients: a pytree with a first axis of steps."""
         ...
@@ -49,6 +56,11 @@ class Oracle(Protocol):
 @record
 class Full:
     """The exact gradient over all rows."""
+
+    @property
+    def random(self) -> bool:
+        """No."""
+        return False
 
     def draws(self, local: Local, key: Array, steps: int) -> None:
         """Nothing is random."""
@@ -80,6 +92,11 @@ class Minibatch:
 
     size: int = static()
     sampling: str = static(default="without_replacement")
+
+    @property
+    def random(self) -> bool:
+        """Which rows are used."""
+        return True
 
     def __post_init__(self) -> None:
         check.count(batch=self.size)
@@ -133,6 +150,17 @@ class AgentOracle:
     def __init__(self, oracle: Oracle, local: Local) -> None:
         self._oracle = oracle
         self.local = local
+
+    def keys(self, key: Array) -> tuple[Array, Array]:
+        """A key for the draws and one for an algorithm's own noise.
+
+        Where nothing is drawn the noise has the key to itself: deriving keys takes
+        long, compared with a small gradient.
+        """
+        if not self._oracle.random:
+            return key, key
+        # Two folds compile in half the time that a split takes.
+        return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
 
     def draws(self, key: Array, steps: int) -> Any:
         """The randomness of `steps` gradients."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import platform
 from importlib.metadata import version
 from typing import Any
@@ -38,10 +39,15 @@ def describe(item: Any) -> Any:
     return item
 
 
-def versions() -> dict[str, str]:
-    """What a run was made with."""
+@functools.cache
+def _made_with() -> dict[str, str]:
     named = {name: version(name) for name in ("tacit", "jax", "numpy", "scipy")}
     return {"python": platform.python_version(), **named}
+
+
+def versions() -> dict[str, str]:
+    """What a run was made with."""
+    return dict(_made_with())
 
 
 def to_run(

@@ -262,7 +262,8 @@ def make_plan(
         lanes=lanes is not None,
         stop=_stop_index(chosen, stop),
     )
-    return plan, World(problem.population, network, who)
+    prepare_rows = getattr(algorithm.oracle, "prepare", lambda population: population)
+    return plan, World(prepare_rows(problem.population), network, who)
 
 
 def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:

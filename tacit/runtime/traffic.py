@@ -24,29 +24,32 @@ def bytes_of(tree: Any) -> int:
     )
 
 
+@jax.jit  # never run: tracing is remembered, which a plain eval_shape would repeat
+def _exchanges(world: World, algorithm: Any, start: Any) -> list[tuple[Any, Any]]:
+    """What one agent and the coordinator tell each other in one round."""
+    base, key = keys.from_seed(0), jax.random.key(0)
+    carry = first_carry(world, algorithm, base, start)
+    numbers, for_agent = split_numbers(algorithm, world.population.n_agents)
+    mine = for_agent([k[0] for k in numbers])
+    local = world.population.local(tree_rows(world.population.rows, 0))
+    oracle = AgentOracle(mine.oracle, local)
+    state, told = tree_rows(carry.states, 0), carry.broadcast
+    hub, exchanges = carry.hub, []
+    for answer, combine in algorithm.phases:
+        state, letter = getattr(mine, answer)(key, oracle, state, told)
+        exchanges.append((told, letter))
+        hub, told = getattr(algorithm, combine)(
+            key, hub, letter, coordinator(world.population)
+        )
+    return exchanges
+
+
 def per_turn(world: World, algorithm: Any, dim: int, dtype: Any) -> dict[str, Any]:
     """Bytes that one active agent sends and receives in one round of a server run."""
     if isinstance(algorithm, GraphAlgorithm):
         return {"letter": dim * np.dtype(dtype).itemsize}
 
-    def play(start: Any) -> list[tuple[Any, Any]]:
-        base, key = keys.from_seed(0), jax.random.key(0)
-        carry = first_carry(world, algorithm, base, start)
-        numbers, for_agent = split_numbers(algorithm, world.population.n_agents)
-        mine = for_agent([k[0] for k in numbers])
-        local = world.population.local(tree_rows(world.population.rows, 0))
-        oracle = AgentOracle(mine.oracle, local)
-        state, told = tree_rows(carry.states, 0), carry.broadcast
-        hub, exchanges = carry.hub, []
-        for answer, combine in algorithm.phases:
-            state, letter = getattr(mine, answer)(key, oracle, state, told)
-            exchanges.append((told, letter))
-            hub, told = getattr(algorithm, combine)(
-                key, hub, letter, coordinator(world.population)
-            )
-        return exchanges
-
-    exchanges = jax.eval_shape(play, jnp.zeros(dim, dtype))
+    exchanges = _exchanges.eval_shape(world, algorithm, jnp.zeros(dim, dtype))
     return {
         "up": sum(bytes_of(letter) for _, letter in exchanges),
         "down": sum(bytes_of(told) for told, _ in exchanges),

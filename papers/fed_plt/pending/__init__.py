@@ -1,1 +1,0 @@
-"""Scripts whose 100 repetitions have not been run yet."""
