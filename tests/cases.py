@@ -162,4 +162,9 @@ CASES = [
         {"alpha": 0.3},
         {"alpha": -0.1, "damping": 1.0, "penalty": "l2"},
     ),
+    Case(
+        tacit.PrimalDual(alpha=2.0, rho=0.4),
+        {"rho": 0.3},
+        {"alpha": -0.1, "rho": 0.0, "penalty": "l3"},
+    ),
 ]

@@ -11,6 +11,7 @@ from tacit.algorithm.fed_relax import FedRelax
 from tacit.algorithm.fed_split import FedSplit
 from tacit.algorithm.five_gcs import FiveGCS
 from tacit.algorithm.led import LED
+from tacit.algorithm.primal_dual import PrimalDual
 from tacit.algorithm.prox_skip import ProxSkip
 from tacit.algorithm.server_gd import ServerGD
 from tacit.algorithm.tamuna import TAMUNA
@@ -31,6 +32,7 @@ ALGORITHMS = (
     FedGD,
     FedSGD,
     FedRelax,
+    PrimalDual,
 )
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "FedSplit",
     "FiveGCS",
     "LED",
+    "PrimalDual",
     "ProxSkip",
     "ServerGD",
     "TAMUNA",
