@@ -31,7 +31,7 @@ from tacit.algorithm import (
 from tacit.check import TacitError
 from tacit.problem import GTVMin, Problem, from_arrays
 from tacit.problem.oracle import Full, Minibatch
-from tacit.runtime import debug, simulate, sweep, tune
+from tacit.runtime import Asynchronous, debug, simulate, sweep, tune
 from tacit.trace import Run, load_run
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Asynchronous",
     "FedAvg",
     "FedGD",
     "FedLin",

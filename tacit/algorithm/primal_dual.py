@@ -25,12 +25,12 @@ import numpy as np
 from jax import Array
 
 from tacit import check
-from tacit.algorithm.base import Edges, GraphAlgorithm
+from tacit.algorithm.base import Edges, GraphAlgorithm, Number
 from tacit.algorithm.defaults import require_common
 from tacit.algorithm.solvers import Solver, exact_prox
 from tacit.problem import penalty as penalties
 from tacit.problem import ridge
-from tacit.problem.gtv_solve import edge_rho
+from tacit.problem.gtv_edges import edge_rho
 from tacit.problem.models import Linear, Logistic, Softmax
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.trees import record, replace, static
@@ -63,7 +63,7 @@ class PrimalDual(GraphAlgorithm):
 
     alpha: float
     penalty: Any = "l2"
-    rho: float | None = None
+    rho: Number = None
     solver: Solver | None = None
     oracle: Oracle = Full()
     need_connected: bool = static(default=True)
