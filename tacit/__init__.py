@@ -19,17 +19,19 @@ from tacit.algorithm import (
     FedPD,
     FedPLT,
     FedProx,
+    FedRelax,
     FedSGD,
     FedSplit,
     FiveGCS,
+    PrimalDual,
     ProxSkip,
     ServerGD,
     solvers,
 )
 from tacit.check import TacitError
-from tacit.problem import Problem, from_arrays
+from tacit.problem import GTVMin, Problem, from_arrays
 from tacit.problem.oracle import Full, Minibatch
-from tacit.runtime import debug, simulate, sweep, tune
+from tacit.runtime import Asynchronous, debug, simulate, sweep, tune
 from tacit.trace import Run, load_run
 
 if TYPE_CHECKING:
@@ -39,18 +41,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Asynchronous",
     "FedAvg",
     "FedGD",
     "FedLin",
     "FedPD",
     "FedPLT",
     "FedProx",
+    "FedRelax",
     "FedSGD",
     "FedSplit",
     "FiveGCS",
     "Full",
+    "GTVMin",
     "LED",
     "Minibatch",
+    "PrimalDual",
     "Problem",
     "ProxSkip",
     "Run",

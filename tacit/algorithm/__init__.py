@@ -7,9 +7,11 @@ from tacit.algorithm.fed_lin import FedLin
 from tacit.algorithm.fed_pd import FedPD
 from tacit.algorithm.fed_plt import FedPLT
 from tacit.algorithm.fed_prox import FedProx
+from tacit.algorithm.fed_relax import FedRelax
 from tacit.algorithm.fed_split import FedSplit
 from tacit.algorithm.five_gcs import FiveGCS
 from tacit.algorithm.led import LED
+from tacit.algorithm.primal_dual import PrimalDual
 from tacit.algorithm.prox_skip import ProxSkip
 from tacit.algorithm.server_gd import ServerGD
 from tacit.algorithm.tamuna import TAMUNA
@@ -29,6 +31,8 @@ ALGORITHMS = (
     ProxSkip,
     FedGD,
     FedSGD,
+    FedRelax,
+    PrimalDual,
 )
 
 __all__ = [
@@ -39,10 +43,12 @@ __all__ = [
     "FedPD",
     "FedPLT",
     "FedProx",
+    "FedRelax",
     "FedSGD",
     "FedSplit",
     "FiveGCS",
     "LED",
+    "PrimalDual",
     "ProxSkip",
     "ServerGD",
     "TAMUNA",

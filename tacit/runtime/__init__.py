@@ -2,6 +2,7 @@
 
 from tacit.runtime.debug import debug
 from tacit.runtime.simulate import simulate, sweep
+from tacit.runtime.transit import Asynchronous
 from tacit.runtime.tune import tune
 
-__all__ = ["debug", "simulate", "sweep", "tune"]
+__all__ = ["Asynchronous", "debug", "simulate", "sweep", "tune"]
