@@ -13,6 +13,7 @@ from tacit import problem
 from tacit.algorithm import (
     LED,
     TAMUNA,
+    DPNorm,
     FedAvg,
     FedGD,
     FedLin,
@@ -22,6 +23,9 @@ from tacit.algorithm import (
     FedSGD,
     FedSplit,
     FiveGCS,
+    GossipSGD,
+    GradientTracking,
+    GraphADMM,
     ProxSkip,
     ServerGD,
     solvers,
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPNorm",
     "FedAvg",
     "FedGD",
     "FedLin",
@@ -49,6 +54,9 @@ __all__ = [
     "FedSplit",
     "FiveGCS",
     "Full",
+    "GossipSGD",
+    "GradientTracking",
+    "GraphADMM",
     "LED",
     "Minibatch",
     "Problem",

@@ -1,6 +1,7 @@
 """How problems are solved: one paper, one file, pure functions of one agent."""
 
 from tacit.algorithm import solvers
+from tacit.algorithm.dp_norm import DPNorm
 from tacit.algorithm.fed_avg import FedAvg
 from tacit.algorithm.fed_gd import FedGD, FedSGD
 from tacit.algorithm.fed_lin import FedLin
@@ -9,6 +10,8 @@ from tacit.algorithm.fed_plt import FedPLT
 from tacit.algorithm.fed_prox import FedProx
 from tacit.algorithm.fed_split import FedSplit
 from tacit.algorithm.five_gcs import FiveGCS
+from tacit.algorithm.gossip import GossipSGD, GradientTracking
+from tacit.algorithm.graph_admm import GraphADMM
 from tacit.algorithm.led import LED
 from tacit.algorithm.prox_skip import ProxSkip
 from tacit.algorithm.server_gd import ServerGD
@@ -29,10 +32,15 @@ ALGORITHMS = (
     ProxSkip,
     FedGD,
     FedSGD,
+    DPNorm,
+    GossipSGD,
+    GraphADMM,
+    GradientTracking,
 )
 
 __all__ = [
     "ALGORITHMS",
+    "DPNorm",
     "FedAvg",
     "FedGD",
     "FedLin",
@@ -42,6 +50,9 @@ __all__ = [
     "FedSGD",
     "FedSplit",
     "FiveGCS",
+    "GossipSGD",
+    "GradientTracking",
+    "GraphADMM",
     "LED",
     "ProxSkip",
     "ServerGD",
