@@ -175,14 +175,14 @@ CASES = [
     ),
     Case(
         tacit.DPNorm(
-            step_size=np.linspace(0.2, 0.3, 6),
+            step_size=0.2,
             local_steps=3,
             noise_std=np.linspace(0.1, 0.2, 6),
             exchange="asynchronous",
             publish="own",
         ),
         {"alpha": 0.2},
-        {"alpha": float("nan")},
+        {"alpha": float("nan"), "step_size": np.linspace(0.2, 0.3, 6)},
     ),
     Case(
         tacit.GossipSGD(step_size=0.2, local_steps=3, noise_std=0.05, oracle=minibatch),

@@ -21,6 +21,7 @@ from jax import Array
 
 from tacit import check
 from tacit.algorithm.base import Edges, GraphAlgorithm, Number
+from tacit.algorithm.defaults import require_common
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace, static
@@ -66,7 +67,7 @@ class DPNorm(GraphAlgorithm):
         oracle: How nodes compute gradients.
     """
 
-    step_size: Number = None
+    step_size: float | None = None
     local_steps: int = static(default=10)
     alpha: float = 0.0
     noise_std: Number = None
@@ -83,6 +84,8 @@ class DPNorm(GraphAlgorithm):
         check.positive(step_size=self.step_size)
         check.count(local_steps=self.local_steps)
         check.not_negative(alpha=self.alpha)
+        # Both ends of an edge must compute the same eta.
+        require_common(self, "step_size", "alpha")
         check.not_negative(noise_std=self.noise_std)
         check.one_of(("corrected", "printed"), form=self.form)
         check.one_of(("synchronous", "asynchronous"), exchange=self.exchange)
