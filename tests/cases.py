@@ -182,7 +182,7 @@ CASES = [
             publish="own",
         ),
         {"alpha": 0.2},
-        {"alpha": float("nan"), "step_size": np.linspace(0.2, 0.3, 6)},
+        {"alpha": float("nan")},
     ),
     Case(
         tacit.GossipSGD(step_size=0.2, local_steps=3, noise_std=0.05, oracle=minibatch),

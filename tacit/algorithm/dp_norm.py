@@ -84,13 +84,16 @@ class DPNorm(GraphAlgorithm):
         check.positive(step_size=self.step_size)
         check.count(local_steps=self.local_steps)
         check.not_negative(alpha=self.alpha)
-        # Both ends of an edge must compute the same eta.
-        require_common(self, "step_size", "alpha")
         check.not_negative(noise_std=self.noise_std)
         check.one_of(("corrected", "printed"), form=self.form)
         check.one_of(("synchronous", "asynchronous"), exchange=self.exchange)
         check.one_of(("fresh", "shared"), letter_noise=self.letter_noise)
         check.one_of(("released", "own"), publish=self.publish)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Both ends of an edge must compute the same eta."""
+        super().refuse_problem(problem)
+        require_common(self, "step_size", "alpha")
 
     def resolve(self, problem: Problem) -> Self:
         """Set the step size by theory where the user gave none."""

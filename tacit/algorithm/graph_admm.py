@@ -61,10 +61,14 @@ class GraphADMM(GraphAlgorithm):
 
     def __post_init__(self) -> None:
         check.positive(rho=self.rho)
-        require_common(self, "rho")
         check.positive(step_size=self.step_size)
         check.count(local_steps=self.local_steps)
         check.not_negative(noise_std=self.noise_std)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Both ends of an edge must use the same penalty."""
+        super().refuse_problem(problem)
+        require_common(self, "rho")
 
     def resolve(self, problem: Problem) -> Self:
         """Set the step size by theory where the user gave none."""

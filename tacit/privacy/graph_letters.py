@@ -32,6 +32,7 @@ from tacit.privacy.letters import (
     facts_of_agents,
     guarantee,
     noise_in_letters,
+    noise_needed,
     noisy_gradients,
     number_of,
     over_rounds,
@@ -159,7 +160,7 @@ def letter_sensitivity(
     """
     oracle = clipped_oracle(algorithm)
     mu, norm = number_of(algorithm.step_size, agent), number_of(oracle.norm, agent)
-    r = step_kept(algorithm, problem, agent)
+    r = float(step_kept(algorithm, problem)[agent])
     _refuse_regulariser(problem, mu)
     clipped = enforced(f"every record's gradient has norm at most {norm:g}")
     convex = None if unit == "client" else _convexity(algorithm, problem, agent)
@@ -188,18 +189,19 @@ def letter_sensitivity(
     )
 
 
-def step_kept(algorithm: DPNorm, problem: Problem, agent: int) -> float:
-    """What one step keeps of a difference: r = 1/(1 + mu sum_j eta_ij/gamma_ij)."""
+def step_kept(algorithm: DPNorm, problem: Problem) -> np.ndarray:
+    """What a step keeps of a difference: r_i = 1/(1 + mu sum_j eta_ij/gamma_ij)."""
     graph = problem.graph
     assert graph is not None
-    counts = np.asarray(graph.neighbour_counts)
-    own = int(counts[agent])
-    senders = np.asarray(graph.senders)[np.asarray(graph.receivers) == agent]
-    printed = algorithm.form == "printed"
-    larger = np.full(own, own) if printed else np.maximum(counts[senders], own)
-    mu = number_of(algorithm.step_size, agent)
-    eta = 1 / (mu * algorithm.local_steps * larger.astype(float))
-    return 1 / (1 + float(np.sum(mu * eta / (1 + float(algorithm.alpha) * eta))))
+    counts = np.asarray(graph.neighbour_counts, dtype=float)
+    receivers, senders = np.asarray(graph.receivers), np.asarray(graph.senders)
+    larger = counts[receivers]
+    if algorithm.form == "corrected":
+        larger = np.maximum(larger, counts[senders])
+    mu = float(algorithm.step_size)  # pyright: ignore[reportArgumentType]
+    eta = 1 / (mu * algorithm.local_steps * larger)
+    pull = mu * eta / (1 + float(algorithm.alpha) * eta)
+    return 1 / (1 + np.bincount(receivers, pull, len(counts)))
 
 
 def _use_of_records(
@@ -249,7 +251,7 @@ def _convexity(
         return None
     weight = float(problem.population.regulariser.weight)
     smoothness = model.curvature_bounds[1] * row**2 + weight  # pyright: ignore
-    if number_of(algorithm.step_size, agent) > 2 / smoothness * (1 + 1e-9):
+    if number_of(algorithm.step_size, agent) * smoothness > 2 * (1 + 1e-9):
         return None
     return (
         believed(f"no record has features longer than {row:g}"),
@@ -260,6 +262,25 @@ def _convexity(
 @facts_of_agents.register
 def _(algorithm: DPNorm, problem: Problem) -> list[np.ndarray]:
     nodes = range(problem.n_agents)
-    kept = np.array([step_kept(algorithm, problem, i) for i in nodes])
     letters = np.array([letters_a_round(algorithm, problem, i) for i in nodes])
-    return [kept, letters]
+    return [step_kept(algorithm, problem), letters]
+
+
+@noise_needed.register
+def _(
+    algorithm: DPNorm, problem: Problem, unit: str, relation: str
+) -> np.ndarray | None:
+    """A node with more letters, or with a longer memory, needs more noise."""
+    norms = np.broadcast_to(clipped_oracle(algorithm).norm, (problem.n_agents,))
+    facts = [problem.counts, norms, *facts_of_agents(algorithm, problem)]
+    _, first, kind = np.unique(
+        np.stack(facts), axis=1, return_index=True, return_inverse=True
+    )
+    needed = []
+    for agent in first.tolist():
+        change = letter_sensitivity(
+            algorithm, problem, agent, unit=unit, relation=relation
+        )
+        letters = letters_a_round(algorithm, problem, agent)
+        needed.append(change.sensitivity * math.sqrt(letters))
+    return np.array(needed)[kind.ravel()]

@@ -204,6 +204,17 @@ def noise_in_letters(algorithm: Any, edges: Any) -> np.ndarray | None:
 
 
 @singledispatch
+def noise_needed(
+    algorithm: Any, problem: Problem, unit: str, relation: str
+) -> np.ndarray | None:
+    """Per agent, what its noise should be proportional to.
+
+    None where that is the change of one gradient.
+    """
+    return None
+
+
+@singledispatch
 def facts_of_agents(algorithm: Any, problem: Problem) -> list[np.ndarray]:
     """Numbers per agent that a guarantee depends on, besides rows and rounds.
 

@@ -84,6 +84,14 @@ def test_one_step_rounds_and_silent_nodes_are_exact_too():
     assert np.abs(silent - best).max() < 1e-8
 
 
+def test_nodes_share_their_step_size():
+    steps = np.linspace(0.01, 0.02, 8)
+    with pytest.raises(tacit.TacitError, match="common to all"):
+        reached(PROBLEMS["ring"], tacit.DPNorm(step_size=steps), 2)
+    with pytest.raises(tacit.TacitError, match="common to all"):
+        reached(PROBLEMS["ring"], tacit.GraphADMM(rho=steps), 2)
+
+
 def algorithm_1(problem, alpha, mu, steps, rounds) -> np.ndarray:
     """Algorithm 1 as printed, with signs and dual variables, node by node."""
     x, y, counts = problem.stacked()
