@@ -49,7 +49,8 @@ class DPNorm(GraphAlgorithm):
     """Dual letters with noise and denoising normalisation.
 
     Attributes:
-        step_size: mu, of the inner steps; None lets theory choose 1 / smoothness.
+        step_size: mu, of the inner steps, common to all nodes; None lets theory choose
+            1 / smoothness.
         local_steps: K, inner steps a round.
         alpha: Weight of the normalisation: 0 reaches the common optimum without noise,
             more lets nodes differ and keeps noise from building up.
@@ -67,7 +68,7 @@ class DPNorm(GraphAlgorithm):
         oracle: How nodes compute gradients.
     """
 
-    step_size: float | None = None
+    step_size: Number = None
     local_steps: int = static(default=10)
     alpha: float = 0.0
     noise_std: Number = None

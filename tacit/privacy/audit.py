@@ -334,4 +334,4 @@ def _score(
     if name == "cancelled":
         assert scale is not None
         return cancelled(*shown, scale)
-    return {"matched": matched, "reused": reused}[name](*shown)
+    return matched(*shown) if name == "matched" else reused(*shown)

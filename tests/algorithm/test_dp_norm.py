@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -23,7 +24,7 @@ def with_chords() -> nx.Graph:
 NETWORKS = {"ring": graph.ring(8), "grid": graph.grid(2, 4), "chords": with_chords()}
 
 
-def linear_on(network) -> tacit.Problem:
+def linear_on(network: Any) -> Any:
     return synthetic.linear(
         agents=8, features=3, samples=6, noise=0.5, spread=0.5, seed=5, graph=network
     )
@@ -85,7 +86,7 @@ def test_one_step_rounds_and_silent_nodes_are_exact_too():
 
 
 def test_nodes_share_their_step_size():
-    steps = np.linspace(0.01, 0.02, 8)
+    steps: Any = np.linspace(0.01, 0.02, 8)
     with pytest.raises(tacit.TacitError, match="common to all"):
         reached(PROBLEMS["ring"], tacit.DPNorm(step_size=steps), 2)
     with pytest.raises(tacit.TacitError, match="common to all"):

@@ -155,7 +155,7 @@ def test_steps_that_may_expand_get_the_bound_for_any_gradients():
     ):
         found = letter_sensitivity(made, problem, 0)
         r = step_kept(made, problem)[0]
-        mu, norm = made.step_size, made.oracle.norm  # pyright: ignore
+        mu, norm = float(made.step_size), made.oracle.norm  # pyright: ignore
         assert found.sensitivity == pytest.approx(2 * mu * norm * r / (1 - r))
         assert "any two clipped" in found.theorem
     # A whole client is always bounded so.
