@@ -1,4 +1,4 @@
-"""Beyond the paper: the best accuracy on its benchmark, at a sound epsilon of 1 and 0.5.
+"""Beyond the paper: its benchmark at a sound epsilon of 1 and 0.5.
 
 DP-Norm itself, with three changes: features of images that are fixed before any data is
 seen, full batches with one long step a round, and the tight sensitivity. What is
