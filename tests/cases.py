@@ -173,4 +173,46 @@ CASES = [
         {"rho": 0.3},
         {"alpha": -0.1, "rho": 0.0, "penalty": "l3"},
     ),
+    Case(
+        tacit.DPNorm(
+            step_size=0.2, local_steps=3, alpha=0.1, noise_std=0.05, oracle=minibatch
+        ),
+        {"alpha": 0.0},
+        {
+            "step_size": 0.0,
+            "local_steps": 0,
+            "alpha": -0.1,
+            "noise_std": -1.0,
+            "form": "print",
+            "exchange": "sync",
+            "letter_noise": "one",
+            "publish": "w",
+        },
+    ),
+    Case(
+        tacit.DPNorm(
+            step_size=0.2,
+            local_steps=3,
+            noise_std=np.linspace(0.1, 0.2, 6),
+            exchange="asynchronous",
+            publish="own",
+        ),
+        {"alpha": 0.2},
+        {"alpha": float("nan")},
+    ),
+    Case(
+        tacit.GossipSGD(step_size=0.2, local_steps=3, noise_std=0.05, oracle=minibatch),
+        {"noise_std": 0.1},
+        {"step_size": 0.0, "local_steps": 0, "noise_std": -1.0},
+    ),
+    Case(
+        tacit.GraphADMM(rho=0.1, step_size=0.2, local_steps=3, noise_std=0.05),
+        {"rho": 0.2},
+        {"rho": 0.0, "step_size": -1.0, "local_steps": 0, "noise_std": -1.0},
+    ),
+    Case(
+        tacit.GradientTracking(step_size=0.1),
+        {"step_size": 0.05},
+        {"step_size": 0.0},
+    ),
 ]

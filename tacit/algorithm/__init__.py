@@ -1,6 +1,7 @@
 """How problems are solved: one paper, one file, pure functions of one agent."""
 
 from tacit.algorithm import solvers
+from tacit.algorithm.dp_norm import DPNorm
 from tacit.algorithm.fed_avg import FedAvg
 from tacit.algorithm.fed_gd import FedGD, FedSGD
 from tacit.algorithm.fed_lin import FedLin
@@ -10,6 +11,8 @@ from tacit.algorithm.fed_prox import FedProx
 from tacit.algorithm.fed_relax import FedRelax
 from tacit.algorithm.fed_split import FedSplit
 from tacit.algorithm.five_gcs import FiveGCS
+from tacit.algorithm.gossip import GossipSGD, GradientTracking
+from tacit.algorithm.graph_admm import GraphADMM
 from tacit.algorithm.led import LED
 from tacit.algorithm.primal_dual import PrimalDual
 from tacit.algorithm.prox_skip import ProxSkip
@@ -33,10 +36,17 @@ ALGORITHMS = (
     FedSGD,
     FedRelax,
     PrimalDual,
+    DPNorm,
+    GossipSGD,
+    GraphADMM,
+    GradientTracking,
 )
 
 __all__ = [
     "ALGORITHMS",
+    "LED",
+    "TAMUNA",
+    "DPNorm",
     "FedAvg",
     "FedGD",
     "FedLin",
@@ -47,10 +57,11 @@ __all__ = [
     "FedSGD",
     "FedSplit",
     "FiveGCS",
-    "LED",
+    "GossipSGD",
+    "GradientTracking",
+    "GraphADMM",
     "PrimalDual",
     "ProxSkip",
     "ServerGD",
-    "TAMUNA",
     "solvers",
 ]

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from tacit.privacy.clip import Clipped
-from tacit.privacy.letters import with_noise
+from tacit.privacy.letters import replays, with_noise
 from tacit.privacy.transcript import Seen, answer
 from tacit.problem.oracle import Full, Minibatch
 from tacit.runtime.rounds import World
@@ -49,6 +49,22 @@ def _expected(agent: Any, world: World, algorithm: Any, seen: Seen) -> Array:
     def one(state: Any, broadcast: Any) -> Array:
         return flat(answer(world, algorithm, agent, key, state, broadcast)[1])
 
+    def one_run(run: Seen) -> Array:
+        """Replay a node whose state carries no noise, from what it received."""
+        start = jax.tree.map(lambda leaf: leaf[0], run.state)
+
+        def step(state: Any, each: tuple) -> tuple[Any, Array]:
+            active, inbox, bits = each
+            # The key decides when letters leave, which the network shows.
+            when = jax.random.wrap_key_data(bits)
+            after, letter = answer(world, algorithm, agent, when, state, inbox)
+            kept = jax.tree.map(lambda a, b: jnp.where(active, a, b), after, state)
+            return kept, flat(letter)
+
+        return jax.lax.scan(step, start, (run.active, run.broadcast, run.key))[1]
+
+    if replays(algorithm):
+        return jax.vmap(one_run)(seen)
     return jax.vmap(jax.vmap(one))(seen.state, seen.broadcast)
 
 
@@ -84,5 +100,30 @@ def reused(letters: np.ndarray, active: np.ndarray, on: Any, off: Any) -> np.nda
     def spread(rest: np.ndarray) -> np.ndarray:
         common = np.einsum("rt,rtd->rd", weights, rest)
         return np.einsum("rt,rtd->r", active, (rest - common[:, None]) ** 2)
+
+    return spread(letters - off) - spread(letters - on)
+
+
+def cancelled(
+    letters: np.ndarray, active: np.ndarray, on: Any, off: Any, scale: np.ndarray
+) -> np.ndarray:
+    """The likelihood ratio after removing what all letters of a round have in common.
+
+    Finds noise that is drawn once a round and added to letters about different
+    iterates: whoever compares two of them learns their difference exactly.
+
+    Args:
+        letters: What was seen, (runs, rounds, numbers of all edges).
+        active: Rounds in which the agent wrote.
+        on: The letters that D would give without noise.
+        off: Those that D' would.
+        scale: What the noise is multiplied by in the letter on each edge.
+    """
+    slots = len(scale)
+
+    def spread(rest: np.ndarray) -> np.ndarray:
+        noise = rest.reshape(*rest.shape[:2], slots, -1) / scale[:, None]
+        apart = noise - noise.mean(axis=2, keepdims=True)
+        return np.einsum("rt,rtsd->r", active, apart**2)
 
     return spread(letters - off) - spread(letters - on)

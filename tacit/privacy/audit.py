@@ -18,7 +18,13 @@ from tacit import check
 from tacit.algorithm.base import GraphAlgorithm
 from tacit.check import TacitError
 from tacit.privacy import inputs
-from tacit.privacy.attacks import by_run, expected_letters, matched, reused
+from tacit.privacy.attacks import (
+    by_run,
+    cancelled,
+    expected_letters,
+    matched,
+    reused,
+)
 from tacit.privacy.audit_statistics import (
     AuditResult,
     audit_outputs,
@@ -26,16 +32,22 @@ from tacit.privacy.audit_statistics import (
 )
 from tacit.privacy.canary import Canary, neighbours, worst_canary
 from tacit.privacy.guarantee import Guarantee, PaperClaim
-from tacit.privacy.letters import Question, guarantee, state_is_public
+from tacit.privacy.letters import (
+    Question,
+    guarantee,
+    noise_in_letters,
+    replays,
+    state_is_public,
+)
 from tacit.privacy.report import DEFAULT_DELTA, relation_of
 from tacit.privacy.spend import observers, planned
 from tacit.privacy.transcript import Seen, watch, world_of
 from tacit.problem.problem import Problem
 from tacit.runtime.rounds import World
 from tacit.runtime.simulate import prepare
-from tacit.trees import in_double_precision
+from tacit.trees import in_double_precision, tree_rows
 
-ATTACKS = ("matched", "reused", "learned")
+ATTACKS = ("matched", "reused", "cancelled", "learned")
 
 
 @dataclass(frozen=True)
@@ -156,9 +168,10 @@ def audit(
         participation: As in `tacit.simulate`.
         canary: The two records; default `worst_canary`, for linear models. Where the
             claim is for `add_remove`, the neighbour's record must be empty.
-        attacks: Of "matched", "reused" and "learned"; the error is divided among
-            them. Default the first two where the observer can compute what letters
-            would be without noise, else the learned one.
+        attacks: Of "matched", "reused", "cancelled" and "learned"; the error is
+            divided among them. Default those that apply of the first three where the
+            observer can compute what letters would be without noise, else the learned
+            one.
         seed: Of all randomness.
     """
     ready = prepare(problem, algorithm)
@@ -174,13 +187,14 @@ def audit(
     delta = _delta(ready) if delta is None else inputs.inside_unit(delta=delta)
     if claim is None:
         claim = _own_claim(ready, pair[0], observer, canary, rounds, participation)
-    chosen = _choose(ready, observer, attacks)
+    worlds = [world_of(data, ready, participation) for data in pair]
+    scale = _shared_noise(ready, worlds[0], canary.agent)
+    chosen = _choose(ready, observer, attacks, scale is not None)
     seeds = np.random.SeedSequence(seed).generate_state(2 * runs, np.uint64) >> 1
     views = [
         watch(data, ready, rounds, part, canary.agent, participation)
         for data, part in zip(pair, np.split(seeds, 2), strict=True)
     ]
-    worlds = [world_of(data, ready, participation) for data in pair]
     error = (1 - inputs.inside_unit(confidence=confidence)) / len(chosen)
     results = {}
     for name, key in zip(
@@ -191,7 +205,9 @@ def audit(
             seen = [_view(ready, observer, view) for view in views]
             results[name] = audit_outputs(*seen, **sure)
         else:
-            told = [_score(name, ready, canary.agent, worlds, v[0]) for v in views]
+            told = [
+                _score(name, ready, canary.agent, worlds, v[0], scale) for v in views
+            ]
             results[name] = epsilon_lower_bound(*told, **sure)
     return Audit(
         observer=observer,
@@ -246,14 +262,32 @@ def _own_claim(
         return None
 
 
+def _shared_noise(algorithm: Any, world: World, agent: int) -> np.ndarray | None:
+    """How one draw of noise would enter the agent's letters, if letters may share it.
+
+    Only for agents with as many edges as there are slots: padding is no letter.
+    """
+    if world.links is None or world.links.edges.mask is None:
+        return None
+    edges = tree_rows(world.links.edges, agent)
+    return noise_in_letters(algorithm, edges) if bool(edges.mask.all()) else None
+
+
 def _choose(
-    algorithm: Any, observer: str, attacks: Sequence[str] | None
+    algorithm: Any, observer: str, attacks: Sequence[str] | None, several: bool
 ) -> tuple[str, ...]:
-    informed = _sees_letters(algorithm, observer) and state_is_public(algorithm)
+    known = state_is_public(algorithm) or replays(algorithm)
+    informed = _sees_letters(algorithm, observer) and known
     if attacks is None:
-        return ("matched", "reused") if informed else ("learned",)
+        compare = ("cancelled",) if several else ()
+        return ("matched", "reused", *compare) if informed else ("learned",)
     for one in attacks:
         check.one_of(ATTACKS, attack=one)
+        if one == "cancelled" and not several:
+            check.refuse(
+                "attack='cancelled' compares letters of one round that show different "
+                "iterates, such as those of an asynchronous DPNorm"
+            )
         if one != "learned" and not informed:
             check.refuse(
                 f"attack={one!r} needs an observer of letters who can compute what "
@@ -287,9 +321,17 @@ def _view(algorithm: Any, observer: str, view: tuple[Seen, np.ndarray]) -> np.nd
 
 
 def _score(
-    name: str, algorithm: Any, agent: int, worlds: list[World], seen: Seen
+    name: str,
+    algorithm: Any,
+    agent: int,
+    worlds: list[World],
+    seen: Seen,
+    scale: np.ndarray | None,
 ) -> np.ndarray:
     """One score per run by an attack that knows both data sets."""
     expected = [expected_letters(w, algorithm, agent, seen) for w in worlds]
-    score = {"matched": matched, "reused": reused}[name]
-    return score(by_run(seen.letter), np.asarray(seen.active, float), *expected)
+    shown = (by_run(seen.letter), np.asarray(seen.active, float), *expected)
+    if name == "cancelled":
+        assert scale is not None
+        return cancelled(*shown, scale)
+    return matched(*shown) if name == "matched" else reused(*shown)

@@ -80,19 +80,19 @@ def noisy_gradients(algorithm: Any) -> NoisyGradients:
     """The noisy gradients of one round of the algorithm, or a refusal."""
     check.refuse(
         f"{type(algorithm).__name__} adds no noise to its letters, so nothing bounds "
-        "what they reveal; use ServerGD, FedAvg or FedPLT"
+        "what they reveal; use ServerGD, FedAvg, FedPLT, or DPNorm on a graph"
     )
 
 
 @noisy_gradients.register
 def _(algorithm: ServerGD) -> NoisyGradients:
-    return NoisyGradients(1, _present(algorithm, algorithm.noise_std))
+    return NoisyGradients(1, present(algorithm, algorithm.noise_std))
 
 
 @noisy_gradients.register
 def _(algorithm: FedAvg) -> NoisyGradients:
     return NoisyGradients(
-        algorithm.local_steps, _present(algorithm, algorithm.noise_std)
+        algorithm.local_steps, present(algorithm, algorithm.noise_std)
     )
 
 
@@ -107,11 +107,12 @@ def _(algorithm: FedPLT) -> NoisyGradients:
     # A step adds sqrt(2 gamma) tau N(0, I) and moves by gamma times the gradient.
     tau, gamma = np.asarray(solver.noise_std), np.asarray(solver.step_size)
     return NoisyGradients(
-        solver.local_steps, _present(algorithm, tau * np.sqrt(2 / gamma))
+        solver.local_steps, present(algorithm, tau * np.sqrt(2 / gamma))
     )
 
 
-def _present(algorithm: Any, noise_std: Any) -> Any:
+def present(algorithm: Any, noise_std: Any) -> Any:
+    """The noise, or a refusal where there is none."""
     if noise_std is None or np.any(np.asarray(noise_std) <= 0):
         check.refuse(
             f"{type(algorithm).__name__} has no noise; set noise_std, or let "
@@ -182,6 +183,35 @@ def state_is_public(algorithm: Any) -> bool:
 def _(algorithm: Any) -> bool:
     # The first two start from the broadcast; Fed-PLT's x_i is y + (z_i - z_i before)/2.
     return True
+
+
+@singledispatch
+def replays(algorithm: Any) -> bool:
+    """Whether an agent's state carries no noise, so that both data sets give one.
+
+    Who knows two data sets and what the agent received computes its state for either.
+    """
+    return False
+
+
+@singledispatch
+def noise_in_letters(algorithm: Any, edges: Any) -> np.ndarray | None:
+    """What one draw of noise is multiplied by in the letter on each edge of a node.
+
+    None where letters of a round never share noise and show different things.
+    """
+    return None
+
+
+@singledispatch
+def noise_needed(
+    algorithm: Any, problem: Problem, unit: str, relation: str
+) -> np.ndarray | None:
+    """Per agent, what its noise should be proportional to.
+
+    None where that is the change of one gradient.
+    """
+    return None
 
 
 @singledispatch

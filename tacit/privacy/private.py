@@ -15,7 +15,7 @@ from tacit.privacy.adaptive import AdaptiveClipping
 from tacit.privacy.calibrate import affordable_rounds, calibrate_noise
 from tacit.privacy.clip import Clipped, Promise
 from tacit.privacy.guarantee import Guarantee
-from tacit.privacy.letters import natural_relation, with_noise
+from tacit.privacy.letters import natural_relation, noise_needed, with_noise
 from tacit.privacy.report import relation_of
 from tacit.privacy.spend import largest, observers, planned
 from tacit.problem.oracle import Full
@@ -53,7 +53,8 @@ def private(
 
     Args:
         problem: What is solved.
-        algorithm: `ServerGD`, `FedAvg` or `FedPLT`.
+        algorithm: `ServerGD`, `FedAvg` or `FedPLT`; on a graph `DPNorm`, `GossipSGD`
+            or `GraphADMM`.
         epsilon: The budget.
         delta: The probability of exceeding it; well below one over the records.
         observer: Against whom; there is no default, for the noise depends on it.
@@ -191,7 +192,10 @@ class _Plan:
         return largest(made, self.problem, turns, **self.asked, delta=self.delta)[1]
 
     def changes(self) -> np.ndarray:
-        """By how much one unit can change a gradient of each agent."""
+        """By how much one unit can change a gradient of each agent, or its letters."""
+        needed = noise_needed(self.algorithm, self.problem, self.unit, self.relation)
+        if needed is not None:
+            return needed
         oracle = self.algorithm.oracle
         sizes, where = np.unique(self.problem.counts, return_inverse=True)
         # For a norm of 1; the norm itself may differ between agents.

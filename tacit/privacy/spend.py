@@ -9,7 +9,10 @@ import jax
 import numpy as np
 
 from tacit.algorithm.base import GraphAlgorithm
-from tacit.privacy import fed_plt_letters  # noqa: F401 - registers Fed-PLT
+from tacit.privacy import (
+    fed_plt_letters,  # noqa: F401 - registers Fed-PLT
+    graph_letters,  # noqa: F401 - registers DP-Norm, gossip and ADMM
+)
 from tacit.privacy.clip import Clipped
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.letters import Question, facts_of_agents, guarantee

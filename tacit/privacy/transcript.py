@@ -15,6 +15,7 @@ from tacit.algorithm.base import GraphAlgorithm
 from tacit.problem.oracle import AgentOracle
 from tacit.problem.problem import Problem
 from tacit.runtime import engine, keys
+from tacit.runtime.links import deliver
 from tacit.runtime.rounds import Stage, World, first_carry, one_round, split_numbers
 from tacit.runtime.simulate import make_plan
 from tacit.trees import tree_rows
@@ -28,8 +29,9 @@ class Seen(NamedTuple):
 
     letter: Any
     active: Array  # whether the agent took part
-    broadcast: Any  # what it was told
+    broadcast: Any  # what it was told, or received from its neighbours
     state: Any  # what it knew before; not every observer can compute it
+    key: Any  # its key: when asynchronous letters left is no secret, the rest is
 
 
 def watch(
@@ -85,7 +87,12 @@ def _watch(
             letter = _letter(world, algorithm, base, number, carry, after, agent)
             active = after.turns[agent] > carry.turns[agent]
             state = tree_rows(carry.states, agent)
-            return after, Seen(letter, active, carry.broadcast, state)
+            told, key = carry.broadcast, ()
+            if world.links is not None:
+                told = tree_rows(deliver(world.links, carry.mail.letters), agent)
+                secret = keys.agent_secret(base, agent)
+                key = jax.random.key_data(keys.agent_key(secret, number, 0))
+            return after, Seen(letter, active, told, state, key)
 
         carry = first_carry(world, algorithm, base, jnp.asarray(start))
         carry, seen = jax.lax.scan(step, carry, jnp.arange(1, rounds + 1))
@@ -120,12 +127,15 @@ def answer(
     state: Any,
     broadcast: Any,
 ) -> tuple[Any, Any]:
-    """State and letter with which an agent of a server algorithm answers."""
+    """State and letter with which an agent answers a broadcast, or its inbox."""
     population = world.population
     numbers, for_agent = split_numbers(algorithm, population.n_agents)
     here = for_agent([stacked[agent] for stacked in numbers])
     oracle = AgentOracle(
         here.oracle, population.local(tree_rows(population.rows, agent))
     )
+    if world.links is not None:
+        edges = tree_rows(world.links.edges, agent)
+        return here.local(key, oracle, edges, state, broadcast)
     local = getattr(here, algorithm.phases[0].local)
     return local(key, oracle, state, broadcast)

@@ -47,7 +47,15 @@ def _exchanges(world: World, algorithm: Any, start: Any) -> list[tuple[Any, Any]
 def per_turn(world: World, algorithm: Any, dim: int, dtype: Any) -> dict[str, Any]:
     """Bytes that one active agent sends and receives in one round of a server run."""
     if isinstance(algorithm, GraphAlgorithm):
-        return {"letter": dim * np.dtype(dtype).itemsize}
+        assert world.links is not None
+        edges = tree_rows(world.links.edges, 0)
+        numbers, for_agent = split_numbers(algorithm, world.population.n_agents)
+        mine = for_agent([k[0] for k in numbers])
+        start = jax.ShapeDtypeStruct((dim,), dtype)
+        letters = jax.eval_shape(lambda w: mine.init(w, edges), start)[1]
+        # With slots there is one letter per slot, padded ones included.
+        slots = edges.mask.shape[0] if algorithm.delivery == "slots" else 1
+        return {"letter": bytes_of(letters) // slots}
 
     exchanges = _exchanges.eval_shape(world, algorithm, jnp.zeros(dim, dtype))
     return {

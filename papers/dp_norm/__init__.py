@@ -1,0 +1,1 @@
+"""DP-Norm: Fukami, Murata, Niwa, Tyou, figure by figure, and beyond them."""

@@ -1,0 +1,1 @@
+"""What the scripts share: the benchmark, noise of each method, runs, pages."""

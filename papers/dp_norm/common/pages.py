@@ -1,0 +1,96 @@
+"""Where results go, pages and pictures of curves."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.report.theme import LIGHT, dress, new_figure, png
+
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A Markdown table; numbers with three decimals, what is missing as a dash."""
+    lines = ["| " + " | ".join(columns) + " |", "| --- " * len(columns) + "|"]
+    lines += ["| " + " | ".join(map(shown, row)) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def shown(cell: Any) -> str:
+    """One cell.
+
+    >>> shown(0.71249), shown(float("nan")), shown("words")
+    ('0.712', '–', 'words')
+    """
+    if not isinstance(cell, float | np.floating):
+        return str(cell)
+    return "–" if np.isnan(cell) else f"{cell:.3f}"
+
+
+def write_page(out: Path, name: str, parts: Sequence[str]) -> Path:
+    """Write NAME.md and return its path."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{name}.md"
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return path
+
+
+def draw(
+    path: Path,
+    panels: dict[str, dict[str, tuple[Any, Any]]],
+    x_label: str,
+    y_label: str,
+    log_x: bool = False,
+) -> None:
+    """Panels side by side, each with named curves (x, y)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = new_figure(LIGHT, 3.4 * max(2, len(panels)), 3.6)
+    names: dict[str, Any] = {}
+    every_axes: Any = figure.subplots(1, len(panels), squeeze=False, sharey=False)
+    for axes, (title, curves) in zip(every_axes[0], panels.items(), strict=True):
+        dress(axes, LIGHT)
+        axes.set_title(title, fontsize=10, color=LIGHT.ink)
+        for name, (x, y) in curves.items():
+            color = LIGHT.series[len(names) % len(LIGHT.series)]
+            color = names.setdefault(name, color)
+            axes.plot(x, y, color=color, linewidth=1.5, marker=".", label=name)
+        axes.set_xlabel(x_label)
+        if log_x:
+            axes.set_xscale("symlog", linthresh=1e-3)
+    every_axes[0][0].set_ylabel(y_label)
+    handles, labels = [], []
+    for axes in every_axes[0]:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            if label not in labels:
+                handles.append(handle)
+                labels.append(label)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower left",
+        ncols=3,
+        frameon=False,
+        labelcolor=LIGHT.ink,
+        fontsize=9,
+    )
+    path.write_bytes(png(figure))
+
+
+def script(main: Callable[..., Path]) -> None:
+    """Run a script's `main` from the command line and say what it wrote."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    if "repetitions" in inspect.signature(main).parameters:
+        parser.add_argument("--repetitions", type=int)
+    given = {k: v for k, v in vars(parser.parse_args()).items() if v is not None}
+    began = time.perf_counter()
+    page = main(**given)
+    print(page.read_text(encoding="utf-8"))
+    print(f"{page}, in {time.perf_counter() - began:.0f} s")
