@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from tacit import problem
 from tacit.algorithm import (
+    DPADMM,
+    DPSGD,
     LED,
     TAMUNA,
+    ClientDPFedAvg,
+    DPFedAvg,
     FedAvg,
     FedGD,
     FedLin,
@@ -20,6 +24,7 @@ from tacit.algorithm import (
     FedPLT,
     FedProx,
     FedSGD,
+    FedSPD,
     FedSplit,
     FiveGCS,
     ProxSkip,
@@ -39,6 +44,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ClientDPFedAvg",
+    "DPADMM",
+    "DPFedAvg",
+    "DPSGD",
     "FedAvg",
     "FedGD",
     "FedLin",
@@ -46,6 +55,7 @@ __all__ = [
     "FedPLT",
     "FedProx",
     "FedSGD",
+    "FedSPD",
     "FedSplit",
     "FiveGCS",
     "Full",

@@ -1,12 +1,16 @@
 """How problems are solved: one paper, one file, pure functions of one agent."""
 
 from tacit.algorithm import solvers
+from tacit.algorithm.dp_admm import DPADMM
+from tacit.algorithm.dp_fed_avg import ClientDPFedAvg, DPFedAvg
+from tacit.algorithm.dp_sgd import DPSGD
 from tacit.algorithm.fed_avg import FedAvg
 from tacit.algorithm.fed_gd import FedGD, FedSGD
 from tacit.algorithm.fed_lin import FedLin
 from tacit.algorithm.fed_pd import FedPD
 from tacit.algorithm.fed_plt import FedPLT
 from tacit.algorithm.fed_prox import FedProx
+from tacit.algorithm.fed_spd import FedSPD
 from tacit.algorithm.fed_split import FedSplit
 from tacit.algorithm.five_gcs import FiveGCS
 from tacit.algorithm.led import LED
@@ -27,12 +31,21 @@ ALGORITHMS = (
     FiveGCS,
     FedSplit,
     ProxSkip,
+    FedSPD,
+    DPSGD,
+    DPFedAvg,
+    ClientDPFedAvg,
+    DPADMM,
     FedGD,
     FedSGD,
 )
 
 __all__ = [
     "ALGORITHMS",
+    "ClientDPFedAvg",
+    "DPADMM",
+    "DPFedAvg",
+    "DPSGD",
     "FedAvg",
     "FedGD",
     "FedLin",
@@ -40,6 +53,7 @@ __all__ = [
     "FedPLT",
     "FedProx",
     "FedSGD",
+    "FedSPD",
     "FedSplit",
     "FiveGCS",
     "LED",

@@ -53,7 +53,8 @@ def private(
 
     Args:
         problem: What is solved.
-        algorithm: `ServerGD`, `FedAvg` or `FedPLT`.
+        algorithm: `ServerGD`, `FedAvg`, `FedPLT`, `FedSPD`, `DPSGD`, `DPFedAvg` or
+            `DPADMM`.
         epsilon: The budget.
         delta: The probability of exceeding it; well below one over the records.
         observer: Against whom; there is no default, for the noise depends on it.
