@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from tacit import problem
 from tacit.algorithm import (
+    DPADMM,
+    DPSGD,
     LED,
     TAMUNA,
+    ClientDPFedAvg,
+    DPFedAvg,
     DPNorm,
     FedAvg,
     FedGD,
@@ -22,6 +26,7 @@ from tacit.algorithm import (
     FedProx,
     FedRelax,
     FedSGD,
+    FedSPD,
     FedSplit,
     FiveGCS,
     GossipSGD,
@@ -45,9 +50,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPADMM",
+    "DPSGD",
     "LED",
     "TAMUNA",
     "Asynchronous",
+    "ClientDPFedAvg",
+    "DPFedAvg",
     "DPNorm",
     "FedAvg",
     "FedGD",
@@ -57,6 +66,7 @@ __all__ = [
     "FedProx",
     "FedRelax",
     "FedSGD",
+    "FedSPD",
     "FedSplit",
     "FiveGCS",
     "Full",

@@ -1,7 +1,10 @@
 """How problems are solved: one paper, one file, pure functions of one agent."""
 
 from tacit.algorithm import solvers
+from tacit.algorithm.dp_admm import DPADMM
+from tacit.algorithm.dp_fed_avg import ClientDPFedAvg, DPFedAvg
 from tacit.algorithm.dp_norm import DPNorm
+from tacit.algorithm.dp_sgd import DPSGD
 from tacit.algorithm.fed_avg import FedAvg
 from tacit.algorithm.fed_gd import FedGD, FedSGD
 from tacit.algorithm.fed_lin import FedLin
@@ -9,6 +12,7 @@ from tacit.algorithm.fed_pd import FedPD
 from tacit.algorithm.fed_plt import FedPLT
 from tacit.algorithm.fed_prox import FedProx
 from tacit.algorithm.fed_relax import FedRelax
+from tacit.algorithm.fed_spd import FedSPD
 from tacit.algorithm.fed_split import FedSplit
 from tacit.algorithm.five_gcs import FiveGCS
 from tacit.algorithm.gossip import GossipSGD, GradientTracking
@@ -32,6 +36,11 @@ ALGORITHMS = (
     FiveGCS,
     FedSplit,
     ProxSkip,
+    FedSPD,
+    DPSGD,
+    DPFedAvg,
+    ClientDPFedAvg,
+    DPADMM,
     FedGD,
     FedSGD,
     FedRelax,
@@ -44,8 +53,12 @@ ALGORITHMS = (
 
 __all__ = [
     "ALGORITHMS",
+    "DPADMM",
+    "DPSGD",
     "LED",
     "TAMUNA",
+    "ClientDPFedAvg",
+    "DPFedAvg",
     "DPNorm",
     "FedAvg",
     "FedGD",
@@ -55,6 +68,7 @@ __all__ = [
     "FedProx",
     "FedRelax",
     "FedSGD",
+    "FedSPD",
     "FedSplit",
     "FiveGCS",
     "GossipSGD",

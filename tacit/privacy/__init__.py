@@ -19,6 +19,7 @@ from tacit.privacy.audit_statistics import (
     audit_outputs,
     epsilon_lower_bound,
 )
+from tacit.privacy.budgets import Budgeted, within_budgets
 from tacit.privacy.calibrate import (
     affordable_rounds,
     calibrate_noise,
@@ -31,6 +32,7 @@ from tacit.privacy.clip import Clipped, Promise
 from tacit.privacy.dp_norm import dp_norm, dp_norm_sigma
 from tacit.privacy.fed_plt import fed_plt
 from tacit.privacy.fed_spd import fed_spd
+from tacit.privacy.fed_spd_paper import fed_spd_as_printed
 from tacit.privacy.guarantee import Assumption, Guarantee, PaperClaim
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.ledger_rows import BrokenLedger, BudgetExceeded
@@ -50,7 +52,7 @@ from tacit.privacy.mechanism_guarantee import (
 )
 from tacit.privacy.private import private, rounds_within
 from tacit.privacy.report import forecast, report
-from tacit.privacy.sampling import Poisson, WithoutReplacement
+from tacit.privacy.sampling import Poisson, WithoutReplacement, WithReplacement
 from tacit.trace.privacy_report import PrivacyReport, PrivacyRow
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "AuditResult",
     "BrokenLedger",
     "BudgetExceeded",
+    "Budgeted",
     "Canary",
     "Clipped",
     "Guarantee",
@@ -70,6 +73,7 @@ __all__ = [
     "PrivacyRow",
     "Promise",
     "Question",
+    "WithReplacement",
     "WithoutReplacement",
     "account",
     "affordable_rounds",
@@ -83,6 +87,7 @@ __all__ = [
     "epsilon_lower_bound",
     "fed_plt",
     "fed_spd",
+    "fed_spd_as_printed",
     "forecast",
     "gaussian",
     "gaussian_delta",
@@ -104,4 +109,5 @@ __all__ = [
     "rounds_for",
     "rounds_within",
     "with_noise",
+    "within_budgets",
 ]

@@ -30,8 +30,10 @@ from tacit.privacy.sampling import (
     Poisson,
     Sampling,
     WithoutReplacement,
+    WithReplacement,
     sampled_rdp,
 )
+from tacit.privacy.with_replacement import with_replacement
 
 Method = Literal["auto", "gdp", "rdp", "pld"]
 
@@ -65,7 +67,8 @@ def account(
         participation: The probability that the client takes part in a round, drawn
             independently of the data; the bound holds also if participation is seen.
         method: `gdp` (exact, all records, every round), `rdp`, `pld` (tighter, slower,
-            cannot go into a ledger); `auto` takes `gdp` where it applies, else `rdp`.
+            cannot go into a ledger); `auto` takes `gdp` where it applies, else `rdp`,
+            or `pld` for draws with replacement.
         clipped: The program clips contributions, so `sensitivity` is enforced.
 
     >>> run = account(observer="coordinator", unit="record", relation="replace_one",
@@ -82,6 +85,8 @@ def account(
     whole = sampling is None and participation == 1.0
     if method == "auto":
         method = "gdp" if whole else "rdp"
+        if isinstance(sampling, WithReplacement):
+            method = "pld"
     curve: Curve = GaussianCurve(0.0)
     for multiplier, count in _multipliers(noise_std, sensitivity, rounds):
         one = _one_round(multiplier, sampling, participation, method)
@@ -131,6 +136,16 @@ def _refuse_unsupported(
             check.refuse(
                 "method='pld' does not cover sampling without replacement; use 'rdp'"
             )
+    if isinstance(sampling, WithReplacement):
+        if relation != "replace_one":
+            check.refuse(
+                "sampling with replacement is accounted for relation='replace_one' "
+                "only; use that relation, or Poisson for relation='add_remove'"
+            )
+        if method == "rdp":
+            check.refuse(
+                "method='rdp' does not cover sampling with replacement; use 'pld'"
+            )
     if method == "gdp" and (sampling is not None or participation != 1.0):
         check.refuse(
             "method='gdp' is exact for releases of all records in every round only; "
@@ -143,6 +158,9 @@ def _one_round(
 ) -> Curve:
     if method == "gdp":
         return GaussianCurve(1 / multiplier)
+    if isinstance(sampling, WithReplacement):
+        curve = with_replacement(multiplier, sampling.draws, sampling.samples)
+        return take_part_in_losses(curve, participation)
     if method == "pld":
         rate = sampling.rate if isinstance(sampling, Poisson) else 1.0
         return _loss_round(multiplier, rate, participation)
@@ -179,10 +197,17 @@ def _loss_round(multiplier: float, rate: float, participation: float) -> LossCur
             "use method='rdp'"
         )
     active = pld.from_gaussian_mechanism(multiplier, sampling_prob=rate)
-    if participation < 1.0:
-        # Seen participation: the loss is 0 in a silent round, exactly.
-        active = active.compute_mixture(pld.identity(), participation)
-    return LossCurve(active)
+    return take_part_in_losses(LossCurve(active), participation)
+
+
+def take_part_in_losses(curve: LossCurve, participation: float) -> LossCurve:
+    """As `take_part`, exactly: the loss is 0 in a silent round that is seen."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    if participation == 1.0:
+        return curve
+    mixed = curve.distribution.compute_mixture(pld.identity(), participation)
+    return LossCurve(mixed)
 
 
 def _theorem(sampling: Sampling | None, participation: float, method: Method) -> str:
@@ -193,6 +218,8 @@ def _theorem(sampling: Sampling | None, participation: float, method: Method) ->
         Poisson: "Poisson-sampled Gaussian (Mironov, Talwar, Zhang 2019)",
         WithoutReplacement: "Gaussian sampled without replacement "
         "(Wang, Balle, Kasiviswanathan 2019, Theorem 27)",
+        WithReplacement: "Gaussian sampled with replacement "
+        "(Balle, Barthe, Gaboardi 2018, Theorem 10)",
     }[type(sampling)]
     part = ", participation mixture" if participation < 1.0 else ""
     way = "Renyi composition" if method == "rdp" else "privacy loss distributions"

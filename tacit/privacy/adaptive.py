@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit import check
-from tacit.algorithm import FedAvg, ServerGD
+from tacit.algorithm import DPSGD, FedAvg, ServerGD
 from tacit.algorithm.base import Coordinator, ServerAlgorithm
 from tacit.privacy.account import account
 from tacit.privacy.clip import Clipped
@@ -62,8 +62,8 @@ class AdaptiveClipping(ServerAlgorithm):
     """An algorithm whose clipping norm follows a quantile of the gradient norms.
 
     Attributes:
-        algorithm: `ServerGD` or `FedAvg` with clipped gradients; its norm is the
-            first one, and its `noise_std` belongs to that norm.
+        algorithm: `ServerGD`, `FedAvg` or `DPSGD` with clipped gradients; its norm is
+            the first one, and its `noise_std` belongs to that norm.
         share_noise_std: Of the noise on the share of records that are not clipped,
             one number or one per agent. One record changes the share by 1/m.
         quantile: The share of records that should not be clipped.
@@ -94,9 +94,11 @@ class AdaptiveClipping(ServerAlgorithm):
 
     def refuse_problem(self, problem: Problem) -> None:
         """Also wants an inner algorithm whose letters it knows how to noise."""
-        if not isinstance(self.algorithm, ServerGD | FedAvg):
+        if not isinstance(self.algorithm, ServerGD | FedAvg | DPSGD):
             name = type(self.algorithm).__name__
-            check.refuse(f"adaptive clipping wraps ServerGD or FedAvg, got {name}")
+            check.refuse(
+                f"adaptive clipping wraps ServerGD, FedAvg or DPSGD, got {name}"
+            )
         clipped_oracle(self.algorithm)
         noisy_gradients(self.algorithm)
         self.algorithm.refuse_problem(problem)

@@ -255,6 +255,7 @@ def _own_claim(
         rounds=rounds,
         participation=float(turns.chance[canary.agent]),
         active=turns.active,
+        total=rounds,
     )
     try:
         return guarantee(algorithm, problem, question)

@@ -104,20 +104,65 @@ def hidden_state_sensitivities(
     return _letters(hits[None] * kick, gamma, rho)[0]
 
 
-def _letters(kicks: np.ndarray, gamma: np.ndarray, rho: float) -> np.ndarray:
-    """The recursion for many schedules at once: (schedule, round, step) -> s_t."""
+def _letters(
+    kicks: np.ndarray, gamma: np.ndarray, rho: float, gamma_high: Any = None
+) -> np.ndarray:
+    """The recursion for many schedules at once: (schedule, round, step) -> s_t.
+
+    With `gamma_high`, a bound over any gamma_t between the two: one step is monotone
+    in gamma, so one of the ends is worst, and it grows with du and dl.
+    """
     schedules, rounds, steps = kicks.shape
+    ends = (gamma,) if gamma_high is None else (gamma, gamma_high)
     du, dl = np.zeros(schedules), np.zeros(schedules)
     letters = np.zeros((schedules, rounds))
     for t in range(rounds):
         total = np.zeros(schedules)
         for r in range(steps):
-            du = (gamma[t] * du + dl + kicks[:, t, r]) / (rho + gamma[t])
+            push = dl + kicks[:, t, r]
+            steps_to = [(g[t] * du + push) / (rho + g[t]) for g in ends]
+            du = np.max(steps_to, axis=0)
             total += du
         dx = total / steps
         letters[:, t] = 2 * dx + dl / rho
         dl = dl + rho * dx
     return letters
+
+
+def hidden_state_norm(
+    *,
+    low: np.ndarray,
+    high: np.ndarray,
+    rho: float,
+    inner_steps: int,
+    kick: float,
+    every_step: bool,
+    noise_std: float,
+) -> float:
+    """The mu of all letters of a hidden state, with noise 2 noise_std/(rho + gamma_t).
+
+    Args:
+        low: The smallest gamma_t of each active round; with `high` the same, exact.
+        high: The largest.
+        rho: The penalty.
+        inner_steps: Q.
+        kick: The change of one gradient by one use of the record.
+        every_step: Whether the record is used in every step, else in one a round.
+        noise_std: Of the noise in a gradient.
+    """
+    rounds, steps = len(low), inner_steps
+    if every_step:
+        kicks = np.full((1, rounds, steps), kick)
+        letters = _letters(kicks, low, rho, high)[0]
+    elif np.ptp(low) == 0 and np.ptp(high) == 0:
+        # Nothing changes from round to round: a hit acts alike, only later.
+        kicks = kick * np.eye(steps)[:, None, :] * (np.arange(rounds) == 0)[:, None]
+        letters = np.cumsum(_letters(kicks, low, rho, high).max(axis=0))
+    else:
+        kicks = kick * np.eye(rounds * steps).reshape(-1, rounds, steps)
+        by_hit = _letters(kicks, low, rho, high).reshape(rounds, steps, rounds)
+        letters = by_hit.max(axis=1).sum(axis=0)
+    return float(np.linalg.norm(letters * (rho + high) / (2 * noise_std)))
 
 
 def printed_epsilon(
@@ -225,14 +270,39 @@ def _claim(
     participation: float,
     rounds: int,
 ) -> PaperClaim | None:
-    rate = used.batch / used.samples
+    # The noise of a letter as that of a gradient: sigma_t (rho + gamma_t)/2.
+    in_gradient = float(np.min(noise * (local["rho"] + gammas))) / 2
+    return printed_claim(
+        noise_std=in_gradient,
+        inner_steps=local["inner_steps"],
+        gradient_bound=local["gradient_bound"],
+        rate=used.batch / used.samples,
+        participation=participation,
+        rounds=rounds,
+    )
+
+
+def printed_claim(
+    *,
+    noise_std: float,
+    inner_steps: int,
+    gradient_bound: float,
+    rate: float,
+    participation: float,
+    rounds: int,
+) -> PaperClaim | None:
+    """Theorem 1 as printed, for letters with noise 2 noise_std/(rho + gamma_t).
+
+    None where the rate is 1: (21) then claims nothing.
+    """
     if rate >= 1.0:
         return None
-    worst = float(np.max(printed_sensitivity(gamma=gammas, **local) / noise))
+    # Lemma 2 over the noise; rho + gamma_t cancels.
+    ratio = 2 * inner_steps * gradient_bound / (max(inner_steps - 1, 1) * noise_std)
 
     def epsilon_at(delta: float) -> float:
         # (20) solved for the epsilon of a round, then (21)
-        epsilon = worst * math.sqrt(2 * math.log(1.25 / delta))
+        epsilon = ratio * math.sqrt(2 * math.log(1.25 / delta))
         return printed_epsilon(
             epsilon=epsilon, rate=rate, participation=participation, rounds=rounds
         )

@@ -36,7 +36,7 @@ from tacit.privacy.letters import (
     noisy_gradients,
     number_of,
     over_rounds,
-    present,
+    present_noise,
     replays,
     state_is_public,
     with_noise,
@@ -52,7 +52,7 @@ from tacit.trees import replace
 @noisy_gradients.register(GraphADMM)
 def _(algorithm: GossipSGD | GraphADMM) -> NoisyGradients:
     return NoisyGradients(
-        algorithm.local_steps, present(algorithm, algorithm.noise_std)
+        algorithm.local_steps, present_noise(algorithm, algorithm.noise_std)
     )
 
 
@@ -95,7 +95,7 @@ class Change(NamedTuple):
 @guarantee.register
 def _(algorithm: DPNorm, problem: Problem, question: Question) -> Guarantee:
     """Gaussian releases of w: one a round, or one for each asynchronous letter."""
-    noise = number_of(present(algorithm, algorithm.noise_std), question.agent)
+    noise = number_of(present_noise(algorithm, algorithm.noise_std), question.agent)
     _refuse_leaks(algorithm, question)
     change = letter_sensitivity(
         algorithm,

@@ -3,10 +3,10 @@
 An algorithm has its privacy here, not in its own file. To plug one in, register it:
 
 * `noisy_gradients(algorithm)` and `with_noise(algorithm, noise_std)`, if its letter is
-  made of gradients with Gaussian noise in each (ServerGD, FedAvg, Fed-PLT): the bound
-  then follows by composition, for any model, from clipping alone;
+  made of gradients with Gaussian noise in each (ServerGD, FedAvg, Fed-PLT, DP-SGD,
+  DP-ADMM): the bound then follows by composition, for any model, from clipping alone;
 * `guarantee(algorithm, problem, question)`, if it has a theorem of its own (Fed-PLT's
-  rounds; DP-Norm's and FedSPD-DP's trajectories).
+  rounds in `fed_plt_letters`; local steps with noise once in `local_letters`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit import check
-from tacit.algorithm import FedAvg, FedPLT, ServerGD
+from tacit.algorithm import DPADMM, DPSGD, FedAvg, FedPLT, ServerGD
 from tacit.algorithm.solvers import GradientDescent, NoisyGradient
-from tacit.privacy.account import account, take_part
+from tacit.privacy.account import account, take_part, take_part_in_losses
 from tacit.privacy.clip import Clipped
-from tacit.privacy.curve import GaussianCurve, renyi
+from tacit.privacy.curve import GaussianCurve, LossCurve, renyi
 from tacit.privacy.guarantee import Guarantee, believed
-from tacit.privacy.sampling import Poisson, Sampling, WithoutReplacement
+from tacit.privacy.sampling import (
+    Poisson,
+    Sampling,
+    WithoutReplacement,
+    WithReplacement,
+)
 from tacit.problem.oracle import Full, Minibatch
 from tacit.problem.problem import Problem
 from tacit.trees import replace
@@ -52,6 +57,7 @@ class Question:
             all rounds of the plan.
         participation: Probability of taking part in a round.
         active: Agents active in every round, or None if their number varies.
+        total: All rounds of the run, where `rounds` counts the agent's own.
     """
 
     observer: str
@@ -61,6 +67,7 @@ class Question:
     rounds: int
     participation: float = 1.0
     active: int | None = None
+    total: int | None = None
 
 
 class NoisyGradients(NamedTuple):
@@ -80,19 +87,23 @@ def noisy_gradients(algorithm: Any) -> NoisyGradients:
     """The noisy gradients of one round of the algorithm, or a refusal."""
     check.refuse(
         f"{type(algorithm).__name__} adds no noise to its letters, so nothing bounds "
-        "what they reveal; use ServerGD, FedAvg, FedPLT, or DPNorm on a graph"
+        "what they reveal; use ServerGD, FedAvg, FedPLT, "
+        "FedSPD, DPSGD, DPFedAvg or DPADMM; on a graph DPNorm"
     )
 
 
-@noisy_gradients.register
-def _(algorithm: ServerGD) -> NoisyGradients:
-    return NoisyGradients(1, present(algorithm, algorithm.noise_std))
+@noisy_gradients.register(ServerGD)
+@noisy_gradients.register(DPSGD)
+@noisy_gradients.register(DPADMM)
+def _(algorithm: Any) -> NoisyGradients:
+    # DP-ADMM's letter is an affine function of one gradient with its noise.
+    return NoisyGradients(1, present_noise(algorithm, algorithm.noise_std))
 
 
 @noisy_gradients.register
 def _(algorithm: FedAvg) -> NoisyGradients:
     return NoisyGradients(
-        algorithm.local_steps, present(algorithm, algorithm.noise_std)
+        algorithm.local_steps, present_noise(algorithm, algorithm.noise_std)
     )
 
 
@@ -107,11 +118,11 @@ def _(algorithm: FedPLT) -> NoisyGradients:
     # A step adds sqrt(2 gamma) tau N(0, I) and moves by gamma times the gradient.
     tau, gamma = np.asarray(solver.noise_std), np.asarray(solver.step_size)
     return NoisyGradients(
-        solver.local_steps, present(algorithm, tau * np.sqrt(2 / gamma))
+        solver.local_steps, present_noise(algorithm, tau * np.sqrt(2 / gamma))
     )
 
 
-def present(algorithm: Any, noise_std: Any) -> Any:
+def present_noise(algorithm: Any, noise_std: Any) -> Any:
     """The noise, or a refusal where there is none."""
     if noise_std is None or np.any(np.asarray(noise_std) <= 0):
         check.refuse(
@@ -129,6 +140,8 @@ def with_noise(algorithm: Any, noise_std: Any) -> Any:
 
 @with_noise.register(ServerGD)
 @with_noise.register(FedAvg)
+@with_noise.register(DPSGD)
+@with_noise.register(DPADMM)
 def _(algorithm: Any, noise_std: Any) -> Any:
     return replace(algorithm, noise_std=noise_std)
 
@@ -160,8 +173,9 @@ def mixes_letters(algorithm: Any) -> bool:
     return False
 
 
-@mixes_letters.register
-def _(algorithm: ServerGD) -> bool:
+@mixes_letters.register(ServerGD)
+@mixes_letters.register(DPSGD)
+def _(algorithm: Any) -> bool:
     return True
 
 
@@ -180,9 +194,18 @@ def state_is_public(algorithm: Any) -> bool:
 @state_is_public.register(ServerGD)
 @state_is_public.register(FedAvg)
 @state_is_public.register(FedPLT)
+@state_is_public.register(DPSGD)
+@state_is_public.register(DPADMM)
 def _(algorithm: Any) -> bool:
-    # The first two start from the broadcast; Fed-PLT's x_i is y + (z_i - z_i before)/2.
+    # They start from the broadcast; Fed-PLT's x_i is y + (z_i - z_i before)/2, and
+    # DP-ADMM's w~_i and lambda_i follow from letters and broadcasts.
     return True
+
+
+@singledispatch
+def hides_participation(algorithm: Any) -> bool:
+    """Whether the bound is over a secret draw of who takes part."""
+    return False
 
 
 @singledispatch
@@ -234,6 +257,7 @@ def clipped_oracle(algorithm: Any) -> Clipped:
     return algorithm.oracle
 
 
+@singledispatch
 def natural_relation(algorithm: Any) -> str:
     """The relation that the sampling is accounted under."""
     inner = getattr(algorithm.oracle, "oracle", algorithm.oracle)
@@ -296,7 +320,10 @@ def over_rounds(one: Guarantee, question: Question) -> Guarantee:
         return dataclasses.replace(one, curve=GaussianCurve(0.0))
     if question.participation == 1.0:
         return one.repeat(question.rounds)
-    curve = take_part(renyi(one.curve), question.participation)
+    if isinstance(one.curve, LossCurve):
+        curve = take_part_in_losses(one.curve, question.participation)
+    else:
+        curve = take_part(renyi(one.curve), question.participation)
     drawn = believed("participation is drawn independently of the data")
     return dataclasses.replace(
         one,
@@ -321,10 +348,7 @@ def _sampling(
     if inner.sampling == "permutation":
         # Batches of one epoch are disjoint: a record is in at most one of them.
         return None, math.ceil(steps / (samples // inner.size))
-    check.refuse(
-        "batches drawn with replacement may hold a record many times and are not "
-        "accounted; use sampling='without_replacement' or 'poisson'"
-    )
+    return WithReplacement(inner.size, samples), steps
 
 
 def _mixed_noise(

@@ -53,8 +53,8 @@ def private(
 
     Args:
         problem: What is solved.
-        algorithm: `ServerGD`, `FedAvg` or `FedPLT`; on a graph `DPNorm`, `GossipSGD`
-            or `GraphADMM`.
+        algorithm: `ServerGD`, `FedAvg`, `FedPLT`, `FedSPD`, `DPSGD`, `DPFedAvg` or
+            `DPADMM`; on a graph `DPNorm`, `GossipSGD` or `GraphADMM`.
         epsilon: The budget.
         delta: The probability of exceeding it; well below one over the records.
         observer: Against whom; there is no default, for the noise depends on it.

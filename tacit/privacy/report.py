@@ -16,7 +16,12 @@ from tacit import check
 from tacit.privacy import inputs
 from tacit.privacy.clip import Promise
 from tacit.privacy.history import settings, turns_by_round
-from tacit.privacy.letters import Question, guarantee, natural_relation
+from tacit.privacy.letters import (
+    Question,
+    guarantee,
+    hides_participation,
+    natural_relation,
+)
 from tacit.privacy.spend import (
     Turns,
     largest,
@@ -56,7 +61,10 @@ def report(
     history = turns_by_round(run, problem.n_agents)
     # A run of very many agents keeps no turns; what was replayed is what it did.
     turns = run.info.get("turns", history[1][-1])
-    counted = realised(turns, participation, problem.n_agents)
+    if hides_participation(ready):
+        counted = planned(problem, run.rounds, participation)
+    else:
+        counted = realised(turns, participation, problem.n_agents, run.rounds)
     made = _report(ready, problem, counted, run.rounds, delta)
     return dataclasses.replace(
         made, curves=_curves(ready, problem, counted, history, made)
@@ -161,7 +169,13 @@ def _curves(
 
     @functools.cache
     def spent(agent: int, active: int) -> float:
-        question = Question(**where, agent=agent, rounds=active, active=turns.active)
+        question = Question(
+            **where,
+            agent=agent,
+            rounds=active,
+            active=turns.active,
+            total=turns.total,
+        )
         return guarantee(algorithm, problem, question).epsilon(row.delta)
 
     rounds, counted = history

@@ -1,8 +1,9 @@
 """How records are drawn for a release, and the Renyi divergence that follows.
 
-The divergences come from `dp_accounting`. Callers give the noise relative to the
+The divergences come from `dp_accounting`, which does not know sampling with
+replacement (see `with_replacement`). Callers give the noise relative to the
 sensitivity under the relation that goes with the sampling: add/remove for Poisson
-sampling, replace-one for sampling without replacement.
+sampling, replace-one for sampling without and with replacement.
 """
 
 from __future__ import annotations
@@ -47,11 +48,37 @@ class WithoutReplacement:
             )
 
 
-Sampling = Poisson | WithoutReplacement
+@dataclass(frozen=True)
+class WithReplacement:
+    """`draws` independent draws out of the `samples` records, anew every round.
+
+    A record may be drawn several times; the sensitivity is the change by one of them.
+    """
+
+    draws: int
+    samples: int
+
+    def __post_init__(self) -> None:
+        inputs.whole(draws=self.draws)
+        inputs.whole(samples=self.samples)
+
+    @property
+    def rate(self) -> float:
+        """The chance that a record is drawn at all: (22) of FedSPD-DP.
+
+        >>> round(WithReplacement(50, 325).rate, 6)
+        0.142786
+        """
+        return 1 - (1 - 1 / self.samples) ** self.draws
+
+
+Sampling = Poisson | WithoutReplacement | WithReplacement
 
 
 @lru_cache(maxsize=512)
-def sampled_rdp(multiplier: float, sampling: Sampling) -> tuple[float, ...]:
+def sampled_rdp(
+    multiplier: float, sampling: Poisson | WithoutReplacement
+) -> tuple[float, ...]:
     """Renyi divergences of one sampled Gaussian release at `ORDERS`."""
     import dp_accounting as dpa
 

@@ -12,6 +12,7 @@ from tacit.algorithm.base import GraphAlgorithm
 from tacit.privacy import (
     fed_plt_letters,  # noqa: F401 - registers Fed-PLT
     graph_letters,  # noqa: F401 - registers DP-Norm, gossip and ADMM
+    local_letters,  # noqa: F401 - registers FedSPD and DP-FedAvg
 )
 from tacit.privacy.clip import Clipped
 from tacit.privacy.guarantee import Guarantee
@@ -33,11 +34,13 @@ class Turns:
         rounds: Per agent: rounds it was active, or all rounds of a plan.
         chance: Per agent: 1 for a run that happened, else its probability.
         active: Agents active in every round, or None if their number varies.
+        total: All rounds of the run or plan, where that is known.
     """
 
     rounds: np.ndarray
     chance: np.ndarray
     active: int | None
+    total: int | None = None
 
 
 def planned(problem: Problem, rounds: int, participation: Any) -> Turns:
@@ -46,14 +49,14 @@ def planned(problem: Problem, rounds: int, participation: Any) -> Turns:
     who = schedule.of(participation, n)
     chance = who.size / n if who.kind == "cohort" else who.chance
     chances = np.broadcast_to(np.asarray(chance, dtype=float), (n,))
-    return Turns(np.full(n, rounds), chances, _always_active(who, n))
+    return Turns(np.full(n, rounds), chances, _always_active(who, n), rounds)
 
 
-def realised(turns: Any, participation: Any, n: int) -> Turns:
+def realised(turns: Any, participation: Any, n: int, total: int | None = None) -> Turns:
     """What a run shows: how often each agent was active, in its busiest seed."""
     counted = np.asarray(turns, dtype=int).reshape(-1, n).max(axis=0)
     who = schedule.of(participation, n)
-    return Turns(counted, np.ones(n), _always_active(who, n))
+    return Turns(counted, np.ones(n), _always_active(who, n), total)
 
 
 def _always_active(who: schedule.Schedule, n: int) -> int | None:
@@ -111,6 +114,7 @@ def largest(
             rounds=int(turns.rounds[busiest]),
             participation=float(turns.chance[agent]),
             active=turns.active,
+            total=turns.total,
         )
         found.append((int(busiest), guarantee(algorithm, problem, question)))
     # Gaussian curves are ordered by mu alone, which needs no root finding.

@@ -23,7 +23,7 @@ from tacit.privacy import (
 from tacit.privacy.analytic_gaussian import epsilon_of_mu
 from tacit.privacy.fed_plt_letters import longest_row
 from tacit.privacy.letters import natural_relation
-from tacit.privacy.sampling import Poisson, WithoutReplacement
+from tacit.privacy.sampling import Poisson, WithoutReplacement, WithReplacement
 from tacit.problem import networks
 
 COUNTS = (20, 40, 30)
@@ -145,8 +145,16 @@ def test_batches_are_accounted_as_they_are_drawn(problem):
     # Three disjoint batches of 5 out of 20: a record is in one of them at most.
     shuffled = of("permutation", "replace_one")
     assert shuffled.mu == pytest.approx(math.sqrt(10) * 0.2 / 0.4)
-    with pytest.raises(tacit.TacitError, match="with replacement"):
-        of("with_replacement", "replace_one")
+    again = account(
+        **seen,
+        relation="replace_one",
+        sensitivity=0.2,
+        rounds=30,
+        sampling=WithReplacement(5, 20),
+    )
+    assert of("with_replacement", "replace_one").epsilon(1e-5) == pytest.approx(
+        again.epsilon(1e-5), rel=1e-6
+    )
 
 
 def test_shuffled_batches_count_epochs(problem):

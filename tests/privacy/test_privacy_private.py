@@ -179,8 +179,8 @@ def test_too_much_noise_is_refused_with_what_would_fit(problem):
         ),
         (
             tacit.FedAvg(oracle=tacit.Minibatch(size=2, sampling="with_replacement")),
-            {},
-            "use sampling='without_replacement'",
+            {"relation": "add_remove"},
+            "relation='replace_one' only",
         ),
         (
             tacit.FedAvg(oracle=tacit.Minibatch(size=2, sampling="poisson")),
