@@ -22,6 +22,7 @@ from tacit.algorithm import (
     FedSGD,
     FedSplit,
     FiveGCS,
+    ModelAgnosticFedRelax,
     ProxSkip,
     ServerGD,
     solvers,
@@ -29,7 +30,7 @@ from tacit.algorithm import (
 from tacit.check import TacitError
 from tacit.problem import Problem, from_arrays
 from tacit.problem.oracle import Full, Minibatch
-from tacit.runtime import debug, simulate, sweep, tune
+from tacit.runtime import debug, simulate, simulate_estimators, sweep, tune
 from tacit.trace import Run, load_run
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ __all__ = [
     "Full",
     "LED",
     "Minibatch",
+    "ModelAgnosticFedRelax",
     "Problem",
     "ProxSkip",
     "Run",
@@ -66,6 +68,7 @@ __all__ = [
     "private",
     "problem",
     "simulate",
+    "simulate_estimators",
     "solvers",
     "sweep",
     "tune",

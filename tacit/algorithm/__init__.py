@@ -10,6 +10,7 @@ from tacit.algorithm.fed_prox import FedProx
 from tacit.algorithm.fed_split import FedSplit
 from tacit.algorithm.five_gcs import FiveGCS
 from tacit.algorithm.led import LED
+from tacit.algorithm.model_agnostic import ModelAgnosticFedRelax
 from tacit.algorithm.prox_skip import ProxSkip
 from tacit.algorithm.server_gd import ServerGD
 from tacit.algorithm.tamuna import TAMUNA
@@ -43,6 +44,7 @@ __all__ = [
     "FedSplit",
     "FiveGCS",
     "LED",
+    "ModelAgnosticFedRelax",
     "ProxSkip",
     "ServerGD",
     "TAMUNA",

@@ -2,6 +2,7 @@
 
 from tacit.problem import graph, prox, synthetic
 from tacit.problem.arrays import from_arrays
+from tacit.problem.estimators import EstimatorNetwork, estimator_network
 from tacit.problem.graph import Graph
 from tacit.problem.models import Linear, Logistic, Softmax
 from tacit.problem.networks import Custom, Differentiable, cnn, mlp
@@ -12,6 +13,7 @@ from tacit.problem.regulariser import NonConvex, SquaredL2
 __all__ = [
     "Custom",
     "Differentiable",
+    "EstimatorNetwork",
     "Full",
     "Graph",
     "Linear",
@@ -22,6 +24,7 @@ __all__ = [
     "Softmax",
     "SquaredL2",
     "cnn",
+    "estimator_network",
     "from_arrays",
     "graph",
     "mlp",
