@@ -25,12 +25,20 @@ from tacit.algorithm import (
     ModelAgnosticFedRelax,
     ProxSkip,
     ServerGD,
+    VerticalNewton,
     solvers,
 )
 from tacit.check import TacitError
 from tacit.problem import Problem, from_arrays
 from tacit.problem.oracle import Full, Minibatch
-from tacit.runtime import debug, simulate, simulate_estimators, sweep, tune
+from tacit.runtime import (
+    debug,
+    simulate,
+    simulate_estimators,
+    sweep,
+    train_vertical,
+    tune,
+)
 from tacit.trace import Run, load_run
 
 if TYPE_CHECKING:
@@ -59,6 +67,7 @@ __all__ = [
     "ServerGD",
     "TAMUNA",
     "TacitError",
+    "VerticalNewton",
     "audit",
     "data",
     "debug",
@@ -71,6 +80,7 @@ __all__ = [
     "simulate_estimators",
     "solvers",
     "sweep",
+    "train_vertical",
     "tune",
 ]
 

@@ -14,6 +14,7 @@ from tacit.algorithm.model_agnostic import ModelAgnosticFedRelax
 from tacit.algorithm.prox_skip import ProxSkip
 from tacit.algorithm.server_gd import ServerGD
 from tacit.algorithm.tamuna import TAMUNA
+from tacit.algorithm.vertical import VerticalNewton
 
 #: Every algorithm, in the order in which `tacit algorithms` lists them.
 ALGORITHMS = (
@@ -48,5 +49,6 @@ __all__ = [
     "ProxSkip",
     "ServerGD",
     "TAMUNA",
+    "VerticalNewton",
     "solvers",
 ]

@@ -4,12 +4,15 @@ from tacit.runtime.debug import debug
 from tacit.runtime.estimators import EstimatorRun, simulate_estimators
 from tacit.runtime.simulate import simulate, sweep
 from tacit.runtime.tune import tune
+from tacit.runtime.vertical import VerticalRun, train_vertical
 
 __all__ = [
     "EstimatorRun",
+    "VerticalRun",
     "debug",
     "simulate",
     "simulate_estimators",
     "sweep",
+    "train_vertical",
     "tune",
 ]
