@@ -19,6 +19,7 @@ from tacit.algorithm import (
     FedPD,
     FedPLT,
     FedProx,
+    FedRelax,
     FedSGD,
     FedSplit,
     FiveGCS,
@@ -29,7 +30,7 @@ from tacit.algorithm import (
     solvers,
 )
 from tacit.check import TacitError
-from tacit.problem import Problem, from_arrays
+from tacit.problem import GTVMin, Problem, from_arrays
 from tacit.problem.oracle import Full, Minibatch
 from tacit.runtime import (
     debug,
@@ -54,10 +55,12 @@ __all__ = [
     "FedPD",
     "FedPLT",
     "FedProx",
+    "FedRelax",
     "FedSGD",
     "FedSplit",
     "FiveGCS",
     "Full",
+    "GTVMin",
     "LED",
     "Minibatch",
     "ModelAgnosticFedRelax",

@@ -155,6 +155,11 @@ CASES = [
     Case(
         tacit.FedSGD(alpha=0.4, step_size=0.1, oracle=minibatch),
         {"step_size": 0.05},
-        {"alpha": -0.1},
+        {"alpha": -0.1, "decay": -1.0, "power": 0.0},
+    ),
+    Case(
+        tacit.FedRelax(alpha=0.4, damping=0.2),
+        {"alpha": 0.3},
+        {"alpha": -0.1, "damping": 1.0, "penalty": "l2"},
     ),
 ]

@@ -7,6 +7,7 @@ from tacit.algorithm.fed_lin import FedLin
 from tacit.algorithm.fed_pd import FedPD
 from tacit.algorithm.fed_plt import FedPLT
 from tacit.algorithm.fed_prox import FedProx
+from tacit.algorithm.fed_relax import FedRelax
 from tacit.algorithm.fed_split import FedSplit
 from tacit.algorithm.five_gcs import FiveGCS
 from tacit.algorithm.led import LED
@@ -31,6 +32,7 @@ ALGORITHMS = (
     ProxSkip,
     FedGD,
     FedSGD,
+    FedRelax,
 )
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "FedPD",
     "FedPLT",
     "FedProx",
+    "FedRelax",
     "FedSGD",
     "FedSplit",
     "FiveGCS",

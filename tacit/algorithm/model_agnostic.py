@@ -32,18 +32,19 @@ class ModelAgnosticFedRelax:
 
     Attributes:
         alpha: Strength of the coupling along edges; 0 trains every node alone.
-        damping: In (0, 1]: the share of a node's new predictions in its letter, the
-            rest being its last letter. Below 1 it calms nodes that swing.
+        damping: Share of its last letter that a node keeps in its new one, in [0, 1).
+            It steadies nodes that swing.
     """
 
     alpha: float
-    damping: float = 1.0
+    damping: float = 0.0
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 12"
 
     def __post_init__(self) -> None:
         check.not_negative(alpha=self.alpha)
-        check.in_range(0.0, 1.0, damping=check.positive(damping=self.damping))
+        if check.in_range(0, 1, damping=self.damping) == 1:
+            check.refuse("expected damping < 1, got damping=1.0: nothing would move")
 
     def local(
         self,
@@ -77,7 +78,7 @@ class ModelAgnosticFedRelax:
     ) -> np.ndarray:
         """What the node tells its neighbours: its predictions on the shared points."""
         new = predictions(fitted, shared, classes)
-        return new if last is None else last + self.damping * (new - last)
+        return new if last is None else new + self.damping * (last - new)
 
 
 def augmentation(

@@ -46,7 +46,7 @@ def optimum(population: Population, start: np.ndarray) -> np.ndarray:
             "other models is not computable; compare losses instead"
         )
     with double_precision():
-        exact = _in_float64(population)
+        exact = in_float64(population)
         smooth = _smooth(exact)
         w = np.asarray(start, dtype=np.float64)
         if population.h is None:
@@ -54,7 +54,9 @@ def optimum(population: Population, start: np.ndarray) -> np.ndarray:
         return _proximal(smooth, exact, w)
 
 
-def _in_float64(population: Population) -> Population:
+def in_float64(population: Population) -> Population:
+    """The same agents with all rows in float64."""
+
     def widen(leaf: Array) -> Array:
         floating = jnp.issubdtype(leaf.dtype, jnp.floating)
         return leaf.astype(jnp.float64) if floating else leaf

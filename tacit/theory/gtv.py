@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import spsolve
 
 from tacit import check
+from tacit.problem import gtv_solve, ridge
+from tacit.problem import penalty as penalties
 from tacit.problem.graph import Graph
+from tacit.problem.gtv import GTVMin
 from tacit.problem.models import Linear
 from tacit.theory.descent import best_step_size
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Up to this many unknowns the curvature is computed exactly, by eigenvalues.
 _EXACT = 1000
+#: Beyond this many nodes lambda_2 of the graph takes longer than it saves.
+_MANY = 5000
 
 
 def network_of(problem: Problem) -> Graph:
@@ -57,39 +60,49 @@ def smallest_curvature(problem: Problem, alpha: float) -> float:
 def _mean_curvature(problem: Problem) -> float:
     """Smallest eigenvalue of the mean over agents of the Hessians of a linear model."""
     x = problem.stacked()[0].astype(np.float64)
-    per_row = 1 / (problem.counts[:, None] * len(problem.counts))
+    counts = np.maximum(problem.counts, 1)
+    per_row = 1 / (counts[:, None] * len(counts))
     scaled = (x * np.sqrt(per_row)[..., None]).reshape(-1, x.shape[-1])
     weight = float(problem.population.regulariser.weight)
     return 2 * float(np.linalg.eigvalsh(scaled.T @ scaled)[0]) + weight
 
 
-def hessian(problem: Problem, alpha: float) -> Any:
+def hessian(problem: Problem, alpha: float, penalty: Any = "squared") -> Any:
     """The exact Hessian of a linear model's GTVMin, sparse, of side N d."""
-    if not isinstance(problem.model, Linear):
-        check.refuse("the Hessian of GTVMin is constant for linear models only")
-    x = problem.stacked()[0].astype(np.float64)
-    blocks = 2 * (x.mT @ x) / problem.counts[:, None, None]
-    weight = float(problem.population.regulariser.weight)
-    blocks = blocks + weight * np.eye(problem.dim)
-    coupling = sp.kron(network_of(problem).laplacian(), sp.identity(problem.dim))
-    return (sp.block_diag(list(blocks)) + 2 * alpha * coupling).tocsr()
+    network_of(problem)
+    return gtv_solve.hessian(problem, alpha, penalties.of(penalty).curvature)
 
 
 def linear_optimum(problem: Problem, alpha: float) -> np.ndarray:
     """The closed-form solution of a linear model's GTVMin, shape (N, d); (58)."""
-    x, y, _ = problem.stacked()
-    x, y = x.astype(np.float64), y.astype(np.float64)
-    # grad at zero: -2 X_i^T y_i / m_i; padding rows are zero in both.
-    right = 2 * np.einsum("nmd,nm->nd", x, y) / problem.counts[:, None]
-    solution = spsolve(hessian(problem, alpha).tocsc(), right.ravel())
-    return np.asarray(solution).reshape(problem.n_agents, problem.dim)
+    return GTVMin(problem, alpha).solve(method="factor")
 
 
-def step_size(problem: Problem, alpha: float) -> float:
-    """2 / (smallest + largest curvature): exact when small, from the bounds else."""
-    if isinstance(problem.model, Linear) and problem.n_agents * problem.dim <= _EXACT:
-        eigenvalues = np.linalg.eigvalsh(hessian(problem, alpha).toarray())
+def step_size(problem: Problem, alpha: float, penalty: Any = "squared") -> float:
+    """2 / (smallest + largest curvature), (83): exact when small, by bounds else.
+
+    Without a lower bound, and on large networks, where lambda_2 of (107) is dear,
+    1 / (the upper bound (106)).
+    """
+    phi = penalties.of(penalty)
+    linear = ridge.has_closed_form(problem.population)
+    if linear and problem.n_agents * problem.dim <= _EXACT:
+        matrix = gtv_solve.hessian(problem, alpha, phi.curvature).toarray()
+        eigenvalues = np.linalg.eigvalsh(matrix)
         return best_step_size(float(eigenvalues[0]), float(eigenvalues[-1]))
-    return best_step_size(
-        smallest_curvature(problem, alpha), largest_curvature(problem, alpha)
-    )
+    strongest = float(np.max(phi.curvature))
+    high = largest_curvature(problem, alpha * strongest)
+    low = max(problem.moduli.smallest, 0.0)
+    if problem.n_agents <= _MANY and not np.any(phi.mask(problem.dim) == 0):
+        low = smallest_curvature(problem, alpha * float(np.min(phi.curvature)))
+    return best_step_size(low, high) if low > 0 else 1 / high
+
+
+def node_step_sizes(problem: Problem, alpha: float) -> np.ndarray:
+    """1 / (L_i + 4 alpha d_i) of every node: safe, and large where (106) allows it.
+
+    2 alpha (L kron I) is at most 4 alpha times the diagonal matrix of degrees, so that
+    these steps, each node with its own, never overshoot.
+    """
+    degrees = np.asarray(network_of(problem).degrees, float)
+    return 1 / (problem.moduli.smoothness + 4 * alpha * degrees)

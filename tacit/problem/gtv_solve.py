@@ -1,0 +1,339 @@
+"""The exact solution of GTVMin, in float64: what algorithms are tested against.
+
+Linear models with a squared penalty: the linear system Q w = -q/2 of (57)-(58), by a
+sparse factorisation when small, by conjugate gradients with the nodes' own blocks as a
+preconditioner when large. Other smooth models: Newton's method, its steps found by
+conjugate gradients. Linear models with norms: the primal-dual method on the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+from jax import Array
+from scipy.sparse.linalg import splu
+
+from tacit import check
+from tacit.problem import penalty as penalties
+from tacit.problem import ridge
+from tacit.problem.graph import Graph, neighbour_sum
+from tacit.problem.local import Population
+from tacit.problem.models import Linear, Logistic, Softmax
+from tacit.problem.solve import in_float64
+from tacit.trees import double_precision
+
+if TYPE_CHECKING:
+    from tacit.problem.gtv import GTVMin
+    from tacit.problem.problem import Problem
+
+METHODS = ("auto", "factor", "conjugate_gradients")
+#: Up to this many unknowns the system is factorised: random graphs fill in quickly.
+_FACTOR = 4000
+_MOST_STEPS = 20_000
+#: Steps of the primal-dual method between looks at its residual.
+_CHECK_EVERY = 50
+_MOST_CHECKS = 8_000
+
+
+class System(NamedTuple):
+    """The Hessian of GTVMin with a squared penalty, as products with vectors."""
+
+    population: Population
+    graph: Graph
+    coupling: Any  # 2 alpha c_k for every coordinate k, or one number
+    degrees: Array
+
+    def product(self, w: Array, v: Array) -> Array:
+        """The Hessian at w times v, both (N, d)."""
+        curvature = jax.jvp(self.population.grad, (w,), (v,))[1]
+        return curvature + self.pulled(v)
+
+    def pulled(self, v: Array) -> Array:
+        """2 alpha L v, coordinate by coordinate."""
+        spread = self.degrees[:, None] * v - neighbour_sum(self.graph, v)
+        return self.coupling * spread
+
+    def gradient(self, w: Array) -> Array:
+        """The gradient of the objective."""
+        return self.population.grad(w) + self.pulled(w)
+
+    def objective(self, w: Array) -> Array:
+        """sum_i f_i(w_i) + alpha sum_edges A_ij phi(w_i - w_j)."""
+        # w . L w counts every edge once.
+        return self.population.smooth_loss(w) + 0.5 * jnp.sum(w * self.pulled(w))
+
+
+def solve(gtv: GTVMin, tolerance: float | None, method: str) -> np.ndarray:
+    """The minimiser of GTVMin, shape (N, d)."""
+    check.positive(tolerance=tolerance)
+    check.one_of(METHODS, method=method)
+    problem = gtv.problem
+    quadratic = ridge.has_closed_form(problem.population)
+    if not gtv.penalty.smooth:
+        if not quadratic:
+            check.refuse(
+                "solve() with a norm needs a linear model; run tacit.PrimalDual"
+            )
+        return _primal_dual(gtv, tolerance or 1e-11)
+    if not isinstance(problem.model, Linear | Logistic | Softmax):
+        check.refuse(
+            "solve() needs a linear, logistic or softmax model; run tacit.FedRelax"
+        )
+    if quadratic:
+        small = problem.n_agents * problem.dim <= _FACTOR
+        if method == "factor" or (method == "auto" and small):
+            return _factor(gtv)
+    with double_precision():
+        system = system_of(gtv)
+        if quadratic:
+            return _linear(system, tolerance or 1e-10)
+        return _newton(system, problem, tolerance or 1e-12)
+
+
+def hessian(problem: Problem, alpha: float, curvature: Any = 1.0) -> Any:
+    """The Hessian 2 Q of a linear model's GTVMin, sparse, of side N d; (57)."""
+    if not ridge.has_closed_form(problem.population) or problem.graph is None:
+        check.refuse("the Hessian of GTVMin is constant for linear models only")
+    x = problem.stacked()[0].astype(np.float64)
+    blocks = 2 * (x.mT @ x) / np.maximum(problem.counts, 1)[:, None, None]
+    weight = float(problem.population.regulariser.weight)
+    blocks = blocks + weight * np.eye(problem.dim)
+    each = sp.diags_array(np.broadcast_to(np.asarray(curvature, float), problem.dim))
+    coupling = sp.kron(problem.graph.laplacian(), each)
+    return (sp.block_diag(list(blocks)) + 2 * alpha * coupling).tocsr()
+
+
+def right_hand_side(problem: Problem) -> np.ndarray:
+    """2 X_i^T y_i / m_i of every node, (N, d): minus the gradient at zero."""
+    x, y, _ = problem.stacked()
+    sums = np.einsum("nmd,nm->nd", x, y, dtype=np.float64, casting="same_kind")
+    return 2 * sums / np.maximum(problem.counts, 1)[:, None]
+
+
+def _factor(gtv: GTVMin) -> np.ndarray:
+    problem = gtv.problem
+    matrix = hessian(problem, gtv.alpha, gtv.penalty.curvature).tocsc()
+    right = right_hand_side(problem)
+    try:
+        solution = splu(matrix).solve(right.ravel())
+    except RuntimeError:
+        _refuse_singular()
+    if not np.all(np.isfinite(solution)):
+        _refuse_singular()
+    return solution.reshape(right.shape)
+
+
+def _refuse_singular() -> NoReturn:
+    check.refuse(
+        "GTVMin has no unique solution: in some part of the graph the nodes' rows "
+        "together do not determine a model; add l2 > 0, rows or edges"
+    )
+
+
+def system_of(gtv: GTVMin) -> System:
+    """What the compiled solvers are given; call with float64 switched on."""
+    curvature = np.asarray(gtv.penalty.curvature, np.float64)
+    return System(
+        in_float64(gtv.problem.population),
+        jax.device_put(gtv.graph),
+        jnp.asarray(2 * gtv.alpha * curvature),
+        jnp.asarray(gtv.graph.degrees, jnp.float64),
+    )
+
+
+def _linear(system: System, tolerance: float) -> np.ndarray:
+    """Conjugate gradients on the linear system."""
+    w, left = _solve_linear(system, tolerance)
+    if not float(left) <= 10 * tolerance:
+        check.refuse(
+            f"conjugate gradients stopped at a relative residual of {float(left):.1e}; "
+            "GTVMin may have no unique solution, add l2 > 0, rows or edges"
+        )
+    return np.asarray(w)
+
+
+@jax.jit
+def _solve_linear(system: System, tolerance: Any) -> tuple[Array, Array]:
+    zero = jnp.zeros((system.population.n_agents, system.population.model.dim))
+    right = -system.population.grad(zero)
+    inverse = _block_inverses(system)
+
+    def precondition(r: Array) -> Array:
+        return jnp.einsum("nde,ne->nd", inverse, r)
+
+    def product(v: Array) -> Array:
+        return system.product(zero, v)
+
+    return conjugate_gradients(product, precondition, right, tolerance, _MOST_STEPS)
+
+
+def _block_inverses(system: System) -> Array:
+    """(2 Q_i + l2 + 2 alpha d_i)^-1 of every node, (N, d, d): block Jacobi."""
+    population = system.population
+    eye = jnp.eye(population.model.dim)
+
+    def one(rows: Any, degree: Array) -> Array:
+        # A little more than nothing where a node stands alone with too few rows.
+        pull = jnp.maximum(system.coupling * degree, 1e-9)
+        local = population.local(rows)
+        return jax.vmap(lambda e: ridge.solve(local, e, pull))(eye)
+
+    return jax.vmap(one)(population.rows, system.degrees)
+
+
+def conjugate_gradients(
+    product: Callable[[Array], Array],
+    precondition: Callable[[Array], Array],
+    right: Array,
+    tolerance: Any,
+    most_steps: int,
+) -> tuple[Array, Array]:
+    """Solve product(x) = right; also returns the relative residual that is left."""
+    goal = tolerance * jnp.linalg.norm(right)
+
+    def go_on(carry: tuple) -> Array:
+        _, r, _, _, k = carry
+        return (jnp.linalg.norm(r) > goal) & (k < most_steps)
+
+    def body(carry: tuple) -> tuple:
+        x, r, p, rz, k = carry
+        ap = product(p)
+        step = rz / jnp.sum(p * ap)
+        x, r = x + step * p, r - step * ap
+        z = precondition(r)
+        rz_new = jnp.sum(r * z)
+        return x, r, z + rz_new / rz * p, rz_new, k + 1
+
+    z = precondition(right)
+    first = (jnp.zeros_like(right), right, z, jnp.sum(right * z), 0)
+    x = jax.lax.while_loop(go_on, body, first)[0]
+    # The recurrence drifts from the truth by rounding: report the truth.
+    left = jnp.linalg.norm(right - product(x))
+    return x, left / jnp.maximum(jnp.linalg.norm(right), 1e-300)
+
+
+def _newton(system: System, problem: Problem, tolerance: float) -> np.ndarray:
+    """Newton's method with steps by conjugate gradients and a line search."""
+    w = jnp.broadcast_to(
+        jnp.asarray(problem.start, jnp.float64), (problem.n_agents, problem.dim)
+    )
+    smoothness = jnp.asarray(problem.moduli.smoothness)[:, None]
+    pull = smoothness + system.coupling * system.degrees[:, None]
+    first = best = float(jnp.linalg.norm(system.gradient(w)))
+    for _ in range(100):
+        g = system.gradient(w)
+        best = float(jnp.linalg.norm(g))
+        if best <= tolerance * (1 + first):
+            return np.asarray(w)
+        w = _newton_step(system, w, g, 1 / pull, min(1e-2, best))
+    if best <= 1e-9 * (1 + first):
+        return np.asarray(w)
+    check.refuse(
+        f"no minimiser of GTVMin found (gradient norm {best:.1e}): the losses may have "
+        "none, as separable data without l2; add l2 > 0"
+    )
+
+
+@jax.jit
+def _newton_step(
+    system: System, w: Array, g: Array, inverse: Array, accuracy: Any
+) -> Array:
+    step, _ = conjugate_gradients(
+        lambda v: system.product(w, v), lambda r: inverse * r, -g, accuracy, 2000
+    )
+    sizes = jnp.asarray([1.0, 0.5, 0.25, 0.1, 0.02])
+    # Lengths of the gradient can be followed to rounding, values of the loss cannot.
+    norms = jax.lax.map(lambda s: jnp.linalg.norm(system.gradient(w + s * step)), sizes)
+    return w + sizes[jnp.argmin(norms)] * step
+
+
+class _Edges(NamedTuple):
+    """The edges, each once, as the primal-dual method needs them."""
+
+    i: Array
+    j: Array
+    reach: Array  # 2 alpha A_e / rho
+    counts: Array  # edges at every node
+
+    def at_nodes(self, flows: Array) -> Array:
+        """Mean over a node's edges of the flow out of it, (N, d)."""
+        n = self.counts.shape[0]
+        out = jax.ops.segment_sum(flows, self.i, n)
+        back = jax.ops.segment_sum(flows, self.j, n)
+        return (out - back) / jnp.maximum(self.counts, 1)[:, None]
+
+
+def _primal_dual(gtv: GTVMin, tolerance: float) -> np.ndarray:
+    """Chambolle-Pock on the incidence operator; see `tacit.PrimalDual`."""
+    problem, graph = gtv.problem, gtv.graph
+    with double_precision():
+        population = in_float64(problem.population)
+        rho = edge_rho(problem)
+        receivers, senders = np.asarray(graph.receivers), np.asarray(graph.senders)
+        once = receivers < senders
+        edges = _Edges(
+            jnp.asarray(receivers[once]),
+            jnp.asarray(senders[once]),
+            jnp.asarray(2 * gtv.alpha * np.asarray(graph.weights)[once] / rho),
+            jnp.asarray(graph.neighbour_counts, jnp.float64),
+        )
+        penalty = penalties.in_dtype(gtv.penalty, np.float64)
+        w, left = _run_primal_dual(population, penalty, edges, rho, tolerance)
+    if not float(left) <= 100 * tolerance:
+        check.refuse(
+            f"the primal-dual method stopped at a residual of {float(left):.1e}; add "
+            "l2 > 0, or loosen tolerance="
+        )
+    return np.asarray(w)
+
+
+def edge_rho(problem: Problem) -> float:
+    """A penalty per edge that matches the curvature of a node's loss."""
+    curvature = float(np.median(problem.moduli.smoothness))
+    assert problem.graph is not None
+    count = max(1.0, float(np.mean(problem.graph.neighbour_counts)))
+    return max(curvature, 1e-6) / count
+
+
+@jax.jit
+def _run_primal_dual(
+    population: Population, penalty: Any, edges: _Edges, rho: Any, tolerance: Any
+) -> tuple[Array, Array]:
+    d = population.model.dim
+    mask = jnp.asarray(penalty.mask(d))
+    pulls = rho * edges.counts[:, None] * mask
+
+    def proximal(v: Array) -> Array:
+        def one(rows: Any, v: Array, pull: Array) -> Array:
+            return ridge.toward(population.local(rows), v, pull)
+
+        return jax.vmap(one)(population.rows, v, pulls)
+
+    def step(w: Array, u: Array) -> tuple[Array, Array]:
+        # (71): the flow is projected on the dual ball of radius alpha A_e.
+        q = w[edges.i] - w[edges.j] + 2 * u
+        kept = jax.vmap(lambda a, t: penalty.prox(a, t))(q, edges.reach)
+        fresh = (q - kept) / 2
+        return proximal(w - edges.at_nodes(2 * fresh - u)), fresh
+
+    def body(carry: tuple) -> tuple:
+        w, u, _, k = carry
+        w, u = jax.lax.fori_loop(0, _CHECK_EVERY - 1, lambda _, c: step(*c), (w, u))
+        new, fresh = step(w, u)
+        size = 1 + jnp.maximum(jnp.max(jnp.abs(new)), jnp.max(jnp.abs(fresh)))
+        moved = jnp.maximum(jnp.max(jnp.abs(new - w)), jnp.max(jnp.abs(fresh - u)))
+        return new, fresh, moved / size, k + 1
+
+    def go_on(carry: tuple) -> Array:
+        return (carry[2] > tolerance) & (carry[3] < _MOST_CHECKS)
+
+    zero = jnp.zeros((population.n_agents, d))
+    flows = jnp.zeros((edges.i.shape[0], d))
+    first = (zero, flows, jnp.asarray(jnp.inf), 0)
+    w, _, left, _ = jax.lax.while_loop(go_on, body, first)
+    return w, left
