@@ -33,12 +33,14 @@ from tacit.check import TacitError
 from tacit.problem import GTVMin, Problem, from_arrays
 from tacit.problem.oracle import Full, Minibatch
 from tacit.runtime import (
+    NodeErrors,
     debug,
     simulate,
     simulate_estimators,
     sweep,
     train_vertical,
     tune,
+    validate,
 )
 from tacit.trace import Run, load_run
 
@@ -64,6 +66,7 @@ __all__ = [
     "LED",
     "Minibatch",
     "ModelAgnosticFedRelax",
+    "NodeErrors",
     "Problem",
     "ProxSkip",
     "Run",
@@ -85,6 +88,7 @@ __all__ = [
     "sweep",
     "train_vertical",
     "tune",
+    "validate",
 ]
 
 #: Rooms that load slowly (pandas, scikit-learn, matplotlib): loaded when first used.

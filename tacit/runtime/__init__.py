@@ -4,10 +4,12 @@ from tacit.runtime.debug import debug
 from tacit.runtime.estimators import EstimatorRun, simulate_estimators
 from tacit.runtime.simulate import simulate, sweep
 from tacit.runtime.tune import tune
+from tacit.runtime.validate import NodeErrors, validate
 from tacit.runtime.vertical import VerticalRun, train_vertical
 
 __all__ = [
     "EstimatorRun",
+    "NodeErrors",
     "VerticalRun",
     "debug",
     "simulate",
@@ -15,4 +17,5 @@ __all__ = [
     "sweep",
     "train_vertical",
     "tune",
+    "validate",
 ]
