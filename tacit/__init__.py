@@ -32,15 +32,27 @@ from tacit.algorithm import (
     GossipSGD,
     GradientTracking,
     GraphADMM,
+    ModelAgnosticFedRelax,
     PrimalDual,
     ProxSkip,
     ServerGD,
+    VerticalNewton,
     solvers,
 )
 from tacit.check import TacitError
 from tacit.problem import GTVMin, Problem, from_arrays
 from tacit.problem.oracle import Full, Minibatch
-from tacit.runtime import Asynchronous, debug, simulate, sweep, tune
+from tacit.runtime import (
+    Asynchronous,
+    NodeErrors,
+    debug,
+    simulate,
+    simulate_estimators,
+    sweep,
+    train_vertical,
+    tune,
+    validate,
+)
 from tacit.trace import Run, load_run
 
 if TYPE_CHECKING:
@@ -75,12 +87,15 @@ __all__ = [
     "GradientTracking",
     "GraphADMM",
     "Minibatch",
+    "ModelAgnosticFedRelax",
+    "NodeErrors",
     "PrimalDual",
     "Problem",
     "ProxSkip",
     "Run",
     "ServerGD",
     "TacitError",
+    "VerticalNewton",
     "audit",
     "data",
     "debug",
@@ -90,9 +105,12 @@ __all__ = [
     "private",
     "problem",
     "simulate",
+    "simulate_estimators",
     "solvers",
     "sweep",
+    "train_vertical",
     "tune",
+    "validate",
 ]
 
 #: Rooms that load slowly (pandas, scikit-learn, matplotlib): loaded when first used.

@@ -18,10 +18,12 @@ from tacit.algorithm.five_gcs import FiveGCS
 from tacit.algorithm.gossip import GossipSGD, GradientTracking
 from tacit.algorithm.graph_admm import GraphADMM
 from tacit.algorithm.led import LED
+from tacit.algorithm.model_agnostic import ModelAgnosticFedRelax
 from tacit.algorithm.primal_dual import PrimalDual
 from tacit.algorithm.prox_skip import ProxSkip
 from tacit.algorithm.server_gd import ServerGD
 from tacit.algorithm.tamuna import TAMUNA
+from tacit.algorithm.vertical import VerticalNewton
 
 #: Every algorithm, in the order in which `tacit algorithms` lists them.
 ALGORITHMS = (
@@ -74,8 +76,10 @@ __all__ = [
     "GossipSGD",
     "GradientTracking",
     "GraphADMM",
+    "ModelAgnosticFedRelax",
     "PrimalDual",
     "ProxSkip",
     "ServerGD",
+    "VerticalNewton",
     "solvers",
 ]

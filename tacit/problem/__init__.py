@@ -2,6 +2,7 @@
 
 from tacit.problem import graph, prox, synthetic
 from tacit.problem.arrays import from_arrays
+from tacit.problem.estimators import EstimatorNetwork, estimator_network
 from tacit.problem.graph import Graph
 from tacit.problem.gtv import GTVMin, convex_clustering
 from tacit.problem.models import Linear, Logistic, Softmax
@@ -15,6 +16,7 @@ __all__ = [
     "Combined",
     "Custom",
     "Differentiable",
+    "EstimatorNetwork",
     "Full",
     "GTVMin",
     "Graph",
@@ -28,6 +30,7 @@ __all__ = [
     "SquaredL2",
     "cnn",
     "convex_clustering",
+    "estimator_network",
     "from_arrays",
     "graph",
     "mlp",

@@ -30,6 +30,7 @@ def from_arrays(
     graph: Any = None,
     *,
     agents: Sequence[Any] | None = None,
+    unlabelled: Sequence[Any] = (),
     regulariser: Regulariser | None = None,
     classes: Sequence[Any] | None = None,
     intercept: bool = False,
@@ -48,6 +49,8 @@ def from_arrays(
         h: A proximable function added once, see `tacit.problem.prox`.
         graph: `networkx` graph or `tacit.problem.Graph`, nodes named by agent ids.
         agents: All agents that must be there; one without rows is refused.
+        unlabelled: Ids of further agents that have no labelled row: their loss is zero
+            and they get a model from their neighbours on the graph (GTVMin only).
         regulariser: A smooth penalty in place of `l2`.
         classes: All labels of the task, in code order; default the sorted labels seen.
         intercept: Append a column of ones to X.
@@ -75,7 +78,7 @@ def from_arrays(
     kind = np.dtype(dtype or (np.float64 if linear else np.float32))
     if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
         check.refuse(f"expected dtype float32 or float64, got dtype={kind}")
-    ids, rows = _stack(features, codes, holder, kind)
+    ids, rows = _stack(features, codes, holder, kind, _strangers(unlabelled, holder))
     held_out = None
     if test is not None:
         test_x = _features(test[0], "test X")
@@ -101,6 +104,29 @@ def from_arrays(
     return Problem(population, ids, start, class_names, name, network)
 
 
+def rows_like(
+    problem: Problem,
+    X: Any,  # noqa: N803
+    y: Any,
+    agent: Any,
+    intercept: bool = False,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Other rows of the same agents: features, label codes, the agents' numbers."""
+    x = _features(X, "X")
+    x = _with_ones(x) if intercept else x
+    check.shape((None, *problem.stacked()[0].shape[2:]), X=x)
+    labels, holder = np.asarray(y), np.asarray(agent)
+    check.shape((len(x),), y=labels)
+    check.shape((len(x),), agent=holder)
+    codes = _encode(problem.model, labels, problem.class_names, "y")
+    place = {one: i for i, one in enumerate(problem.ids)}
+    number = np.array([place.get(one, -1) for one in holder.tolist()], int)
+    if np.any(number < 0):
+        stranger = holder[int(np.argmin(number))]
+        check.refuse(f"agent {stranger!r} is not one of the problem's; drop its rows")
+    return x.astype(problem.dtype), _as_labels(codes, problem.dtype), number
+
+
 def _features(x: Any, name: str) -> np.ndarray:
     features = np.asarray(x)
     if features.ndim < 2:
@@ -116,6 +142,17 @@ def _require_rows(agents: Sequence[Any] | None, holder: np.ndarray) -> None:
         check.refuse(
             f"agent {empty[0]!r} has no rows; give it data or leave it out of agents="
         )
+
+
+def _strangers(unlabelled: Sequence[Any], holder: np.ndarray) -> np.ndarray:
+    """Ids of agents without rows, checked."""
+    ids = np.asarray(unlabelled, holder.dtype if len(unlabelled) == 0 else None)
+    both = np.intersect1d(ids, holder)
+    if len(both):
+        check.refuse(
+            f"agent {both[0]!r} is named as unlabelled but has rows; leave them out"
+        )
+    return np.unique(ids)
 
 
 def _with_ones(x: np.ndarray) -> np.ndarray:
@@ -210,12 +247,18 @@ def _as_labels(codes: np.ndarray, kind: np.dtype) -> np.ndarray:
 
 
 def _stack(
-    x: np.ndarray, y: np.ndarray, agent: np.ndarray, kind: np.dtype
+    x: np.ndarray,
+    y: np.ndarray,
+    agent: np.ndarray,
+    kind: np.dtype,
+    without_rows: np.ndarray,
 ) -> tuple[tuple[Hashable, ...], Rows]:
     """Sort the rows by agent and pad every agent to the longest one."""
     if np.issubdtype(agent.dtype, np.floating) and not np.all(np.isfinite(agent)):
         check.refuse("agent has NaN ids; name the agent of every row")
-    ids, position, counts = np.unique(agent, return_inverse=True, return_counts=True)
+    ids = np.unique(np.concatenate([agent, without_rows]))
+    position = np.searchsorted(ids, agent)
+    counts = np.bincount(position, minlength=len(ids))
     n, longest = len(ids), int(counts.max())
     order = np.argsort(position, kind="stable")
     x, y = x[order], _as_labels(y[order], kind)

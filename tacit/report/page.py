@@ -11,7 +11,7 @@ import numpy as np
 import tomli_w
 from matplotlib.figure import Figure
 
-from tacit.report import facts, html, measures, numbers, privacy, tables
+from tacit.report import facts, html, measures, nodes, numbers, privacy, tables
 from tacit.report.curves import curve
 from tacit.report.held import held_picture
 from tacit.report.sweeps import apart
@@ -23,6 +23,7 @@ _SHOWN_INFO = (
     "communication",
     "data_notes",
     "holdings",
+    "nodes",
     "turns",
     "versions",
     "seconds",
@@ -57,6 +58,7 @@ class Page:
             self._curves(),
             self._metrics(),
             self._privacy(),
+            self._nodes(),
             self._communication(),
             self._holdings(),
             self._origin(),
@@ -131,6 +133,30 @@ class Page:
                 parts.append(html.figure(shown, curves["theorem"]))
             parts.append(privacy.notes(report))
         return html.section("privacy", "Privacy", *parts)
+
+    def _nodes(self) -> str:
+        """Every node's errors, where the run was validated; nothing else."""
+        parts = []
+        for label, run in self._runs.items():
+            told = run.info.get("nodes")
+            if told is None:
+                continue
+            if len(self._runs) > 1:
+                parts.append(html.paragraph(label, "kicker"))
+            first, *verdicts = nodes.summary(told)
+            parts.append(html.paragraph(first))
+            parts += [html.paragraph(words, "note") for words in verdicts]
+            if "layout" in told:
+                file = f"nodes-{_safe(label)}.png"
+                shown = self._picture(
+                    file,
+                    "nodes coloured by validation error",
+                    lambda t, n=told: nodes.nodes_map(n, t),
+                )
+                parts.append(html.figure(shown, "Nodes by their validation error"))
+            content = html.table(nodes.nodes_table(told))
+            parts.append(html.folded("The numbers", content))
+        return html.section("nodes", "Every node's errors", *parts) if parts else ""
 
     def _communication(self) -> str:
         several = any(facts.several(r) for r in self._runs.values())

@@ -1,0 +1,180 @@
+"""Rounds over nodes with scikit-learn models of any kind.
+
+These models are no arrays, so that no compiled loop runs them: a round fits every
+node's model, in parallel with joblib, and passes predictions along the edges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit import check
+from tacit.algorithm.model_agnostic import ModelAgnosticFedRelax, predictions
+from tacit.problem.estimators import EstimatorNetwork, EstimatorNode
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatorRun:
+    """What `simulate_estimators` returns.
+
+    Attributes:
+        network: What was solved.
+        algorithm: How.
+        estimators: Every node's fitted model, in the order of `network.ids`.
+        metrics: By round: "train_error", "discrepancy" (the sum over edges of A_ij
+            d_ij, (65)), "change" (of letters, at most), and "validation_error", means
+            over nodes. Errors are mean squares, or shares of wrong classes.
+        communication: Letters and their bytes; a letter is a node's predictions on the
+            shared points, to one neighbour.
+    """
+
+    network: EstimatorNetwork
+    algorithm: ModelAgnosticFedRelax
+    estimators: tuple[Any, ...]
+    metrics: dict[str, np.ndarray]
+    communication: dict[str, int]
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds done."""
+        return len(self.metrics["round"])
+
+    def errors(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        agent: Any,
+    ) -> np.ndarray:
+        """Every node's error on rows of its own; NaN for a node without rows here."""
+        rows = self.network.rows(X, y, agent)
+        return _errors(self.estimators, rows, self.network.classes)
+
+
+def simulate_estimators(
+    network: EstimatorNetwork,
+    algorithm: ModelAgnosticFedRelax,
+    rounds: int,
+    *,
+    validation: tuple[Any, Any, Any] | None = None,
+    tolerance: float = 0.0,
+    n_jobs: int = 1,
+    seed: int = 0,
+) -> EstimatorRun:
+    """Run model-agnostic FedRelax.
+
+    In round 1 every node fits its own rows only, as there are no letters yet; round 1
+    is what training alone gives.
+
+    Args:
+        network: Nodes, their rows and models, the graph and the shared points.
+        algorithm: Strength of the coupling, damping.
+        rounds: How many at most.
+        validation: Features, targets and node ids of rows to measure errors on.
+        tolerance: Stop when no prediction on a shared point changed by more.
+        n_jobs: How many processes fit models side by side (joblib); -1 for all cores.
+            The result does not depend on it.
+        seed: Of the draws for estimators that take no weights.
+    """
+    from joblib import Parallel, delayed  # comes with scikit-learn
+
+    check.count(rounds=rounds)
+    check.not_negative(tolerance=tolerance)
+    held_out = None if validation is None else network.rows(*validation)
+    letters, fitted, history = None, (), []
+    with Parallel(n_jobs=n_jobs) as parallel:
+        for number in range(1, rounds + 1):
+            inboxes = _deliver(network, letters)
+            done: Any = parallel(
+                delayed(_one_node)(algorithm, *_place(network, i), *mail, seed, number)
+                for i, mail in enumerate(_mail(inboxes, letters, len(network.ids)))
+            )
+            fitted = tuple(model for model, _ in done)
+            told = np.stack([letter for _, letter in done])
+            history.append(_measure(network, fitted, told, letters, held_out))
+            letters = told
+            if history[-1]["change"] <= tolerance:
+                break
+    metrics = {k: np.array([h[k] for h in history]) for k in history[0]}
+    metrics["round"] = np.arange(1, len(history) + 1)
+    sent = len(history) * 2 * network.graph.n_edges
+    assert letters is not None
+    told = dict(letters=sent, bytes=sent * letters[0].nbytes)
+    return EstimatorRun(network, algorithm, fitted, metrics, told)
+
+
+def _deliver(network: EstimatorNetwork, letters: Any) -> Any:
+    """The neighbours' mean letter, for every node: sum_j A_ij letter_j / d_i."""
+    if letters is None:
+        return None
+    degrees = np.asarray(network.graph.degrees)
+    total = network.graph.adjacency() @ letters.reshape(len(letters), -1)
+    mean = total / np.where(degrees > 0, degrees, 1.0)[:, None]
+    return mean.reshape(letters.shape)
+
+
+def _mail(inboxes: Any, letters: Any, nodes: int) -> Any:
+    if letters is None:
+        return [(None, None)] * nodes
+    return zip(inboxes, letters, strict=True)
+
+
+def _place(network: EstimatorNetwork, i: int) -> tuple:
+    """All that node i needs to know of the network: no other node's rows."""
+    classes = None if network.classes is None else len(network.classes)
+    degree = float(network.graph.degrees[i])
+    return i, network.ids[i], network.nodes[i], network.shared, degree, classes
+
+
+def _one_node(
+    algorithm: ModelAgnosticFedRelax,
+    i: int,
+    name: Any,
+    node: EstimatorNode,
+    shared: np.ndarray,
+    degree: float,
+    classes: int | None,
+    inbox: Any,
+    last: Any,
+    seed: int,
+    number: int,
+) -> tuple[Any, np.ndarray]:
+    random = np.random.default_rng((seed, number, i))
+    try:
+        fitted = algorithm.local(random, node, shared, degree, inbox)
+        return fitted, algorithm.letter(fitted, shared, classes, last)
+    except ValueError as error:
+        told = str(error).partition("\n")[0]
+        check.refuse(f"node {name!r} in round {number}: {told}")
+
+
+def _measure(
+    network: EstimatorNetwork, fitted: Any, letters: Any, last: Any, held_out: Any
+) -> dict[str, float]:
+    flat = letters.reshape(len(letters), -1)
+    # (65): sum over edges of A_ij (1/m') ||p_i - p_j||^2 = trace(P' L P) / m'
+    gap = np.sum(flat * (network.graph.laplacian() @ flat)) / len(network.shared)
+    own = [(node.x, node.y) for node in network.nodes]
+    told = {
+        "train_error": float(np.mean(_errors(fitted, own, network.classes))),
+        "discrepancy": float(gap),
+        "change": np.inf if last is None else float(np.max(np.abs(letters - last))),
+    }
+    if held_out is not None:
+        errors = _errors(fitted, held_out, network.classes)
+        told["validation_error"] = float(np.nanmean(errors))
+    return told
+
+
+def _errors(fitted: Any, rows: Any, classes: Any) -> np.ndarray:
+    errors = []
+    for model, (x, y) in zip(fitted, rows, strict=True):
+        if not len(y):
+            errors.append(np.nan)
+            continue
+        told = predictions(model, x, None if classes is None else len(classes))
+        wrong = (told - y) ** 2 if classes is None else told.argmax(axis=1) != y
+        errors.append(np.mean(wrong))
+    return np.array(errors)

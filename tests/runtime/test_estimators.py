@@ -1,0 +1,218 @@
+"""Model-agnostic FedRelax against closed forms and the book's exercise 5.3."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+import tacit
+from tacit.algorithm.model_agnostic import (
+    augmentation,
+    fit_weighted,
+    systematic_draw,
+    weight_argument,
+)
+from tacit.problem import estimator_network, graph
+from tacit.theory import gtv
+
+NODES, FEATURES = 6, 2
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Six nodes with five rows each, on a ring."""
+    rng = np.random.default_rng(3)
+    truth = np.array([1.0, -2.0]) + 0.3 * rng.normal(size=(NODES, FEATURES))
+    agent = np.repeat(np.arange(NODES), 5)
+    x = rng.normal(size=(len(agent), FEATURES))
+    y = np.sum(x * truth[agent], axis=1) + 0.1 * rng.normal(size=len(agent))
+    return x, y, agent
+
+
+def network_of(rows, estimators, shared=None):
+    points = np.random.default_rng(0).normal(size=(20, FEATURES))
+    points = points if shared is None else shared
+    return estimator_network(*rows, estimators, graph.ring(NODES), points)
+
+
+def test_linear_models_reach_the_closed_form_of_gtvmin(rows):
+    # On points with X'X / m' = I, equal predictions are equal parameters: (65) is
+    # ||w_i - w_j||^2 and the fixed point is the solution (58) of GTVMin.
+    shared = np.sqrt(FEATURES) * np.eye(FEATURES)
+    network = network_of(rows, LinearRegression(fit_intercept=False), shared)
+    algorithm = tacit.ModelAgnosticFedRelax(alpha=0.7)
+    run = tacit.simulate_estimators(network, algorithm, 400, tolerance=1e-12)
+    problem = tacit.from_arrays(*rows, model="linear", graph=graph.ring(NODES))
+    found = np.stack([model.coef_ for model in run.estimators])
+    exact = gtv.linear_optimum(problem, 0.7)
+    np.testing.assert_allclose(found, exact, atol=1e-9)
+    total = sum(np.sum((exact[i] - exact[i - 1]) ** 2) for i in range(NODES))
+    assert run.metrics["discrepancy"][-1] == pytest.approx(total, rel=1e-9)
+    assert run.communication["letters"] == run.rounds * 2 * NODES
+
+
+def test_damping_changes_the_way_but_not_the_end(rows):
+    shared = np.sqrt(FEATURES) * np.eye(FEATURES)
+    network = network_of(rows, LinearRegression(fit_intercept=False), shared)
+    ends = [
+        tacit.simulate_estimators(
+            network, tacit.ModelAgnosticFedRelax(alpha=0.7, damping=d), 150
+        )
+        for d in (0.0, 0.5)
+    ]
+    assert ends[0].metrics["change"][1] > 1.5 * ends[1].metrics["change"][1]
+    for one, other in zip(*(run.estimators for run in ends), strict=True):
+        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [Ridge(alpha=0.3), DecisionTreeRegressor(max_depth=3, random_state=0)],
+    ids=["ridge", "tree"],
+)
+def test_one_row_per_point_is_the_augmentation_of_exercise_5_3(estimator):
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(7, 2)), rng.normal(size=7)
+    shared, letters = rng.normal(size=(11, 2)), rng.normal(size=(3, 11))
+    weights = np.array([0.5, 1.0, 2.5])  # A_ij of three neighbours
+    alpha = 0.8
+    # As the exercise says it: one row per neighbour j and point, weight alpha A_ij/m'.
+    plain = fit_weighted(
+        estimator,
+        np.concatenate([x, shared, shared, shared]),
+        np.concatenate([y, *letters]),
+        7 * np.concatenate([np.full(7, 1 / 7), np.repeat(alpha * weights / 11, 11)]),
+        rng,
+    )
+    node = tacit.problem.estimators.EstimatorNode(x, y, estimator)
+    merged = tacit.ModelAgnosticFedRelax(alpha=alpha).local(
+        rng, node, shared, weights.sum(), weights @ letters / weights.sum()
+    )
+    grid = rng.normal(size=(50, 2))
+    np.testing.assert_allclose(merged.predict(grid), plain.predict(grid), atol=1e-10)
+
+
+def test_round_one_and_alpha_zero_are_training_alone(rows):
+    x, y, agent = rows
+    models = [DecisionTreeRegressor(max_depth=2, random_state=0), Ridge(0.1)] * 3
+    alone = [
+        model.fit(x[agent == i], y[agent == i]).predict(x)
+        for i, model in enumerate(
+            [DecisionTreeRegressor(max_depth=2, random_state=0), Ridge(0.1)] * 3
+        )
+    ]
+    for alpha, rounds in ((0.0, 3), (5.0, 1)):
+        algorithm = tacit.ModelAgnosticFedRelax(alpha=alpha)
+        run = tacit.simulate_estimators(network_of(rows, models), algorithm, rounds)
+        for fitted, expected in zip(run.estimators, alone, strict=True):
+            np.testing.assert_array_equal(fitted.predict(x), expected)
+
+
+def test_different_kinds_come_to_agree_as_alpha_grows(rows):
+    models = {
+        0: Ridge(0.1),
+        1: DecisionTreeRegressor(random_state=0),
+        2: KNeighborsRegressor(2),
+        3: RandomForestRegressor(5, random_state=0),
+        4: make_pipeline(StandardScaler(), Ridge(0.1)),
+        5: Ridge(0.1),
+    }
+    gaps = [
+        tacit.simulate_estimators(
+            network_of(rows, models),
+            tacit.ModelAgnosticFedRelax(alpha=a),
+            8,
+            validation=rows,
+        ).metrics["discrepancy"][-1]
+        for a in (0.0, 0.3, 30.0)
+    ]
+    # Not to zero: two neighbours' values and five trees cannot draw a line.
+    assert gaps[0] > 2 * gaps[1] and gaps[1] > gaps[2]
+
+
+def test_the_result_does_not_depend_on_the_number_of_processes(rows):
+    network = network_of(rows, [KNeighborsRegressor(2), Ridge()] * 3)
+    algorithm = tacit.ModelAgnosticFedRelax(alpha=1.0)
+    one, two = (
+        tacit.simulate_estimators(network, algorithm, 3, n_jobs=jobs, seed=4)
+        for jobs in (1, 2)
+    )
+    for name in ("train_error", "discrepancy", "change"):
+        np.testing.assert_array_equal(one.metrics[name], two.metrics[name])
+
+
+def test_rows_are_drawn_in_proportion_to_their_weight():
+    rng = np.random.default_rng(0)
+    weight = rng.exponential(size=40)
+    counts = np.bincount(systematic_draw(weight, 40, rng), minlength=40)
+    assert np.abs(counts - 40 * weight / weight.sum()).max() < 1
+    mean = np.mean(
+        [np.bincount(systematic_draw(weight, 40, rng), minlength=40)
+         for _ in range(4000)],
+        axis=0,
+    )  # fmt: skip
+    np.testing.assert_allclose(mean, 40 * weight / weight.sum(), atol=0.04)
+
+
+def test_weights_find_their_way_into_pipelines():
+    pipeline = make_pipeline(StandardScaler(), Ridge())
+    assert weight_argument(pipeline) == "ridge__sample_weight"
+    assert weight_argument(make_pipeline(KNeighborsRegressor())) is None
+
+
+def test_soft_labels_carry_the_neighbours_probabilities():
+    shared = np.array([[0.0], [1.0]])
+    x, y, weight = augmentation(shared, np.array([[0.25, 0.75], [1.0, 0.0]]), 2.0)
+    assert x.ravel().tolist() == [0.0, 0.0, 1.0] and y.tolist() == [0, 1, 0]
+    assert weight.tolist() == [0.5, 1.5, 2.0]
+
+
+def test_a_classifier_learns_a_class_that_it_has_no_rows_of():
+    rng = np.random.default_rng(0)
+    agent = np.repeat(np.arange(4), 30)
+    x = rng.normal(size=(120, 2))
+    label = np.where(x[:, 0] > 0, "right", "left")
+    kept = (agent != 2) | (label == "left")  # node 2 never saw "right"
+    models = [LogisticRegression(), KNeighborsClassifier(3)] * 2
+    network = estimator_network(
+        x[kept], label[kept], agent[kept], models, graph.ring(4), x[:40]
+    )
+    run = tacit.simulate_estimators(
+        network, tacit.ModelAgnosticFedRelax(alpha=1.0), 6, validation=(x, label, agent)
+    )
+    errors = run.errors(x, label, agent)
+    alone = tacit.simulate_estimators(
+        network, tacit.ModelAgnosticFedRelax(alpha=0.0), 1
+    ).errors(x, label, agent)
+    share = np.mean(label[agent == 2] == "right")
+    assert alone[2] == pytest.approx(share) and errors[2] < 0.15
+    assert run.metrics["validation_error"][-1] == pytest.approx(errors.mean())
+
+
+def test_bad_input_is_refused_in_one_line(rows):
+    x, y, agent = rows
+    ring = graph.ring(NODES)
+    cases = [
+        (([Ridge()] * 2, ring, x), "expected 6 estimators"),
+        (({0: Ridge()}, ring, x), "node 1 has no estimator"),
+        (([Ridge()] * 5 + [LogisticRegression()], ring, x), "all regressors or all"),
+        ((StandardScaler(), ring, x), "neither a regressor nor a classifier"),
+        ((Ridge(), ring, x[:, :1]), "expected shared of shape"),
+        ((Ridge(), ring, x[:0]), "at least one point"),
+        ((Ridge(), graph.ring(5), x), "lacks the agents"),
+    ]
+    for rest, words in cases:
+        with pytest.raises(tacit.TacitError, match=words):
+            estimator_network(x, y, agent, *rest)
+    for wrong in ({"alpha": -1.0}, {"alpha": 1.0, "damping": 1.0}):
+        with pytest.raises(tacit.TacitError, match="expected"):
+            tacit.ModelAgnosticFedRelax(**wrong)
+    network = network_of(rows, KNeighborsRegressor(50))
+    with pytest.raises(tacit.TacitError, match="node 0 in round 1: Expected n_neigh"):
+        tacit.simulate_estimators(network, tacit.ModelAgnosticFedRelax(alpha=1.0), 2)
+    with pytest.raises(tacit.TacitError, match="unknown node"):
+        network.rows(x, y, agent + 1)
