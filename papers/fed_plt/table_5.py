@@ -61,9 +61,9 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
         ["method", "paper's rounds", "our rounds (mean ± sd)", *heads],
         rows,
         [
-            f"**Difference.** Fastest method by cost: {'; '.join(orders)}. As in "
-            "Table II, Fed-PLT needs the printed number of rounds, and the others, "
-            "tuned alike, fewer than printed."
+            f"**Difference.** Fastest method by cost: {'; '.join(orders)}. All "
+            "methods, tuned alike, need fewer rounds than printed; as in Table II, "
+            "those of Fed-PLT are nearest to print."
         ],
         found.choices,
     )
