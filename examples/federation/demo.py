@@ -2,8 +2,8 @@
 
 The first: four hospitals, a coordinator and a broker, private Fed-PLT with a stated
 epsilon; ends with a report. The hospitals are those of the heart-disease data where a
-data folder is named by TACIT_DATA, else synthetic stand-ins. The second: four nodes on
-a ring, without any coordinator.
+data folder is named by TACIT_DATA, else synthetic stand-ins. The second: the same four
+on a ring, without any coordinator: DP-Norm with a stated epsilon per neighbour.
 
     python examples/federation/demo.py
 """
@@ -25,6 +25,7 @@ import tomli_w
 
 import tacit
 from tacit.runtime.federation import broker, hub
+from tacit.trace import PrivacyReport
 
 HOSPITALS = ("budapest", "cleveland", "longbeach", "zurich")
 EPSILON, DELTA, ROUNDS = 4.0, 1e-5, 40
@@ -140,7 +141,14 @@ def four_hospitals() -> None:
         told, _ = _result(folder / "coordinator")
         print(f"\nepsilon at delta={DELTA:g}, against the coordinator, for one record;")
         print("the broker and outsiders see sizes and times of letters only.")
-        print(f"{told['letters']} letters, {told['bytes']} bytes, envelopes included")
+        print(f"{told['letters']} letters, {told['bytes']} bytes, envelopes included\n")
+        print(_privacy(folder / HOSPITALS[1]))
+
+
+def _privacy(folder: Path) -> PrivacyReport:
+    """What one agent's program wrote down of what each observer may have learnt."""
+    (path,) = folder.glob("*/privacy.json")
+    return PrivacyReport.from_dict(json.loads(path.read_text()))
 
 
 def _problem(rows: pd.DataFrame, columns: list[str]) -> tacit.Problem:
@@ -149,7 +157,7 @@ def _problem(rows: pd.DataFrame, columns: list[str]) -> tacit.Problem:
 
 
 def ring_without_coordinator() -> None:
-    """FedGD between neighbours on a ring; the letters carry no noise."""
+    """DP-Norm between neighbours on a ring: letters carry noise for a stated budget."""
     _, parts = hospitals()
     columns = [c for c in next(iter(parts.values()))[0] if c != "ill"]
     run = {
@@ -160,20 +168,35 @@ def ring_without_coordinator() -> None:
             "target": "ill",
             "classes": ["0", "1"],
             "l2": 0.05,
+            "intercept": True,
         },
-        "algorithm": {"name": "FedGD", "alpha": 0.2, "step_size": 0.3},
+        "algorithm": {
+            "name": "DPNorm",
+            "step_size": 0.1,
+            "local_steps": 5,
+            "alpha": 0.2,
+        },
         "graph": {"kind": "ring"},
         "run": {"rounds": ROUNDS},
+        "privacy": {"epsilon": EPSILON, "delta": DELTA, "norm": 1.0},
     }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run_federation(folder, {k: v[0] for k, v in parts.items()}, run)
-        print("\nThe same hospitals on a ring, FedGD, nobody coordinates\n")
-        print(f"{'node':<12}{'accuracy on its own rows':>26}{'letters sent':>14}")
-        for hospital in parts:
-            told, _ = _result(folder / hospital)
-            print(f"{hospital:<12}{told['accuracy_own']:>26.3f}{told['sent']:>14}")
-        print("\nno budget is promised here: FedGD adds no noise to its letters")
+        print("\nThe same hospitals on a ring, DP-Norm, nobody coordinates\n")
+        print(
+            f"{'hospital':<12}{'alone':>8}{'released':>10}{'epsilon':>9}{'letters':>9}"
+        )
+        for hospital, (train, test) in parts.items():
+            told, models = _result(folder / hospital)
+            held, alone = _problem(test, columns), _problem(train, columns).solve()
+            print(
+                f"{hospital:<12}{held.accuracy(alone):>8.3f}"
+                f"{held.accuracy(models['own']):>10.3f}{told['epsilon_spent']:>9.3f}"
+                f"{told['sent']:>9}"
+            )
+        print(f"\nepsilon at delta={DELTA:g}, against a neighbour, for one record\n")
+        print(_privacy(folder / HOSPITALS[1]))
 
 
 if __name__ == "__main__":

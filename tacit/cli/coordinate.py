@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,16 +69,21 @@ class _Starter:
 
     def lead(self, post: Any, wait: float) -> None:
         """Agree, run, keep the result."""
+        from tacit.check import refuse
         from tacit.cli import party
         from tacit.runtime.federation.drive import run_party
+        from tacit.runtime.progress import Bar
 
         rows = self.agree(post, wait)
+        if self.setting.weighted and len(rows) < len(self.run.agents):
+            refuse("weights='samples' needs everybody's rows; leave out least_agents")
         if self.setting.on_graph:
             typer.echo("all agents have accepted; the run is theirs")
             return
         made = party.make_coordinator(self.setting, self.desk(), rows)
         begun = time.monotonic()
-        run_party(made, post, self.watcher(post))
+        with Bar(sys.stderr.isatty(), self.run.rounds) as bar:
+            run_party(made, post, self.watcher(post, bar))
         self.finish(made, time.monotonic() - begun)
 
     def agree(self, post: Any, wait: float) -> dict[str, int]:
@@ -126,14 +132,17 @@ class _Starter:
         me = self.invited
         return note("offer", me.federation, me.name, one.sender, self.offer)
 
-    def watcher(self, post: Any) -> Any:
-        from tacit.cli import party
+    def watcher(self, post: Any, bar: Any) -> Any:
+        from tacit.cli import status
 
         def watch(made: Any) -> None:
             now = time.monotonic()
             since = {k: now - v for k, v in made.heard_at.items()}
             more = {"connected": post.connected, "seconds_since": since}
-            party.write_status(self.home, made, self.run.rounds, more)
+            more |= {"agents": list(self.run.agents), "told": status.told_by(made)}
+            more |= {"under_way": post.under_way()}
+            status.write_status(self.home, made, self.run.rounds, more)
+            bar.update(min(made.round, self.run.rounds) - 1, None)
 
         return watch
 

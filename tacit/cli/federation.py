@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+#: Seconds without a letter after which a party counts as away: it writes every second.
+_QUIET = 5.0
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -36,27 +40,65 @@ def make_keys(
 
 @app.command("status", epilog="Example:  tacit federation status tacit-clinics-oslo")
 def status(
-    folder: Annotated[Path, typer.Argument(help="The folder of a party.")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of parties; the coordinator's tells all."),
+    ],
 ) -> None:
-    """Show how far a party is, whom it heard last, and what is left of its budget."""
+    """Show who is connected, rounds, last letters, and what is left of budgets.
+
+    An agent's folder tells of that agent. The coordinator's also has a line for every
+    agent, with what the agent told of itself.
+    """
     from tacit.check import refuse
 
-    try:
-        told = json.loads((folder / "status.json").read_text())
-    except (OSError, ValueError):
-        refuse(f"no status in {folder}; name the folder of a party that has run")
+    for folder in folders:
+        try:
+            told = json.loads((folder / "status.json").read_text())
+        except (OSError, ValueError):
+            refuse(f"no status in {folder}; name the folder of a party that has run")
+        _show_party(told)
+
+
+def _show_party(told: dict[str, Any]) -> None:
+    from tacit.cli.show import show
+    from tacit.report import numbers
+    from tacit.report.tables import Table
+
     state = "finished" if told["finished"] else "running"
     typer.echo(f"{told['party']}: {state}, round {told['round']} of {told['rounds']}")
     typer.echo(f"broker: {'connected' if told.get('connected') else 'not connected'}")
-    for who, seconds in sorted(told.get("seconds_since", {}).items()):
-        typer.echo(f"  {who}: last letter {seconds:.1f} s before")
-    typer.echo(f"sent {told['sent']} letters, {told['sent_bytes']} bytes")
-    typer.echo(f"received {told['received']} letters, {told['received_bytes']} bytes")
+    rows = tuple(_lines(told))
+    if rows:
+        heads = ("party", "is there", "last letter", "round", "epsilon left")
+        show(Table(heads, rows))
+    for way in ("sent", "received"):
+        size = numbers.size(told[f"{way}_bytes"])
+        typer.echo(f"{way} {told[way]} letters, {size}")
+    for sender, (here, whole) in told.get("under_way", {}).items():
+        typer.echo(f"receiving from {sender}: piece {here} of {whole}")
     for reason, count in told.get("refused", {}).items():
         typer.echo(f"refused {count}: {reason}")
     if "epsilon_spent" in told:
         left = told["epsilon_allowed"] - told["epsilon_spent"]
         typer.echo(
             f"budget: epsilon {told['epsilon_spent']:.4g} of "
-            f"{told['epsilon_allowed']:.4g} spent, {left:.4g} left"
+            f"{told['epsilon_allowed']:.4g} spent, {left:.4g} left, at delta = "
+            f"{told['delta']:g} against the {told['observer']} for one {told['unit']}"
+        )
+
+
+def _lines(told: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """One line for every other party: whom it heard, and what they told."""
+    since = told.get("seconds_since", {})
+    for name in told.get("agents", sorted(since)):
+        said = told.get("told", {}).get(name, {})
+        heard = since.get(name)
+        left = f"{said['allowed'] - said['spent']:.4g}" if "spent" in said else "-"
+        yield (
+            name,
+            "yes" if heard is not None and heard < _QUIET else "no",
+            "never" if heard is None else f"{heard:.1f} s before",
+            f"{said['round']:.0f}" if "round" in said else "-",
+            left,
         )

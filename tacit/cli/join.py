@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import time
 import tomllib
 from pathlib import Path
@@ -126,6 +127,7 @@ class _Agent:
         from tacit.privacy import Ledger
         from tacit.runtime.federation import agreement
         from tacit.runtime.federation.drive import run_party
+        from tacit.runtime.progress import Bar
 
         me = self.invited
         offer = self.unfinished()
@@ -149,7 +151,8 @@ class _Agent:
                 self.setting, me.name, ledger, self.policy.max_epsilon
             )
             agent = party.make_agent(self.setting, self.desk(charge), self.secret)
-            run_party(agent, post, self.watcher(post, ledger))
+            with Bar(sys.stderr.isatty(), run.rounds) as bar:
+                run_party(agent, post, self.watcher(post, ledger, bar))
             self.finish(agent, ledger)
 
     def desk(self, charge: Any) -> Any:
@@ -185,8 +188,8 @@ class _Agent:
         words = json.dumps(self.acceptance())
         return note("accept", me.federation, me.name, me.coordinator, words)
 
-    def watcher(self, post: Any, ledger: Any) -> Any:
-        from tacit.cli import party
+    def watcher(self, post: Any, ledger: Any, bar: Any) -> Any:
+        from tacit.cli import status
 
         run = self.setting.run
 
@@ -197,7 +200,10 @@ class _Agent:
                 "seconds_since": {k: now - v for k, v in agent.heard_at.items()},
                 **self.budget(ledger),
             }
-            party.write_status(self.home, agent, run.rounds, more)
+            more |= {"under_way": post.under_way()}
+            status.write_status(self.home, agent, run.rounds, more)
+            agent.desk.remark = status.remark(agent, self.budget(ledger))
+            bar.update(min(agent.round, run.rounds), None)
 
         return watch
 
@@ -207,13 +213,20 @@ class _Agent:
             return {}
         spent = ledger.spent(float(told["delta"]))
         allowed = self.policy.max_epsilon or float(told["epsilon"])
-        used = spent.get((self.invited.name, "coordinator"), 0.0)
-        return {"epsilon_spent": used, "epsilon_allowed": allowed}
+        used = spent.get((self.invited.name, self.setting.observer), 0.0)
+        return {
+            "epsilon_spent": used,
+            "epsilon_allowed": allowed,
+            "delta": float(told["delta"]),
+            "observer": self.setting.observer,
+            "unit": str(told.get("unit", "record")),
+        }
 
     def finish(self, agent: Any, ledger: Any) -> None:
         """Keep the result here; nothing of it is sent."""
         import numpy as np
 
+        from tacit.cli import party
         from tacit.runtime.federation.server_agent import ServerAgent
 
         own, run = self.setting.own, self.setting.run
@@ -229,5 +242,8 @@ class _Agent:
         told |= {"sent_bytes": agent.counts.sent_bytes}
         kept = self.home / run.digest
         np.savez(kept / "models.npz", **models)  # pyright: ignore
+        if run.privacy is not None:
+            report = party.privacy_of(self.setting).as_dict()
+            (kept / "privacy.json").write_text(json.dumps(report, indent=1))
         (kept / "result.json").write_text(json.dumps(told, indent=1))
         typer.echo(f"the run is over; models and numbers are in {kept}")

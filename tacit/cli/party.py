@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from tacit.check import nearest, refuse
 from tacit.cli.builders import algorithm as algorithms
 from tacit.cli.builders.network import build as build_graph
 from tacit.cli.run_file import AlgorithmTable
-from tacit.privacy import Ledger, Question, guarantee, private
+from tacit.privacy import Ledger, Question, forecast, guarantee, private
 from tacit.privacy.letters import natural_relation
 from tacit.problem import Problem, from_arrays
 from tacit.problem.graph import Graph
@@ -35,6 +34,7 @@ from tacit.runtime.federation.terms import Terms
 from tacit.runtime.federation.wire import Identity
 from tacit.runtime.federation.work import AgentWork, GraphWork, Outline, ServerWork
 from tacit.runtime.simulate import prepare
+from tacit.trace import PrivacyReport
 from tacit.trees import in_double_precision
 
 #: Rows of zeros from which the coordinator learns the shapes of letters.
@@ -143,6 +143,11 @@ class Setting:
         return isinstance(self.algorithm, GraphAlgorithm)
 
     @property
+    def observer(self) -> str:
+        """Against whom a budget of this run holds: whoever reads the letters."""
+        return "neighbour" if self.on_graph else "coordinator"
+
+    @property
     def weighted(self) -> bool:
         """Whether numbers of rows matter to the coordinator's mean."""
         return getattr(self.algorithm, "weights", "uniform") == "samples"
@@ -202,7 +207,8 @@ def make_agent(setting: Setting, desk: Desk, secret: bytes) -> Party:
         assert graph is not None
         calendar = Calendar(setting.schedule, setting.base, n, run.rounds)
         work = GraphWork(setting.algorithm, graph, number, local, setting.start)
-        return GraphAgent(desk, work, run.agents, calendar, root)
+        deadline = run.run.get("deadline")
+        return GraphAgent(desk, work, run.agents, calendar, root, deadline=deadline)
     server = ServerWork(setting.algorithm, local, n, setting.start)
     chance = setting.schedule.chance if run.run.get("own_draws") else None
     work = AgentWork(server, number, local)
@@ -229,19 +235,20 @@ def with_budget(
     told = setting.run.privacy
     if told is None:
         return setting, no_charge
-    if setting.on_graph:
-        refuse("no budget can be promised yet for algorithms on a graph")
     assert ledger is not None
     where: dict[str, Any] = {
-        "observer": "coordinator",
+        "observer": setting.observer,
         "unit": str(told.get("unit", "record")),
     }
+    # On a graph the noise depends on the agent's place in it, else on its rows alone.
+    known = setting.outline if setting.on_graph else setting.own
+    number = setting.run.agents.index(name) if setting.on_graph else 0
     budget: dict[str, Any] = {
         "epsilon": float(told["epsilon"]),
         "delta": float(told["delta"]),
     }
     ready = private(
-        setting.own,
+        known,
         setting.algorithm,
         **budget,
         **where,
@@ -249,8 +256,8 @@ def with_budget(
         norm=told.get("norm"),
     )
     relation = natural_relation(ready)
-    question = Question(**where, relation=relation, agent=0, rounds=1)
-    price = guarantee(ready, setting.own, question)
+    question = Question(**where, relation=relation, agent=number, rounds=1)
+    price = guarantee(ready, known, question)
     allowed = budget["epsilon"] if limit is None else limit
     ledger.allow(
         agent=name, epsilon=allowed, delta=budget["delta"], relation=relation, **where
@@ -272,22 +279,11 @@ def with_budget(
     return changed, charge
 
 
-def write_status(folder: Path, party: Party, rounds: int, more: dict[str, Any]) -> None:
-    """Leave a note of how far the party is, for `tacit federation status`."""
-    counts = party.counts
-    told = {
-        "party": party.name,
-        "run": party.desk.run,
-        "round": min(party.round, rounds),
-        "rounds": rounds,
-        "finished": party.finished,
-        "sent": counts.sent,
-        "sent_bytes": counts.sent_bytes,
-        "received": counts.received,
-        "received_bytes": counts.received_bytes,
-        "refused": dict(counts.refused),
-        **more,
-    }
-    partial = folder / ".status.json.partial"
-    partial.write_text(json.dumps(told, indent=1))
-    os.replace(partial, folder / "status.json")
+@in_double_precision
+def privacy_of(setting: Setting) -> PrivacyReport:
+    """What each observer may have learnt of this agent's rows, all rounds counted.
+
+    The agent knows of no noise but its own, so nobody else's is counted on.
+    """
+    known = setting.outline if setting.on_graph else setting.own
+    return forecast(known, setting.algorithm, rounds=setting.run.rounds)

@@ -30,14 +30,16 @@ def gather(
     tell: Callable[[str], None] = lambda line: None,
     patience: float = 1.0,
 ) -> dict[str, int]:
-    """Offer the run until every agent has accepted; their numbers of rows.
+    """Offer the run until enough agents have accepted; their numbers of rows.
+
+    Those who come later find the run under way and join it.
 
     Raises:
         TacitError: An agent refuses, or somebody does not answer in time.
     """
     rows: dict[str, int] = {}
     end, next_offer = time.monotonic() + seconds, 0.0
-    while len(rows) < len(run.agents):
+    while len(rows) < run.least_agents:
         now = time.monotonic()
         missing = [a for a in run.agents if a not in rows]
         if now > end:

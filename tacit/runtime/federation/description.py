@@ -37,6 +37,7 @@ _TABLES: dict[str, tuple[str, ...] | None] = {
         "participation",
         "own_draws",
         "deadline",
+        "least_agents",
         "least_letters",
         "late",
         "most_norm",
@@ -89,6 +90,13 @@ class Description:
             if table in self.tables and key not in self.tables[table]:
                 refuse(f"missing key {table}.{key}; add it")
         check.count(rounds=self.run["rounds"])
+        if "least_agents" in self.run:
+            check.count(least_agents=self.run["least_agents"])
+            if "deadline" not in self.run:
+                refuse(
+                    "run.least_agents lets a run begin without everybody, so it needs "
+                    "run.deadline, the seconds that a round waits; add it"
+                )
         for key in ("epsilon", "delta") if self.privacy is not None else ():
             if not check.is_number(self.tables["privacy"][key]):
                 refuse(f"expected privacy.{key} a number")
@@ -109,6 +117,13 @@ class Description:
     def privacy(self) -> Mapping[str, Any] | None:
         """The budget, or None for a run without one."""
         return self.tables.get("privacy")
+
+    @property
+    def least_agents(self) -> int:
+        """How many must have accepted before the run begins."""
+        return min(
+            int(self.run.get("least_agents", len(self.agents))), len(self.agents)
+        )
 
     @property
     def rounds(self) -> int:

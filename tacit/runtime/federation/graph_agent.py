@@ -83,6 +83,9 @@ class GraphAgent(Party):
         calendar: Who is active when.
         secret: The root of its randomness, known to nobody else.
         linger: Seconds to stay for neighbours that are behind.
+        deadline: Seconds after which a round goes on with the last letter of a
+            neighbour that is late; None waits for everybody. With a deadline a run
+            depends on the clock: it is not a simulation's any more.
     """
 
     def __init__(
@@ -93,10 +96,11 @@ class GraphAgent(Party):
         calendar: Calendar,
         secret: Array,
         linger: float = 60.0,
+        deadline: float | None = None,
     ) -> None:
         super().__init__(desk, work.letter.bytes)
         self._work, self._names, self._calendar = work, names, calendar
-        self._secret, self._linger = secret, linger
+        self._secret, self._linger, self._deadline = secret, linger, deadline
         self._me = list(names).index(desk.name)
         self._neighbours = {names[j]: j for j in work.neighbours}
         self.state: Any = None
@@ -104,6 +108,9 @@ class GraphAgent(Party):
         self._letters: dict[int, np.ndarray] = {}
         self._inbox: dict[tuple[int, int], np.ndarray] = {}
         self._heard = {j: -1 for j in work.neighbours}
+        #: With a deadline, the newest letter of every neighbour.
+        self._newest: dict[int, np.ndarray] = {}
+        self._since = 0.0
         self._done_at: float | None = None
         self._lingered = False
 
@@ -141,8 +148,16 @@ class GraphAgent(Party):
             self._save()
         else:
             self._restore(*saved)
+        self._since = now
         self._tell(self._round)
         self._advance(now)
+
+    @in_double_precision
+    def tick(self, now: float) -> None:
+        """Also goes on without those who are later than the deadline."""
+        super().tick(now)
+        if self._deadline is not None and now - self._since >= self._deadline:
+            self._advance(now)
 
     def _needed(self, neighbour: int) -> int | None:
         """The round of the neighbour's letter that my next round is made from."""
@@ -158,6 +173,8 @@ class GraphAgent(Party):
         if one.kind == "ask":
             if one.round in self._letters:
                 self._tell_one(one.round, j)
+            elif self._deadline is not None:
+                self._tell_one(self._round, j)
             return
         if one.kind != "answer" or one.phase != 0:
             raise LetterRefused(f"neighbours send no letter of kind {one.kind!r}")
@@ -165,6 +182,8 @@ class GraphAgent(Party):
             raise LetterRefused("a letter of a round in which its sender is silent")
         self._work.letter.check(letter.arrays)
         require_finite(letter.arrays)
+        if self._deadline is not None and one.round >= self._heard[j]:
+            self._newest[j] = letter.arrays[0]
         self._heard[j] = max(self._heard[j], one.round)
         needed = self._needed(j)
         if needed is None:
@@ -179,13 +198,23 @@ class GraphAgent(Party):
     def _advance(self, now: float) -> None:
         """As many rounds as the letters at hand allow."""
         while (number := self._calendar.next(self._me, self._round)) is not None:
-            wanted = [(j, self._needed(j) or 0) for j in self._work.neighbours]
-            if any(place not in self._inbox for place in wanted):
+            received = [self._letter_of(j, now) for j in self._work.neighbours]
+            if any(letter is None for letter in received):
                 return
-            self._step(number, [self._inbox[place] for place in wanted])
-            self._asked_at = now
+            self._step(number, [letter for letter in received if letter is not None])
+            self._asked_at = self._since = now
         if self._done_at is None:
             self._done_at = now
+
+    def _letter_of(self, j: int, now: float) -> np.ndarray | None:
+        """The neighbour's letter for my next round, or None to wait for it."""
+        exact = self._inbox.get((j, self._needed(j) or 0))
+        if exact is not None or self._deadline is None:
+            return exact
+        # Whoever went on without me is ahead: its older letters are of no use.
+        ahead = self._heard[j] > (self._needed(j) or 0)
+        patient = now - self._since < self._deadline
+        return None if patient and not ahead else self._newest.get(j)
 
     def _step(self, number: int, received: list[np.ndarray]) -> None:
         key = keys.agent_key(self._secret, number, 0)
@@ -207,6 +236,8 @@ class GraphAgent(Party):
             number = self._calendar.next(j, max(heard, 0))
             if number is not None:
                 oldest = min(oldest, self._calendar.last(self._me, number - 1))
+        if self._deadline is not None:  # nobody waits for letters that are that old
+            oldest = max(oldest, self._round - _EARLY)
         self._letters = {r: v for r, v in self._letters.items() if r >= oldest}
         self._inbox = {
             (j, r): v

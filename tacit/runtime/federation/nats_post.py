@@ -37,6 +37,7 @@ class Pieces:
     def __init__(self, size: int = PIECE, most_open: int = _MOST_OPEN) -> None:
         self._size, self._most_open = size, most_open
         self._open: OrderedDict[tuple[str, bytes], dict[int, bytes]] = OrderedDict()
+        self._counts: dict[tuple[str, bytes], int] = {}
         self.dropped = 0
 
     def cut(self, content: bytes) -> list[bytes]:
@@ -62,15 +63,31 @@ class Pieces:
             return body
         # Kept apart by sender: nobody can spoil or crowd out another one's letter.
         pieces = self._open.setdefault((sender, mark), {})
+        if self._counts.setdefault((sender, mark), count) != count:
+            self.dropped += 1
+            return None
         pieces[number] = body
         if len(pieces) == count:
-            del self._open[sender, mark]
+            self._forget((sender, mark))
             return b"".join(pieces[i] for i in range(count))
         mine = [key for key in self._open if key[0] == sender]
         if len(mine) > self._most_open:
-            del self._open[mine[0]]
+            self._forget(mine[0])
             self.dropped += 1
         return None
+
+    def _forget(self, key: tuple[str, bytes]) -> None:
+        del self._open[key], self._counts[key]
+
+    def under_way(self) -> dict[str, tuple[int, int]]:
+        """Of the letter that each sender is sending: pieces here, pieces in all."""
+        # Copied in one step: letters come in on another thread.
+        counts, pieces = dict(self._counts), dict(self._open)
+        return {
+            key[0]: (len(pieces[key]), count)
+            for key, count in counts.items()
+            if key in pieces
+        }
 
 
 class NatsPost:
@@ -141,6 +158,10 @@ class NatsPost:
 
     async def _on_reconnect(self) -> None:
         self.reconnections += 1
+
+    def under_way(self) -> dict[str, tuple[int, int]]:
+        """Large letters that are coming in: pieces here and in all, by sender."""
+        return self._pieces.under_way()
 
     @property
     def connected(self) -> bool:

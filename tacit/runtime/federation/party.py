@@ -23,6 +23,10 @@ from tacit.runtime.federation.wire import Identity, Letter, LetterRefused
 Charge = Callable[[Identity, bytes], None]
 
 
+#: Most letters of a remark that are kept.
+_REMARK = 200
+
+
 def no_charge(identity: Identity, content: bytes) -> None:
     """For runs without a privacy budget."""
 
@@ -40,6 +44,7 @@ class Desk:
         charge: Writes a release into the ledger.
         patience: Seconds after which a missing letter is asked for again.
         greet: Answers letters outside of any run: offers, and those who come late.
+        remark: What the party tells of itself with its letters, for the status only.
     """
 
     name: str
@@ -50,6 +55,7 @@ class Desk:
     charge: Charge = no_charge
     patience: float = 1.0
     greet: Callable[[Letter], Letter | None] = lambda letter: None
+    remark: str = ""
 
 
 @dataclass
@@ -72,6 +78,7 @@ class Party:
         self.outbox: list[tuple[str, bytes]] = []
         self.counts = Counts()
         self.heard_at: dict[str, float] = {}
+        self.remarks: dict[str, str] = {}
         self._most_bytes = most_bytes + (1 << 16)
         self._asked_at = 0.0
 
@@ -98,6 +105,8 @@ class Party:
                 return
             self._require_mine(letter.identity)
             self.heard_at[letter.identity.sender] = now
+            if letter.text:
+                self.remarks[letter.identity.sender] = letter.text[:_REMARK]
             self.counts.received += 1
             self.counts.received_bytes += len(content)
             self._take(letter, now)
@@ -141,10 +150,10 @@ class Party:
         to: str,
         when: tuple[int, int],
         arrays: Sequence[np.ndarray] = (),
-        text: str = "",
     ) -> None:
         name = self._identity(kind, to, when)
-        content = self.desk.envelope.close(Letter(name, tuple(arrays), text))
+        letter = Letter(name, tuple(arrays), self.desk.remark)
+        content = self.desk.envelope.close(letter)
         self.counts.sent += 1
         self.counts.sent_bytes += len(content)
         self.outbox.append((to, content))
