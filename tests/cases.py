@@ -256,3 +256,9 @@ CASES = [
         {"step_size": 0.0},
     ),
 ]
+
+
+def case_of(algorithm: str, which: int = 0) -> Case:
+    """The row of an algorithm; of several, the one with this number."""
+    rows = [c for c in CASES if type(c.algorithm).__name__ == algorithm]
+    return rows[which]

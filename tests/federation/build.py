@@ -62,6 +62,7 @@ class Federation:
             if isinstance(self.algorithm, GraphAlgorithm):
                 assert problem.graph is not None
                 self.calendar = Calendar(self.who, self.base, n, rounds)
+                self.patience = terms
                 self.graph_works = [
                     GraphWork(self.algorithm, problem.graph, i, self.locals[i], start)
                     for i in range(n)
@@ -100,7 +101,12 @@ class Federation:
             if self.on_graph:
                 work = self.graph_works[i]
                 return GraphAgent(
-                    desk, work, self.names, self.calendar, self.secrets[i]
+                    desk,
+                    work,
+                    self.names,
+                    self.calendar,
+                    self.secrets[i],
+                    **self.patience,
                 )
             work = AgentWork(self.server, i, self.locals[i])
             chance = self.who.chance if self.terms.own_draws else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,11 @@ from typer.testing import CliRunner
 import tacit
 from tacit.cli import party
 from tacit.cli.app import app
+from tacit.privacy import Ledger
 from tacit.runtime.federation import hub
 from tacit.runtime.federation.description import Description
 from tacit.runtime.federation.hub import Invitation
+from tacit.runtime.federation.wire import Identity
 from tests.federation.processes import run_of
 
 AGENTS = ("ada", "bob", "cyd")
@@ -130,12 +133,69 @@ def test_a_secret_is_made_once_and_kept_private(tmp_path: Path):
         party.secret_of(tmp_path)
 
 
-def test_a_budget_is_not_promised_on_a_graph():
+def test_a_budget_on_a_graph_holds_against_a_neighbour(tmp_path: Path):
+    run = describe(
+        algorithm={"name": "DPNorm", "step_size": 0.1, "local_steps": 3},
+        graph={"edges": [["ada", "bob"], ["bob", "cyd"]]},
+        privacy={"epsilon": 1.0, "delta": 1e-5},
+    )
+    setting = party.setting_of(run, party.blank_problem(run))
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ready, charge = party.with_budget(setting, "bob", ledger, None)
+        for number in range(1, run.rounds + 1):
+            name = Identity("f", run.digest, "answer", number, 0, "bob", "")
+            charge(name, b"letter")
+        spent = ledger.spent(1e-5)
+    # The node with two neighbours answers for all of its letters, and no more.
+    assert spent["bob", "neighbour"] == pytest.approx(1.0, rel=1e-3)
+    report = party.privacy_of(ready)
+    assert report.row("neighbour").epsilon == pytest.approx(1.0, rel=1e-3)
+
+
+def test_no_budget_for_an_algorithm_without_noise(tmp_path: Path):
     run = describe(
         algorithm={"name": "FedGD", "alpha": 0.4, "step_size": 0.2},
         graph={"edges": [["ada", "bob"], ["bob", "cyd"]]},
         privacy={"epsilon": 1.0, "delta": 1e-5},
     )
     setting = party.setting_of(run, party.blank_problem(run))
-    with pytest.raises(tacit.TacitError, match="no budget can be promised"):
-        party.with_budget(setting, "ada", None, None)
+    with (
+        Ledger(tmp_path / "ledger.db") as ledger,
+        pytest.raises(tacit.TacitError, match="adds no noise to its letters"),
+    ):
+        party.with_budget(setting, "ada", ledger, None)
+
+
+def test_a_run_may_begin_without_everybody_only_with_a_deadline():
+    with pytest.raises(tacit.TacitError, match="needs run.deadline"):
+        describe(run={"rounds": 3, "least_agents": 2})
+    made = describe(run={"rounds": 3, "least_agents": 2, "deadline": 1.0})
+    assert made.least_agents == 2 and describe().least_agents == 3
+
+
+def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
+    told = {
+        "party": "coordinator",
+        "round": 4,
+        "rounds": 9,
+        "finished": False,
+        "connected": True,
+        "agents": ["ada", "bob"],
+        "seconds_since": {"ada": 0.4},
+        "told": {"ada": {"round": 3.0, "spent": 0.75, "allowed": 2.0}},
+        "under_way": {"ada": [2, 5]},
+        "sent": 7,
+        "sent_bytes": 4096,
+        "received": 5,
+        "received_bytes": 12,
+        "refused": {},
+    }
+    (tmp_path / "status.json").write_text(json.dumps(told))
+    answer = CliRunner().invoke(app, ["federation", "status", str(tmp_path)])
+    assert answer.exit_code == 0
+    lines = answer.output.splitlines()
+    (ada,) = (line.split() for line in lines if line.strip().startswith("ada"))
+    assert ada[:2] == ["ada", "yes"] and ada[-2:] == ["3", "1.25"]
+    (bob,) = (line.split() for line in lines if line.strip().startswith("bob"))
+    assert bob[1:3] == ["no", "never"]
+    assert "receiving from ada: piece 2 of 5" in answer.output

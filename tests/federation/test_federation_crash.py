@@ -18,7 +18,7 @@ from tacit.runtime.federation.drive import run_in_process
 from tacit.runtime.federation.post import Faults, InProcessPost
 from tacit.runtime.federation.store import NAME, Store
 from tacit.runtime.federation.wire import Identity
-from tests.cases import CASES
+from tests.cases import case_of
 from tests.federation.build import Federation
 
 SOME_LOSS = Faults(loss=0.1, repeat=0.1, most_delay=1.0)
@@ -78,7 +78,9 @@ class Mortal:
         return getattr(self._party, name)
 
 
-@pytest.mark.parametrize("case", [CASES[i] for i in (3, 6, 13)], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "case", [*map(case_of, ("FedPLT", "FedLin", "FedGD"))], ids=lambda c: c.name
+)
 def test_deaths_at_any_step_change_no_bit(case, tmp_path_factory):
     problem = case.problem()
     participation = 4 if case.algorithm.partial else 1.0
@@ -121,7 +123,7 @@ def test_deaths_at_any_step_change_no_bit(case, tmp_path_factory):
 
 
 def test_the_ledger_holds_every_letter_that_left(tmp_path: Path):
-    case = CASES[3]
+    case = case_of("FedPLT")
     made = Federation(tmp_path / "run", case.problem(), case.algorithm, 5, 3, 1.0)
     price = gaussian_guarantee(
         observer="coordinator",
@@ -161,7 +163,7 @@ def test_the_ledger_holds_every_letter_that_left(tmp_path: Path):
 
 
 def test_a_spent_budget_keeps_the_letter_back(tmp_path: Path):
-    case = CASES[3]
+    case = case_of("FedPLT")
 
     def refuse(identity: Identity, content: bytes) -> None:
         if identity.round == 2:

@@ -18,7 +18,7 @@ from tacit.algorithm.base import GraphAlgorithm
 from tacit.problem.oracle import Full
 from tacit.runtime.federation.post import Faults
 from tacit.trees import record
-from tests.cases import CASES, Case
+from tests.cases import CASES, Case, case_of
 from tests.federation.build import Federation
 from tests.test_contract import participations
 
@@ -52,7 +52,15 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "case", [CASES[i] for i in (1, 3, 8, 13)], ids=lambda c: c.name
+    "case",
+    [
+        case_of("FedAvg"),
+        case_of("FedPLT"),
+        case_of("TAMUNA", 1),
+        case_of("FedGD"),
+        case_of("DPNorm"),
+    ],
+    ids=lambda c: c.name,
 )
 def test_a_bad_post_changes_nothing(case: Case, tmp_path_factory):
     for participation in two_of(case):
@@ -79,7 +87,7 @@ def try_schedules(case: Case, participation: Any, folders: Any) -> None:
 
 
 def test_sealed_letters_carry_the_same_numbers(tmp_path: Path):
-    for k, case in enumerate((CASES[3], CASES[13])):
+    for k, case in enumerate((case_of("FedPLT"), case_of("FedGD"))):
         problem = case.problem()
         plain = Federation(tmp_path / f"{k}p", problem, case.algorithm, 3, 1, 1.0)
         sealed = Federation(

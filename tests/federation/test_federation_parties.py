@@ -15,10 +15,10 @@ from tacit.runtime.federation.drive import Stuck, run_in_process
 from tacit.runtime.federation.post import Faults, InProcessPost
 from tacit.runtime.federation.wire import Identity, Letter
 from tacit.trees import double_precision
-from tests.cases import CASES
+from tests.cases import case_of
 from tests.federation.build import COORDINATOR, Federation
 
-FED_AVG, FED_PLT, FED_GD = CASES[1], CASES[3], CASES[13]
+FED_AVG, FED_PLT, FED_GD = map(case_of, ("FedAvg", "FedPLT", "FedGD"))
 
 
 def letter(kind: str, sender: str, to: str, when=(1, 0), arrays=(), run="run") -> Any:
@@ -239,3 +239,37 @@ def test_the_coordinator_keeps_one_vector_not_one_per_agent(tmp_path: Path):
         vectors = [v for v in vars(centre).values() if isinstance(v, np.ndarray)]
         assert sum(v.size for v in vectors) <= 5 * n
     assert sizes[40] - sizes[4] < 36 * 100  # a few numbers per agent, no vector
+
+
+class Deaf:
+    """A node that sends its first letters, and is never heard of again."""
+
+    finished = True
+
+    def __init__(self, party: Any) -> None:
+        self._party = party
+
+    def receive(self, content: bytes, now: float) -> None:
+        pass
+
+    def tick(self, now: float) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._party, name)
+
+
+def test_on_a_graph_a_deadline_lets_the_others_go_on(tmp_path: Path):
+    """Its neighbours use the letter of the silent one again, in every round."""
+    terms = {"deadline": 3.0, "linger": 9.0}
+    made = Federation(tmp_path, FED_GD.problem(), FED_GD.algorithm, 4, **terms)
+    parties: Any = made.parties()
+    gone = Deaf(parties["agent-0"])
+    post = InProcessPost()
+    run_in_process({**parties, "agent-0": gone}, post)
+    rounds = {name: party.round for name, party in parties.items()}
+    assert rounds.pop("agent-0") == 0 and set(rounds.values()) == {4}
+    assert post.now >= 3 * 3.0  # every round but the first waits for it
+    calm = Federation(tmp_path / "calm", FED_GD.problem(), FED_GD.algorithm, 4)
+    _, agents = calm.run()
+    assert not np.array_equal(parties["agent-1"].model(), agents[1])

@@ -33,8 +33,9 @@ class Outline(Problem):
     """
 
     def __init__(self, own: Problem, n_agents: int, graph: Graph | None = None) -> None:
+        ids = own.ids if graph is None else graph.nodes
         super().__init__(
-            own.population, own.ids, own.start, own.class_names, own.name, graph
+            own.population, ids, own.start, own.class_names, own.name, graph
         )
         self._n_agents = n_agents
 
