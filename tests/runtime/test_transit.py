@@ -96,13 +96,13 @@ def test_everybody_is_active_once_in_every_window(problem):
     rule, chances = Asynchronous(most_delay=5), tacit.runtime.schedule.of(0.01, 10)
     slots = jax.tree.map(jnp.asarray, problem.graph.slots)
     letters = jnp.zeros((10, 1))
-    under_way, seen = first(slots, letters), []
-    for number in range(40):
-        active, _, under_way = event(
-            rule, slots, chances, "sum", jax.random.key(number), under_way, letters
-        )
-        seen.append(np.asarray(active))
-    history = np.array(seen)
+
+    def step(under_way, key):
+        active, _, after = event(rule, slots, chances, "sum", key, under_way, letters)
+        return after, active
+
+    keys = jax.random.split(jax.random.key(0), 40)
+    history = np.asarray(jax.lax.scan(step, first(slots, letters), keys)[1])
     assert np.all(history[0])
     windows = np.lib.stride_tricks.sliding_window_view(history, 5, axis=0)
     assert np.all(windows.any(axis=-1))
@@ -110,7 +110,7 @@ def test_everybody_is_active_once_in_every_window(problem):
 
 
 def test_without_delays_it_is_a_run_in_step(problem):
-    for algorithm in (tacit.FedRelax(alpha=ALPHA), tacit.PrimalDual(alpha=ALPHA)):
+    for algorithm in (tacit.FedGD(alpha=ALPHA), tacit.PrimalDual(alpha=ALPHA)):
         step = tacit.simulate(problem, algorithm, 9, record=())
         rule = Asynchronous(most_delay=0)
         free = tacit.simulate(problem, algorithm, 9, asynchronous=rule, record=())
@@ -163,12 +163,15 @@ def test_every_graph_algorithm_gets_there(problem, optimum, algorithm):
 
 
 def test_debugging_gives_the_same_numbers(problem):
-    for algorithm in (tacit.FedRelax(alpha=ALPHA), tacit.PrimalDual(alpha=ALPHA)):
-        choices: Any = dict(
-            seed=2, participation=4, asynchronous=Asynchronous(most_delay=3, lost=0.3)
-        )
-        fast = tacit.simulate(problem, algorithm, 5, **choices)
-        slow = tacit.debug(problem, algorithm, 5, **choices)
+    choices: Any = dict(
+        seed=2,
+        participation=4,
+        record=(),
+        asynchronous=Asynchronous(most_delay=3, lost=0.3),
+    )
+    for algorithm in (tacit.FedGD(alpha=ALPHA), Clocks()):
+        fast = tacit.simulate(problem, algorithm, 4, **choices)
+        slow = tacit.debug(problem, algorithm, 4, **choices)
         np.testing.assert_allclose(fast.agents, slow.agents, atol=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""The theorems on GTVMin: the measured quantity respects the bound, instance by instance.
+"""The theorems on GTVMin: on random instances, what is measured respects the bound.
 
 Every bound is also seen to be of the right size: a wrong constant would show.
 """
