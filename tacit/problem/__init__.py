@@ -5,6 +5,7 @@ from tacit.problem.arrays import from_arrays
 from tacit.problem.estimators import EstimatorNetwork, estimator_network
 from tacit.problem.graph import Graph
 from tacit.problem.gtv import GTVMin, convex_clustering
+from tacit.problem.holdout import hold_out, node_losses
 from tacit.problem.models import Linear, Logistic, Softmax
 from tacit.problem.networks import Custom, Differentiable, cnn, mlp
 from tacit.problem.oracle import Full, Minibatch
@@ -33,7 +34,9 @@ __all__ = [
     "estimator_network",
     "from_arrays",
     "graph",
+    "hold_out",
     "mlp",
+    "node_losses",
     "prox",
     "synthetic",
 ]
