@@ -4,7 +4,7 @@ from tacit.problem import graph, prox, synthetic
 from tacit.problem.arrays import from_arrays
 from tacit.problem.graph import Graph
 from tacit.problem.models import Linear, Logistic, Softmax
-from tacit.problem.networks import Custom, Differentiable, cnn, mlp
+from tacit.problem.networks import Custom, Differentiable, cnn, mlp, resnet10
 from tacit.problem.oracle import Full, Minibatch
 from tacit.problem.problem import Problem
 from tacit.problem.regulariser import NonConvex, SquaredL2
@@ -26,5 +26,6 @@ __all__ = [
     "graph",
     "mlp",
     "prox",
+    "resnet10",
     "synthetic",
 ]
