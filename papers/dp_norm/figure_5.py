@@ -29,7 +29,7 @@ def main(out: Path = RESULTS) -> Path:
         "step size",
         [{"step size": s, **line} for s, line in zip(varied, lines, strict=True)],
         [
-            "**The paper's reading.** 0.1 is best at both epsilons, and below DP-Norm's "
+            "**The paper's reading.** 0.1 is best at both epsilons, below DP-Norm's "
             "72 % everywhere. **Ours.** See the table: with so few rounds the longest "
             "steps learn most, with Table II's noise and with a sound one, so the "
             "comparison at 0.03 says little about the method."
