@@ -142,7 +142,7 @@ def page(out: Path, found: dict[int, list[dict[str, Any]]]) -> Path:
             "Noise is counted in w for DP-Norm and in each gradient for the others.",
             grid(heads, rows),
             verdict,
-            "**The paper's reading.** DP-Norm with alpha = 0.2 is closest to the single "
+            "**The paper's reading.** DP-Norm with alpha = 0.2 is nearest to a single "
             "node in all settings, above 72 % at every epsilon; DP-SGD and DP-ADMM "
             "degrade. **Ours.** Without noise all methods agree. With the paper's own "
             "noise DP-Norm loses 13 points at epsilon 1 and 27 at 0.5; alpha = 0.2 is "

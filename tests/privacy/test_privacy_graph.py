@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.privacy import Clipped, Question, dp_norm, guarantee
+from tacit.privacy import (
+    BudgetExceeded,
+    Clipped,
+    Ledger,
+    Question,
+    allow_edges,
+    as_everybody,
+    charge_edges,
+    dp_norm,
+    guarantee,
+)
 from tacit.privacy.attacks import _expected  # pyright: ignore
 from tacit.privacy.canary import Canary, neighbours
 from tacit.privacy.dp_norm import lemma_1_sensitivity
@@ -287,3 +297,50 @@ def test_gossip_is_audited_by_its_letters():
     )
     found = audited(safe)
     assert found.refuted is False and found.lower_bound > 0.3
+
+
+def test_every_edge_has_its_account(tmp_path):
+    problem = empty_ring()
+    safe = tacit.private(
+        problem,
+        tacit.DPNorm(step_size=0.05, local_steps=2, exchange="asynchronous"),
+        norm=1.0,
+        **BUDGET,
+    )
+    letters = np.zeros((2, 2))
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        # A neighbour that is trusted less has a smaller budget.
+        allow_edges(ledger, problem, 0, epsilon={1: 1.0, 3: 0.8}, delta=DELTA)
+        for k in range(2):
+            charge_edges(ledger, problem, safe, 0, run="r", round=k, letters=letters)
+        spent = ledger.spent(DELTA)
+        assert set(spent) == {
+            ("0 to 1", "neighbour"),
+            ("0 to 3", "neighbour"),
+            ("0", "eavesdropper"),
+        }
+        two = guarantee(safe, problem, asked(rounds=2)).epsilon(DELTA)
+        np.testing.assert_allclose(list(spent.values()), two)
+        with pytest.raises(BudgetExceeded, match="0 to 3"):
+            charge_edges(ledger, problem, safe, 0, run="r", round=2, letters=letters)
+    with pytest.raises(tacit.TacitError, match="no budget for neighbour 3"):
+        with Ledger(tmp_path / "other.db") as ledger:
+            allow_edges(ledger, problem, 0, epsilon={1: 1.0}, delta=DELTA)
+
+
+def test_a_node_alone_knows_its_own_noise():
+    """From its own rows and the graph it gets what it gets from everybody's."""
+    network = graph.star(4)
+    draw = np.random.default_rng(1)
+    rows, who = draw.normal(size=(20, 3)), np.repeat(np.arange(4), [8, 4, 4, 4])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    labels = draw.integers(0, 2, 20)
+    made = tacit.DPNorm(step_size=0.3, local_steps=3, exchange="asynchronous")
+    whole = tacit.from_arrays(rows, labels, who, graph=network)
+    together = np.asarray(tacit.private(whole, made, norm=1.0, **BUDGET).noise_std)
+    for node in (0, 2):
+        mine = who == node
+        own = tacit.from_arrays(rows[mine], labels[mine], np.zeros(mine.sum(), int))
+        tiled = as_everybody(own, network)
+        alone = np.asarray(tacit.private(tiled, made, norm=1.0, **BUDGET).noise_std)
+        assert alone[node] == pytest.approx(together[node], rel=1e-5)
