@@ -9,7 +9,7 @@ from papers.dp_norm.common import convex
 from papers.dp_norm.common.pages import RESULTS, script
 from papers.dp_norm.common.short import ROUNDS, curve_page
 
-EVERY = 30
+EVERY = 20
 EPSILONS = (None, 1.0, 0.5)
 
 

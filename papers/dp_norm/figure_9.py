@@ -10,7 +10,7 @@ from papers.dp_norm.common.convex import Entry
 from papers.dp_norm.common.pages import RESULTS, script
 from papers.dp_norm.common.short import ROUNDS, curve_page
 
-EVERY = 30
+EVERY = 20
 NODES = (3, 4, 6, 8)
 
 

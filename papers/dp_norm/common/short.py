@@ -12,7 +12,7 @@ from papers.dp_norm.common import convex
 from papers.dp_norm.common.pages import draw, grid, write_page
 
 #: Of the paper's 2,000. Noise is set for this many rounds, so epsilon is what it says.
-ROUNDS = 300
+ROUNDS = 100
 SCALE = (
     f"{ROUNDS} rounds instead of 2,000, with noise set for {ROUNDS}: less noise, and "
     "less progress, than in the paper. Split 0, l2 = 1e-3, one seed. *paper*: noise of "
