@@ -106,3 +106,33 @@ def test_curves_are_kept_whole(split):
     quiet = convex.last(lines, method="DP-Norm alpha=0.2", noise="paper", epsilon="inf")
     loud = convex.last(lines, method="DP-Norm alpha=0.2", noise="paper", epsilon="1")
     assert quiet > 0.7 and loud < 0.62
+
+
+def test_dual_norms_of_noise_alone():
+    """Known levels: 4.37 and 2.10 standard deviations a coordinate, synchronous."""
+    still = tacit.from_arrays(
+        np.zeros((6, 300)),
+        np.zeros(6),
+        np.arange(6),
+        model="linear",
+        graph=graph.ring(6),
+    )
+    levels = {}
+    for exchange in ("synchronous", "asynchronous"):
+        lanes = [
+            tacit.DPNorm(
+                step_size=benchmark.STEP,
+                local_steps=benchmark.STEPS,
+                alpha=alpha,
+                noise_std=1.0,
+                exchange=exchange,
+            )
+            for alpha in (0.0, 0.2)
+        ]
+        found = runs.curves(still, lanes, 600, 60, {"dual": runs.dual_norm})
+        levels[exchange] = found["dual"] / np.sqrt(300)
+    late = levels["synchronous"][:, 1:].mean(axis=1)
+    np.testing.assert_allclose(late, [4.37, 2.10], rtol=0.03)
+    # Asynchronous letters make the duals wander, unless alpha holds them.
+    first, last = levels["asynchronous"][:, 0], levels["asynchronous"][:, -1]
+    assert 2.2 < last[0] / first[0] < 4.5 and last[1] / first[1] < 1.3
