@@ -30,6 +30,13 @@ from tacit.privacy.calibrate import (
 from tacit.privacy.canary import Canary
 from tacit.privacy.clip import Clipped, Promise
 from tacit.privacy.dp_norm import dp_norm, dp_norm_sigma
+from tacit.privacy.edges import (
+    allow_edges,
+    as_everybody,
+    charge_edges,
+    edge_account,
+    price_of_round,
+)
 from tacit.privacy.fed_plt import fed_plt
 from tacit.privacy.fed_spd import fed_spd
 from tacit.privacy.fed_spd_paper import fed_spd_as_printed
@@ -77,12 +84,16 @@ __all__ = [
     "WithoutReplacement",
     "account",
     "affordable_rounds",
+    "allow_edges",
+    "as_everybody",
     "audit",
     "audit_outputs",
     "calibrate_noise",
+    "charge_edges",
     "classical_gaussian_sigma",
     "dp_norm",
     "dp_norm_sigma",
+    "edge_account",
     "epsilon_for",
     "epsilon_lower_bound",
     "fed_plt",
@@ -102,6 +113,7 @@ __all__ = [
     "noise_letters",
     "noisy_gradients",
     "perturb_output",
+    "price_of_round",
     "private",
     "randomised_response",
     "randomised_response_guarantee",

@@ -330,8 +330,8 @@ def _score(
     scale: np.ndarray | None,
 ) -> np.ndarray:
     """One score per run by an attack that knows both data sets."""
-    expected = [expected_letters(w, algorithm, agent, seen) for w in worlds]
-    shown = (by_run(seen.letter), np.asarray(seen.active, float), *expected)
+    on, off = (expected_letters(w, algorithm, agent, seen) for w in worlds)
+    shown = (by_run(seen.letter), np.asarray(seen.active, float), on, off)
     if name == "cancelled":
         assert scale is not None
         return cancelled(*shown, scale)

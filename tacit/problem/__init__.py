@@ -7,7 +7,7 @@ from tacit.problem.graph import Graph
 from tacit.problem.gtv import GTVMin, convex_clustering
 from tacit.problem.holdout import hold_out, node_losses
 from tacit.problem.models import Linear, Logistic, Softmax
-from tacit.problem.networks import Custom, Differentiable, cnn, mlp
+from tacit.problem.networks import Custom, Differentiable, cnn, mlp, resnet10
 from tacit.problem.oracle import Full, Minibatch
 from tacit.problem.penalty import Combined, Penalty
 from tacit.problem.problem import Problem
@@ -38,5 +38,6 @@ __all__ = [
     "mlp",
     "node_losses",
     "prox",
+    "resnet10",
     "synthetic",
 ]

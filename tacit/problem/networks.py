@@ -1,4 +1,4 @@
-"""Models without a hand-written gradient: any JAX function, and two small networks.
+"""Models without a hand-written gradient: any JAX function, and small networks.
 
 Builders return the same object for the same arguments, so that two problems made alike
 share one compiled program.
@@ -194,3 +194,65 @@ def cnn(
 
     name = f"cnn{list(channels)}"
     return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+
+
+@functools.lru_cache
+def resnet10(
+    image: tuple[int, int, int],
+    classes: int,
+    width: int = 64,
+    groups: int = 4,
+    seed: int = 0,
+) -> Differentiable:
+    """ResNet-10 with group normalisation: four stages of one residual block each.
+
+    K. He et al., CVPR 2016, with one block a stage; Y. Wu, K. He, "Group
+    normalization", ECCV 2018. Every record is normalised by itself, so that gradients
+    of single records exist, which batch normalisation would not allow.
+
+    Args:
+        image: Height, width and channels of one row of x (flat rows are reshaped).
+        classes: Number of classes.
+        width: Channels of the first stage; each later one has twice as many.
+        groups: Channels are normalised in this many groups.
+        seed: Of the starting point.
+    """
+    if check.count(width=width) % check.count(groups=groups):
+        check.refuse(f"expected width divisible by groups={groups}, got width={width}")
+    widths = [width * 2**stage for stage in range(4)]
+    shapes: list[tuple[int, ...]] = [(3, 3, image[2], width), (width,), (width,)]
+    for a, b in zip([width, *widths[:-1]], widths, strict=True):
+        shapes += [(3, 3, a, b), (b,), (b,), (3, 3, b, b), (b,), (b,)]
+        shapes += [(1, 1, a, b)] if a != b else []
+    layers = _Layers((*shapes, (widths[-1], classes), (classes,)))
+
+    def normalise(x: Array, scale: Array, shift: Array) -> Array:
+        rows, h, v, c = x.shape
+        parts = x.reshape(rows, h * v, groups, c // groups)
+        mean = parts.mean(axis=(1, 3), keepdims=True)
+        spread = parts.var(axis=(1, 3), keepdims=True)
+        x = ((parts - mean) / jnp.sqrt(spread + 1e-5)).reshape(x.shape)
+        # Scales are stored as differences from 1, so that all start at zero.
+        return x * (1 + scale) + shift
+
+    def apply(w: Array, x: Array) -> Array:
+        parts = iter(layers.unpack(w))
+        x = x.reshape(x.shape[0], *image)
+        x = jax.nn.relu(normalise(_conv(x, next(parts)), next(parts), next(parts)))
+        for stage, channels in enumerate(widths):
+            stride = 1 if stage == 0 else 2
+            y = _conv(x, next(parts), stride)
+            y = jax.nn.relu(normalise(y, next(parts), next(parts)))
+            y = normalise(_conv(y, next(parts)), next(parts), next(parts))
+            same = x.shape[-1] == channels
+            x = jax.nn.relu(y + (x if same else _conv(x, next(parts), stride)))
+        return x.mean(axis=(1, 2)) @ next(parts) + next(parts)
+
+    name = f"resnet10[{width}]"
+    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+
+
+def _conv(x: Array, kernel: Array, stride: int = 1) -> Array:
+    return jax.lax.conv_general_dilated(
+        x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.algorithm.dp_norm import State
 from tacit.problem import graph, synthetic
 from tacit.theory import gtv
 
@@ -47,24 +48,22 @@ def weighted_optimum(problem, weights) -> np.ndarray:
 
 
 @each_network
-@pytest.mark.parametrize("exchange", ("synchronous", "asynchronous"))
-def test_without_noise_all_nodes_reach_the_common_optimum(name, exchange):
+def test_without_noise_all_nodes_reach_the_common_optimum(name):
     problem = PROBLEMS[name]
     best = problem.solve()
     np.testing.assert_allclose(weighted_optimum(problem, np.ones(8)), best, atol=1e-9)
-    found = reached(problem, tacit.DPNorm(local_steps=5, exchange=exchange))
+    found = reached(problem, tacit.DPNorm(local_steps=5))
     assert np.abs(found - best).max() < 1e-8
 
 
-@each_network
+@pytest.mark.parametrize("name", ("grid", "chords"))
 def test_the_printed_form_reaches_the_degree_weighted_optimum(name):
     problem = PROBLEMS[name]
     degrees = np.asarray(problem.graph.neighbour_counts)
     biased = weighted_optimum(problem, degrees)
     found = reached(problem, tacit.DPNorm(local_steps=5, form="printed"))
     assert np.abs(found - biased).max() < 1e-8
-    off = np.abs(biased - problem.solve()).max()
-    assert off < 1e-9 if name == "ring" else off > 0.01
+    assert np.abs(biased - problem.solve()).max() > 0.01
 
 
 @each_network
@@ -76,9 +75,11 @@ def test_with_alpha_it_minimises_total_variation(name):
     assert np.abs(found - expected).max() < 1e-10
 
 
-def test_one_step_rounds_and_silent_nodes_are_exact_too():
+def test_late_letters_single_steps_and_silent_nodes_are_exact_too():
     problem = PROBLEMS["chords"]
     best = problem.solve()
+    late = reached(problem, tacit.DPNorm(local_steps=5, exchange="asynchronous"))
+    assert np.abs(late - best).max() < 1e-8
     single = reached(problem, tacit.DPNorm(local_steps=1))
     assert np.abs(single - best).max() < 1e-8
     silent = reached(problem, tacit.DPNorm(local_steps=5), 3000, participation=0.5)
@@ -171,27 +172,24 @@ def test_noise_in_letters_builds_up_as_computed():
     for _ in range(rounds):
         spread = move @ spread @ move.T + noise @ noise.T
     algorithm = tacit.DPNorm(
-        step_size=mu, local_steps=steps, alpha=alpha, noise_std=0.7, publish="own"
+        step_size=mu, local_steps=steps, alpha=alpha, noise_std=0.7
     )
-    runs = tacit.simulate(silent_ring(), algorithm, rounds, seeds=20, record=())
-    measured = runs.agents.std() / 0.7
-    assert measured == pytest.approx(np.sqrt(spread[0, 0]), rel=0.03)
-    shown = tacit.simulate(
-        silent_ring(), replace(algorithm, publish="released"), rounds, record=()
-    )
-    own = tacit.simulate(silent_ring(), algorithm, rounds, record=())
-    assert (shown.agents - own.agents).std() == pytest.approx(0.7, rel=0.05)
+    run = tacit.simulate(silent_ring(9000), algorithm, rounds, record=())
+    # Published is w + n, with noise that did not enter w yet.
+    assert run.agents.std() / 0.7 == pytest.approx(np.sqrt(spread[0, 0] + 1), rel=0.03)
+    own = replace(algorithm, publish="own").model
+    assert own(State(w=1.0, released=2.0)) == 1.0  # pyright: ignore
 
 
 def test_asynchronous_letters_have_fresh_noise_and_different_iterates():
-    problem = silent_ring()
+    problem = silent_ring(9000)
     noisy = tacit.DPNorm(
         step_size=0.1, local_steps=4, noise_std=1.0, exchange="asynchronous"
     )
     # A node tells the mean of what its two letters show: the noise of both.
     spread = {
         noise: tacit.simulate(
-            problem, replace(noisy, letter_noise=noise), 1, seeds=20, record=()
+            problem, replace(noisy, letter_noise=noise), 1, record=()
         ).agents.std()
         for noise in ("fresh", "shared")
     }

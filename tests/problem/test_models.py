@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import tacit
 from tacit.problem import Custom, Linear, Logistic, NonConvex, Softmax, SquaredL2
-from tacit.problem.networks import cnn, mlp
+from tacit.problem.networks import cnn, mlp, resnet10
 
 
 def rows(model, m=7, seed=0):
@@ -85,6 +86,29 @@ def test_networks_learn_and_share_their_program():
             w = w - 0.3 * model.grad(w, x, y, weights)
         assert w.dtype == jnp.float32
         assert jnp.mean(model.losses(w, x, y)) < 0.7 * before
+
+
+def test_resnet_normalises_every_record_by_itself():
+    model = resnet10((8, 8, 1), 3, width=4, groups=2)
+    # Stem 9*4; blocks 2*9*c*c' + shortcut c*c'; norms 2 per channel; dense.
+    convs = (
+        9 * 4
+        + 2 * 9 * 16
+        + sum(9 * a * 2 * a + 9 * 4 * a * a + 2 * a * a for a in (4, 8, 16))
+    )
+    norms = 2 * 4 + 4 * (4 + 8 + 16 + 32)
+    assert model.dim == convs + norms + 32 * 3 + 3
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.normal(size=(6, 64)), jnp.float32)
+    y = jnp.asarray([0, 1, 2, 0, 1, 2])
+    w = jnp.asarray(model.start())
+    losses, grad = jax.jit(model.losses), jax.jit(model.grad)
+    before = losses(w, x, y)
+    np.testing.assert_array_equal(before[1:], losses(w, x.at[0].set(3.0), y)[1:])
+    g = grad(w, x, y, jnp.full(6, 1 / 6, jnp.float32))
+    assert jnp.mean(losses(w - 0.01 * g, x, y)) < jnp.mean(before)
+    with pytest.raises(tacit.TacitError, match="divisible by groups"):
+        resnet10((8, 8, 1), 3, width=6, groups=4)
 
 
 def test_regression_network_predicts_numbers():

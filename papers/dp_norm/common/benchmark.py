@@ -86,14 +86,16 @@ def problem(
     )
 
 
-def paper_noise(epsilon: float | None, alpha: float, rounds: int = ROUNDS) -> float:
+def paper_noise(
+    epsilon: float | None, alpha: float, rounds: int = ROUNDS, batch: int = BATCH
+) -> float:
     """DP-Norm's noise by Lemma 1 and Theorem 1, form (8)."""
     if epsilon is None:
         return 0.0
     change = lemma_1_sensitivity(
         step_size=STEP,
         local_steps=STEPS,
-        batch=BATCH,
+        batch=batch,
         samples=PER_NODE,
         gradient_bound=GRADIENT_BOUND,
         smoothness=SMOOTHNESS,
@@ -103,14 +105,16 @@ def paper_noise(epsilon: float | None, alpha: float, rounds: int = ROUNDS) -> fl
     return dp_norm_sigma(epsilon, DELTA, rounds, change, "paper")
 
 
-def tight_noise(epsilon: float, alpha: float, rounds: int = ROUNDS) -> float:
+def tight_noise(
+    epsilon: float, alpha: float, rounds: int = ROUNDS, batch: int = BATCH
+) -> float:
     """DP-Norm's noise by the tight trajectory bound and the analytic Gaussian."""
     shrinkage = step_shrinkage(step_size=STEP, local_steps=STEPS, degree=2, alpha=alpha)
     change = trajectory_sensitivity(
         shrinkage=shrinkage,
         step_size=STEP,
         local_steps=STEPS,
-        batch=BATCH,
+        batch=batch,
         samples=PER_NODE,
         gradient_bound=SAFE_BOUND,
     )

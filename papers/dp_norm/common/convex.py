@@ -138,11 +138,13 @@ def single_node(
     ]
 
 
-def write(path: Path, lines: Sequence[dict[str, Any]]) -> Path:
+def write(
+    path: Path, lines: Sequence[dict[str, Any]], fields: Sequence[str] = FIELDS
+) -> Path:
     """All lines as CSV."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, FIELDS, restval="", lineterminator="\n")
+        writer = csv.DictWriter(file, fields, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(lines)
     return path

@@ -14,10 +14,18 @@ from tacit.cli.builders.calls import call, take_kind, told_of
 from tacit.cli.builders.data import SYNTHETIC, load
 from tacit.cli.run_file import ProblemTable
 from tacit.data import Dataset
-from tacit.problem import Problem, cnn, from_arrays, mlp, prox, regulariser
+from tacit.problem import (
+    Problem,
+    cnn,
+    from_arrays,
+    mlp,
+    prox,
+    regulariser,
+    resnet10,
+)
 from tacit.problem.arrays import MODELS
 
-NETWORKS = {"mlp": mlp, "cnn": cnn}
+NETWORKS = {"mlp": mlp, "cnn": cnn, "resnet10": resnet10}
 PENALTIES = {
     "l1": prox.L1,
     "elastic_net": prox.ElasticNet,
@@ -129,7 +137,7 @@ def _model(table: ProblemTable, loaded: Dataset) -> Any:
             f"problem.model = {name!r} predicts a number, the target of {table.data} "
             f'is one of {n} classes; use "{_usual(n, 0)}"'
         )
-    if name in ("logistic", "softmax", "cnn") and n is None:
+    if name in ("logistic", "softmax", "cnn", "resnet10") and n is None:
         refuse(
             f"problem.model = {name!r} predicts a class, but labels of {table.data} "
             'are outside any set of classes: they are real numbers; use "linear" or '

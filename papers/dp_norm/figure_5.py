@@ -1,0 +1,42 @@
+"""Figure 5: step size of gossip DP-SGD, convex, epsilon = 1 and 0.5."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from papers.dp_norm.common import benchmark as b
+from papers.dp_norm.common import convex
+from papers.dp_norm.common.pages import RESULTS, script
+from papers.dp_norm.common.short import ROUNDS, sweep_page
+
+STEPS = (0.01, 0.03, 0.1, 0.3)
+
+
+def main(out: Path = RESULTS) -> Path:
+    """Noise in gradients does not depend on the step; noise in w grows with it."""
+    varied, entries = [], []
+    for step in STEPS:
+        for entry in convex.gossip_entries(ROUNDS, (1.0, 0.5)):
+            changed = replace(entry.algorithm, step_size=step)
+            entries.append(replace(entry, algorithm=changed))
+            varied.append(step)
+    lines = convex.play(b.problem(), entries, ROUNDS, ROUNDS)
+    return sweep_page(
+        out,
+        "figure_5",
+        "Figure 5: step size of decentralised DP-SGD",
+        "step size",
+        [{"step size": s, **line} for s, line in zip(varied, lines, strict=True)],
+        [
+            "**The paper's reading.** 0.1 is best at both epsilons, below DP-Norm's "
+            "72 % everywhere. **Ours.** See the table: with so few rounds the longest "
+            "steps learn most, with Table II's noise and with a sound one, so the "
+            "comparison at 0.03 says little about the method."
+        ],
+        ("accuracy", "norm of w"),
+    )
+
+
+if __name__ == "__main__":
+    script(main)
