@@ -54,7 +54,7 @@ class Telling:
         """How often the record is in each of `steps` disjoint batches: 0 or 1."""
         if self.expected:
             return jnp.full((steps,), self.batch / self.samples)
-        place = jax.random.randint(key, (), 0, self.samples)
+        place = jnp.floor(jax.random.uniform(key) * self.samples)
         return (place // self.batch == jnp.arange(steps)).astype(jnp.float32)
 
     def grad(self, local: Any, draw: Array, w: Array) -> Array:
@@ -79,24 +79,24 @@ def scores(
     """One score per run: how much the letters look like those of a positive record."""
     inner: Any = algorithm.oracle.oracle  # pyright: ignore
     telling = Telling(side=side, batch=inner.size, samples=samples)
-    places = -(-runs // LANES)
-    keys = jax.random.split(jax.random.key(seed), places)
+    lanes = min(runs, LANES)
+    keys = jax.random.split(jax.random.key(seed), -(-runs // lanes))
     made = replace(algorithm, oracle=telling)
     found = [
-        np.asarray(_scores(rounds, clients, made, key, jnp.float32(chance)))
+        np.asarray(_scores(rounds, clients, lanes, made, key, jnp.float32(chance)))
         for key in keys
     ]
     return np.concatenate(found)[:runs]
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _scores(
-    rounds: int, clients: int, algorithm: Any, key: Array, chance: Array
+    rounds: int, clients: int, lanes: int, algorithm: Any, key: Array, chance: Array
 ) -> Array:
     telling = algorithm.oracle
     place = Place(None, clients)
     real = AgentOracle(telling, place)  # pyright: ignore
-    without = AgentOracle(replace(telling, side=0.0), place)  # pyright: ignore
+    without = AgentOracle(replace(telling, side=0.0, expected=True), place)  # pyright: ignore
     shown = AgentOracle(replace(telling, side=1.0, expected=True), place)  # pyright: ignore
     quiet = replace(algorithm, noise_std=None)
 
@@ -128,7 +128,7 @@ def _scores(
         carry, _ = jax.lax.scan(one_round, carry, jnp.arange(1, rounds + 1))
         return carry[-1]
 
-    return jax.vmap(one_run)(jax.random.split(key, LANES))
+    return jax.vmap(one_run)(jax.random.split(key, lanes))
 
 
 def audit(
