@@ -7,7 +7,7 @@ cost no privacy.
 
     client i      letter = g_i(w) + noise_std N(0, I)
     coordinator   v <- momentum v + mean letter
-                  w <- prox_{(step_size/N) h}( w - step_size v )
+                  w <- prox_{c h}( w - step_size v ),  c = step_size/(N (1-momentum))
                   published: the mean of the w of the last rounds (see `average`)
 
 Clipping wraps the oracle (`tacit.privacy.Clipped`); a norm that follows the median of
@@ -113,9 +113,11 @@ class DPSGD(ServerAlgorithm):
         """One step with momentum, then the average of iterates."""
         # v <- momentum v + mean letter
         v = self.momentum * hub.v + mean
-        # w <- prox_{(step/N) h}(w - step v); before the first letters nothing moves
+        # w <- prox_{c h}(w - step v), where v tends to 1/(1 - momentum) gradients;
+        # before the first letters nothing moves
+        reach = self.step_size / (1 - self.momentum)
         moved = coordinator.prox(
-            hub.w - self.step_size * v, self.step_size / coordinator.n_agents
+            hub.w - self.step_size * v, reach / coordinator.n_agents
         )
         w = jnp.where(hub.started > 0, moved, hub.w)
         # m <- average m + (1 - average) w

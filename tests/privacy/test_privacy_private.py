@@ -328,7 +328,7 @@ def test_the_adaptive_norm_finds_its_quantile():
             lambda: AdaptiveClipping(
                 algorithm=tacit.FedProx(step_size=0.1, eta=1.0), share_noise_std=1.0
             ),
-            "wraps ServerGD or FedAvg",
+            "wraps ServerGD, FedAvg or DPSGD",
         ),
         (
             lambda: AdaptiveClipping(

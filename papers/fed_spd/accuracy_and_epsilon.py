@@ -1,0 +1,121 @@
+"""Accuracy against total epsilon on Adult: all methods, one observer and accounting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from papers.fed_spd.common.adult import tables
+from papers.fed_spd.common.methods import METHODS, accuracies
+from papers.fed_spd.common.pages import (
+    MAJORITY,
+    NOT_PRIVATE,
+    REPETITIONS,
+    RESULTS,
+    draw,
+    script,
+    told,
+    write,
+)
+
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
+#: Seeds on which a candidate is judged, on the validation rows.
+TUNING_SEEDS = 3
+
+
+def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+    """The figure."""
+    out.mkdir(parents=True, exist_ok=True)
+    found: dict[str, list[np.ndarray]] = {}
+    chosen: dict[str, list[tuple[float, str]]] = {}
+    for name, method in METHODS.items():
+        tuning, test = tables(method.encoding)
+        validation, whole = tuning.problem(), test.problem()
+        candidates = method.candidates()
+        found[name], chosen[name] = [], []
+        for epsilon in EPSILONS:
+            scores = [
+                accuracies(tuning, validation, one, epsilon, TUNING_SEEDS).mean()
+                for one in candidates
+            ]
+            best = int(np.argmax(scores))
+            chosen[name].append((float(scores[best]), candidates[best].words))
+            # The test rows are looked at here only, once per method and epsilon.
+            found[name].append(
+                accuracies(test, whole, candidates[best], epsilon, repetitions)
+            )
+        print(name, [told(values) for values in found[name]], flush=True)
+    lines = {
+        name: (
+            np.array(EPSILONS),
+            np.array([v.mean() for v in values]),
+            np.array([v.std() for v in values]),
+        )
+        for name, values in found.items()
+    }
+    draw(
+        out / "accuracy_and_epsilon.png",
+        [("total epsilon against the coordinator", "test accuracy", lines)],
+        log_x=True,
+        marks={"majority class": MAJORITY, "not private": NOT_PRIVATE},
+    )
+    rows = [[name, *(told(v) for v in values)] for name, values in found.items()]
+    one = EPSILONS.index(1.0)
+    best = max(
+        (name for name in METHODS if METHODS[name].encoding == "public"),
+        key=lambda name: chosen[name][one][0],
+    )
+    at_one = found[best][one]
+    settings = [
+        f"- {name}: {chosen[name][one][1]} (validation {chosen[name][one][0]:.4f})"
+        for name in METHODS
+    ]
+    return write(
+        out,
+        "accuracy_and_epsilon",
+        "Accuracy against total epsilon: all methods under one observer",
+        [
+            "Adult, 100 clients with 325 or 326 records each, everybody in every "
+            "round. Epsilon is the total over all rounds at delta = 1e-4 against the "
+            "coordinator, who sees every letter; one record, replace-one; the number "
+            "of a client's records is public. Noise is set by `tacit.private` "
+            "(Gaussian composition; Fed-PLT by its contraction within a round; the "
+            "hidden state of FedSPD by its trajectory's sensitivity) and checked "
+            "against the report of every run. Logistic model, full local gradients.",
+            "Columns: those of `common/adult.py`, made with public knowledge only; "
+            "'paper's columns' are the 81 columns scaled by the training range, rows "
+            "of norm 1. Imputed modes and the levels of categories are taken to be "
+            "public. Every method has 8 candidates, judged at each epsilon on a "
+            f"fifth of the training rows (mean of {TUNING_SEEDS} seeds); the chosen "
+            "one is trained on all training rows with "
+            f"{repetitions} fresh seeds and tested once. The candidates' own runs on "
+            "training rows are not part of epsilon: in practice tune on public or "
+            "synthetic rows, or pay for it.",
+            "![accuracy against epsilon](accuracy_and_epsilon.png)",
+        ],
+        ("test accuracy, mean ± sd", *(f"epsilon {e:g}" for e in EPSILONS)),
+        rows,
+        [
+            f"**At epsilon 1** the method chosen on validation rows is {best}: "
+            f"{told(at_one)} on the test rows, {NOT_PRIVATE - at_one.mean():.3f} below "
+            f"the model without privacy ({NOT_PRIVATE}) and "
+            f"{at_one.mean() - MAJORITY:.3f} above the majority class ({MAJORITY}). "
+            "A quick check with plain noisy gradient descent on the paper's columns "
+            "had given 0.826, FedSPD-DP as printed 0.764.",
+            "**What limits it.** The coordinator sees every letter, so each client "
+            "hides its own 325 records: the mean letter carries ten times the noise "
+            "that a trusted sum over all clients would need. With T rounds the noise "
+            "in a coordinate of the mean gradient is 0.002 sqrt(T), against a gradient "
+            "that falls below 0.02 after a few rounds. More rounds fit better and pay "
+            "with sqrt(T) more noise; the best trade lies at a few dozen rounds.",
+            "**What helped**: full local gradients (change 2/m, not 2/b), columns "
+            "that are centred and of like size before the noise comes, momentum and "
+            "averaging at the coordinator, one noisy step for two local ones "
+            "(Fed-PLT). **Settings at epsilon 1**\n\n" + "\n".join(settings),
+        ],
+    )
+
+
+if __name__ == "__main__":
+    script(main)

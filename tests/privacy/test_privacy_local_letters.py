@@ -1,0 +1,409 @@
+"""FedSPD and DP-FedAvg as they run: accounting, reports, budgets, audits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import tacit
+from papers.fed_spd.common import one_record
+from tacit.privacy import (
+    Clipped,
+    Question,
+    WithoutReplacement,
+    WithReplacement,
+    account,
+    fed_spd_as_printed,
+    forecast,
+    guarantee,
+    report,
+    within_budgets,
+)
+from tacit.privacy.fed_spd import (
+    hidden_state_sensitivities,
+    one_round_sensitivity,
+    public_state_sensitivity,
+)
+from tacit.privacy.fed_spd_paper import printed_noise, round_epsilon
+from tacit.privacy.with_replacement import profile, with_replacement
+
+DELTA = 1e-4
+
+
+def ask(**changes) -> Question:
+    asked = {
+        "observer": "coordinator",
+        "unit": "record",
+        "relation": "replace_one",
+        "agent": 0,
+        "rounds": 10,
+        "active": None,
+    }
+    return Question(**{**asked, **changes})
+
+
+def unit_rows(agents=2, samples=325, features=2):
+    """Rows of norm 1, so that the logistic loss is 1/4-smooth."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(agents * samples, features))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    agent = np.repeat(np.arange(agents), samples)
+    return tacit.from_arrays(x, x[:, 0] > 0, agent)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return unit_rows()
+
+
+def disjoint(batch=10, norm=1.0):
+    return Clipped(
+        norm=norm, oracle=tacit.Minibatch(size=batch, sampling="permutation")
+    )
+
+
+# Total claimed, K, Q -> RDP-WOR for pT rounds, participation mixture, T rounds:
+# what dp-accounting gives for batches of Q b out of 325 at the noise of (20).
+WITHOUT_REPLACEMENT = (
+    (0.1, 20, 5, 0.0412, 0.0417, 0.0880),
+    (0.5, 20, 5, 0.2176, 0.2297, 0.5293),
+    (1.0, 20, 5, 0.4686, 0.4984, 1.146),
+    (3.0, 20, 5, 1.638, 1.764, 4.094),
+    (3.0, 10, 1, 10.997, 11.490, 39.55),
+)
+
+
+@pytest.mark.parametrize("row", WITHOUT_REPLACEMENT)
+def test_public_state_equals_dp_accounting(problem, row):
+    """One record in one batch: z is the noise over the public-state sensitivity."""
+    total, active, steps, by_count, mixture, everybody = row
+    part = active / 100
+    per_round = round_epsilon(
+        epsilon=total, rate=10 * steps / 325, participation=part, rounds=100
+    )
+    multiplier = math.sqrt(2 * math.log(1.25 / DELTA)) / per_round
+    # Constant gamma: the change of a letter by one hit, as a change of a gradient.
+    gamma, rho = 795.0, 20.0
+    change = public_state_sensitivity(
+        gamma=gamma, rho=rho, inner_steps=steps, gradient_bound=1.0, batch=10
+    )
+    algorithm = tacit.FedSPD(
+        rho=rho,
+        gamma=gamma,
+        local_steps=steps,
+        noise_std=multiplier * change * (rho + gamma) / 2,
+        oracle=disjoint(),
+    )
+    for question, expected in (
+        (ask(rounds=active), by_count),
+        (ask(rounds=100, participation=part), mixture),
+        (ask(rounds=100), everybody),
+    ):
+        found = guarantee(algorithm, problem, question)
+        # The table has three or four digits; a finer grid of orders gains up to 1 %.
+        assert found.epsilon(DELTA) == pytest.approx(expected, rel=0.011)
+        exact = account(
+            observer="coordinator",
+            unit="record",
+            relation="replace_one",
+            noise_std=multiplier,
+            sensitivity=1.0,
+            rounds=question.rounds,
+            participation=question.participation,
+            sampling=WithoutReplacement(10 * steps, 325),
+        )
+        assert found.epsilon(DELTA) == pytest.approx(exact.epsilon(DELTA), rel=1e-7)
+    assert "public-state" in found.theorem
+
+
+def multiplier_of(algorithm, problem, **changes):
+    """The noise over the sensitivity of one round without amplification."""
+    return 1 / guarantee(algorithm, problem, ask(rounds=1, **changes)).mu
+
+
+def test_every_step_and_the_general_form(problem):
+    common = {"rho": 2.0, "gamma": 3.0, "local_steps": 4, "noise_std": 0.5}
+    letter = 2 * 0.5 / 5.0
+    whole = tacit.FedSPD(**common, oracle=Clipped(norm=1.0))
+    # All records in every step: each changes by 2 G/m.
+    s = one_round_sensitivity(gamma=3.0, rho=2.0, inner_steps=4, gradient_bound=1 / 325)
+    assert multiplier_of(whole, problem) == pytest.approx(letter / s)
+    # A whole client, and steps too long not to expand: 2 G in every step.
+    s = one_round_sensitivity(gamma=3.0, rho=2.0, inner_steps=4, gradient_bound=1.0)
+    assert multiplier_of(whole, problem, unit="client") == pytest.approx(letter / s)
+    long = {**common, "gamma": 0.1}
+    s = one_round_sensitivity(gamma=0.1, rho=2.0, inner_steps=4, gradient_bound=1.0)
+    expands = tacit.FedSPD(**long, oracle=Clipped(norm=1.0))
+    assert multiplier_of(expands, problem) == pytest.approx(2 * 0.5 / 2.1 / s)
+    # DP-FedAvg: Q steps of 2 G/m, or one hit in one of Q disjoint batches of b.
+    average = {"step_size": 0.5, "local_steps": 4, "noise_std": 0.5}
+    full = tacit.DPFedAvg(**average, oracle=Clipped(norm=1.0))
+    assert multiplier_of(full, problem) == pytest.approx(0.5 / (4 * 2 / 325))
+    batches = guarantee(
+        tacit.DPFedAvg(**average, oracle=disjoint()), problem, ask(rounds=3)
+    )
+    exact = account(
+        observer="coordinator",
+        unit="record",
+        relation="replace_one",
+        noise_std=0.5,
+        sensitivity=0.2,
+        rounds=3,
+        sampling=WithoutReplacement(40, 325),
+    )
+    assert batches.rdp(8.0) == pytest.approx(exact.rdp(8.0))
+
+
+def test_letters_of_dp_fed_avg_move_no_further(problem):
+    """Neighbours' letters compared directly, at the same start and batches."""
+    import jax
+    import jax.numpy as jnp
+
+    from tacit.privacy.canary import neighbours, worst_canary
+    from tacit.problem.oracle import AgentOracle
+
+    small = unit_rows(agents=1, samples=12)
+    algorithm = tacit.DPFedAvg(step_size=4.0, local_steps=3, oracle=disjoint(4, 0.5))
+    pair = neighbours(small, worst_canary(small, algorithm))
+    worst = 0.0
+    with jax.enable_x64(True):
+        for seed in range(20):
+            key = jax.random.key(seed)
+            told = jax.random.normal(key, (2,), jnp.float64)
+            letters = []
+            for one in pair:
+                rows = jax.tree.map(lambda leaf: leaf[0], one.population.rows)
+                oracle = AgentOracle(algorithm.oracle, one.population.local(rows))
+                letters.append(algorithm.local(key, oracle, None, told)[1])
+            worst = max(worst, float(jnp.linalg.norm(letters[0] - letters[1])))
+    # The record is four times longer than allowed for, so steps of 4 may expand; it
+    # is clipped, and moves its own step by 2 C eta/b.
+    assert 0.3 < worst / (2 * 0.5 * 4.0 / 4) <= 1 + 1e-9
+
+
+def test_hidden_state_report_has_claim_number_and_warning(problem):
+    algorithm = fed_spd_as_printed(
+        epsilon=1.0, delta=DELTA, rounds=100, participation=1.0, samples=325, dim=162
+    )
+    told = forecast(problem, algorithm, rounds=100, delta=DELTA).row("coordinator")
+    assert told.paper_claim["claimed_epsilon"] == pytest.approx(1.0, rel=1e-6)
+    assert told.paper_claim["status"] == "refuted"
+    assert "WARNING" in told.theorem
+    gammas = algorithm.gamma * np.sqrt(np.arange(1, 101))
+    s = hidden_state_sensitivities(
+        gamma=gammas, rho=20.0, inner_steps=5, gradient_bound=1.0, batch=10
+    )
+    sigma = 2 * algorithm.noise_std / (20.0 + gammas)
+    assert told.mu == pytest.approx(np.linalg.norm(s / sigma), rel=1e-9)
+    assert told.epsilon > 30
+    # Which 20 rounds is unknown: a bound over all choices.
+    some = guarantee(algorithm, problem, ask(rounds=20, total=100))
+    draw = np.random.default_rng(0)
+    for chosen in (np.arange(20), np.arange(80, 100), draw.permutation(100)[:20]):
+        active = np.sort(chosen)
+        s = hidden_state_sensitivities(
+            gamma=gammas[active],
+            rho=20.0,
+            inner_steps=5,
+            gradient_bound=1.0,
+            batch=10,
+        )
+        assert np.linalg.norm(s / sigma[active]) <= some.mu
+    with pytest.raises(tacit.TacitError, match="state='public'"):
+        tacit.private(
+            problem,
+            tacit.FedSPD(state="hidden"),
+            epsilon=1.0,
+            delta=DELTA,
+            observer="coordinator",
+            rounds=2,
+        )
+
+
+def test_private_sets_the_noise_of_every_method(problem):
+    methods = (
+        tacit.FedSPD(rho=1.0, gamma=2.0, oracle=disjoint()),
+        tacit.DPSGD(step_size=0.5),
+        tacit.DPFedAvg(step_size=0.5),
+        tacit.DPADMM(rho=1.0),
+    )
+    for method in methods:
+        safe = tacit.private(
+            problem,
+            method,
+            epsilon=1.0,
+            delta=DELTA,
+            observer="coordinator",
+            rounds=3,
+            norm=1.0,
+        )
+        run = tacit.simulate(problem, safe, 3)
+        row = run.privacy.row("coordinator")
+        assert 0.99 < row.epsilon <= 1.0 and row.relation == "replace_one"
+
+
+def test_with_replacement_bounds_the_true_pair():
+    """The mixture that the release really is, by quadrature, in both directions."""
+    z, draws, samples = 1.3, 6, 20
+    x = np.linspace(-25, 25, 40_001)
+    k = np.arange(draws + 1)
+    share = stats.binom.pmf(k, draws, 1 / samples)
+    # A hit shifts by half the sensitivity up in D and down in D'.
+    up = (share * stats.norm.pdf(x[:, None], k / 2, z)).sum(1)
+    down = (share * stats.norm.pdf(x[:, None], -k / 2, z)).sum(1)
+    grid = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0])
+    bound = profile(grid, z, draws, samples)
+    for epsilon, most in zip(grid, bound, strict=True):
+        for a, b in ((up, down), (down, up)):
+            delta = np.maximum(a - np.exp(epsilon) * b, 0).sum() * (x[1] - x[0])
+            assert delta <= most * (1 + 1e-9)
+    curve = with_replacement(z, draws, samples)
+    for epsilon, most in zip(grid, bound, strict=True):
+        assert curve.delta(float(epsilon)) == pytest.approx(most, rel=1e-2, abs=1e-9)
+    # One record only: every draw hits, a plain Gaussian release of n times the change.
+    plain = account(
+        observer="coordinator",
+        unit="record",
+        relation="replace_one",
+        noise_std=3.0,
+        sensitivity=4.0,
+        rounds=1,
+    )
+    certain = with_replacement(3.0, 4, 1).epsilon(DELTA)
+    assert certain == pytest.approx(plain.epsilon(DELTA), rel=1e-6)
+    assert WithReplacement(50, 325).rate < 50 / 325
+
+
+def test_with_replacement_in_fed_spd_composes_with_participation(problem):
+    oracle = Clipped(
+        norm=1.0, oracle=tacit.Minibatch(size=10, sampling="with_replacement")
+    )
+    algorithm = tacit.FedSPD(rho=20.0, gamma=795.0, noise_std=1.0, oracle=oracle)
+    always = guarantee(algorithm, problem, ask(rounds=20))
+    seldom = guarantee(algorithm, problem, ask(rounds=100, participation=0.2))
+    worst = guarantee(algorithm, problem, ask(rounds=100))
+    assert always.epsilon(DELTA) < seldom.epsilon(DELTA) < worst.epsilon(DELTA)
+    assert "with replacement" in always.theorem
+
+
+def test_central_noise_protects_clients_from_who_sees_models(problem):
+    many = unit_rows(agents=20, samples=5)
+    algorithm = tacit.ClientDPFedAvg(clip=0.5, noise_std=1.0, step_size=0.5, cohort=4)
+    run = tacit.simulate(many, algorithm, 10, participation=0.2)
+    told = report(run, many, algorithm, delta=DELTA)
+    row = told.row("final_model", "client")
+    from tacit.privacy import Poisson
+
+    exact = account(
+        observer="final_model",
+        unit="client",
+        relation="add_remove",
+        noise_std=2.0,
+        sensitivity=1.0,
+        rounds=10,
+        sampling=Poisson(0.2),
+    )
+    assert row.epsilon == pytest.approx(exact.epsilon(DELTA))
+    assert any("honest" in one["statement"] for one in row.assumptions)
+    assert told.row("coordinator", "client").epsilon is None
+    drawn = guarantee(
+        algorithm,
+        many,
+        ask(
+            observer="neighbour",
+            unit="client",
+            participation=0.2,
+            active=4,
+        ),
+    )
+    exact = account(
+        observer="neighbour",
+        unit="client",
+        relation="replace_one",
+        noise_std=1.0,
+        sensitivity=1.0,
+        rounds=10,
+        sampling=WithoutReplacement(4, 20),
+    )
+    assert drawn.epsilon(DELTA) == pytest.approx(exact.epsilon(DELTA))
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    (
+        tacit.DPSGD(step_size=0.5, noise_std=0.5, oracle=Clipped(norm=1.0)),
+        tacit.FedSPD(rho=1.0, gamma=1.0, noise_std=0.5, oracle=Clipped(norm=1.0)),
+    ),
+    ids=("active", "all"),
+)
+def test_a_spent_client_falls_silent_and_the_others_go_on(algorithm):
+    """A rich and a poor client: equal to a run that the poor one leaves."""
+    problem = unit_rows(agents=2, samples=40)
+    algorithm = algorithm.resolve(problem)
+    once = within_budgets(
+        problem, algorithm, epsilon=[0.5, 5.0], delta=DELTA, observer="coordinator"
+    )
+    poor, rich = (int(v) for v in once.turns)
+    assert 0 < poor < rich
+    run = tacit.simulate(problem, once, poor + 2, seed=4)
+    before = tacit.simulate(problem, algorithm, poor, seed=4)
+    np.testing.assert_allclose(run.agents[0], before.agents[0], atol=1e-12)
+    assert not np.allclose(run.agents[1], before.agents[1])
+    told = report(run, problem, once, delta=DELTA).row("coordinator")
+    # The rich one spoke in all rounds, the poor one in as many as it could pay for.
+    spent = [
+        guarantee(once, problem, ask(agent=i, rounds=poor + 2)).epsilon(DELTA)
+        for i in range(2)
+    ]
+    assert spent[0] <= 0.5 and told.epsilon == pytest.approx(max(spent))
+    beyond = guarantee(algorithm, problem, ask(rounds=poor + 1)).epsilon(DELTA)
+    assert beyond > 0.5
+    if algorithm.averages == "active":
+        # Nobody is left: the model stays.
+        silent = tacit.privacy.Budgeted(algorithm=algorithm, turns=1)
+        one, three = (tacit.simulate(problem, silent, k).params for k in (1, 3))
+        np.testing.assert_array_equal(one, three)
+
+
+SETTING = {"runs": 20_000, "rounds": 100, "chance": 1.0, "samples": 325}
+
+
+def test_the_audit_refutes_the_printed_claim_and_not_the_public_state(problem):
+    """All clients in every round, a claimed total of 0.1."""
+    printed = fed_spd_as_printed(
+        epsilon=0.1, delta=DELTA, rounds=100, participation=1.0, samples=325, dim=162
+    )
+    found = one_record.audit(printed, **SETTING, delta=DELTA)
+    claim = guarantee(printed, problem, ask(rounds=100))
+    assert claim.paper_claim.claimed_epsilon(DELTA) == pytest.approx(0.1)
+    assert found.refutes(claim.paper_claim) and found.lower_bound > 1.5
+    assert not found.refutes(claim)
+    public = tacit.FedSPD(
+        rho=20.0,
+        gamma=float(printed.gamma),
+        gamma_growth=0.5,
+        noise_std=2.0 * 0.2,
+        oracle=disjoint(),
+    )
+    sound = guarantee(public, problem, ask(rounds=100))
+    same = one_record.audit(public, **SETTING, delta=DELTA)
+    assert not same.refutes(sound)
+    # The same attack finds a noise that is too small for what is claimed.
+    weak = tacit.FedSPD(
+        rho=20.0,
+        gamma=float(printed.gamma),
+        gamma_growth=0.5,
+        noise_std=0.1 * 0.2,
+        oracle=disjoint(),
+    )
+    assert one_record.audit(weak, **SETTING, delta=DELTA).lower_bound > 2
+
+
+def test_printed_noise_is_20():
+    """Against the formula for the letter: 4 Q G sqrt(2 ln(1.25/d))/((Q-1) e (r+g))."""
+    noise = printed_noise(epsilon=0.44, delta=DELTA, local_steps=5)
+    letter = 4 * 5 * math.sqrt(2 * math.log(1.25e4)) / (4 * 0.44 * 815.0)
+    assert 2 * noise / 815.0 == pytest.approx(letter)
