@@ -24,6 +24,7 @@ from tacit.algorithm import (
     FedSplit,
     FiveGCS,
     ModelAgnosticFedRelax,
+    PrimalDual,
     ProxSkip,
     ServerGD,
     VerticalNewton,
@@ -33,6 +34,7 @@ from tacit.check import TacitError
 from tacit.problem import GTVMin, Problem, from_arrays
 from tacit.problem.oracle import Full, Minibatch
 from tacit.runtime import (
+    Asynchronous,
     NodeErrors,
     debug,
     simulate,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Asynchronous",
     "FedAvg",
     "FedGD",
     "FedLin",
@@ -67,6 +70,7 @@ __all__ = [
     "Minibatch",
     "ModelAgnosticFedRelax",
     "NodeErrors",
+    "PrimalDual",
     "Problem",
     "ProxSkip",
     "Run",

@@ -162,4 +162,15 @@ CASES = [
         {"alpha": 0.3},
         {"alpha": -0.1, "damping": 1.0, "penalty": "l2"},
     ),
+    Case(
+        # With exact local answers a node's second step from a common start, made
+        # while its neighbours are silent, leaves its model where it was.
+        tacit.PrimalDual(
+            alpha=0.5,
+            rho=0.4,
+            solver=solvers.GradientDescent(step_size=0.3, local_steps=3),
+        ),
+        {"rho": 0.3},
+        {"alpha": -0.1, "rho": 0.0, "penalty": "l3"},
+    ),
 ]

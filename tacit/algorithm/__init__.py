@@ -12,6 +12,7 @@ from tacit.algorithm.fed_split import FedSplit
 from tacit.algorithm.five_gcs import FiveGCS
 from tacit.algorithm.led import LED
 from tacit.algorithm.model_agnostic import ModelAgnosticFedRelax
+from tacit.algorithm.primal_dual import PrimalDual
 from tacit.algorithm.prox_skip import ProxSkip
 from tacit.algorithm.server_gd import ServerGD
 from tacit.algorithm.tamuna import TAMUNA
@@ -33,6 +34,7 @@ ALGORITHMS = (
     FedGD,
     FedSGD,
     FedRelax,
+    PrimalDual,
 )
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "FiveGCS",
     "LED",
     "ModelAgnosticFedRelax",
+    "PrimalDual",
     "ProxSkip",
     "ServerGD",
     "TAMUNA",

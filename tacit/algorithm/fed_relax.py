@@ -87,12 +87,7 @@ class FedRelax(GraphAlgorithm):
             )
         if not isinstance(self.oracle, Full):
             check.refuse("FedRelax without a solver needs exact gradients, oracle=Full")
-        free = np.any(self.penalty.mask(problem.dim) == 0)
-        if free and problem.moduli.smallest <= 0:
-            check.refuse(
-                "coordinates that are not coupled are not determined by all nodes' "
-                "rows; add l2 > 0 or couple them"
-            )
+        penalties.require_determined(self.penalty, problem)
 
     def resolve(self, problem: Problem) -> Self:
         """Let theory set what the solver left out."""

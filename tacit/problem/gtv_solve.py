@@ -3,7 +3,8 @@
 Linear models with a squared penalty: the linear system Q w = -q/2 of (57)-(58), by a
 sparse factorisation when small, by conjugate gradients with the nodes' own blocks as a
 preconditioner when large. Other smooth models: Newton's method, its steps found by
-conjugate gradients. Linear models with norms: the primal-dual method on the edges.
+conjugate gradients. Linear models with norms: the primal-dual method on the edges, in
+`gtv_edges`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from jax import Array
 from scipy.sparse.linalg import splu
 
 from tacit import check
-from tacit.problem import penalty as penalties
-from tacit.problem import ridge
+from tacit.problem import gtv_edges, ridge
 from tacit.problem.graph import Graph, neighbour_sum
 from tacit.problem.local import Population
 from tacit.problem.models import Linear, Logistic, Softmax
@@ -35,9 +35,6 @@ METHODS = ("auto", "factor", "conjugate_gradients")
 #: Up to this many unknowns the system is factorised: random graphs fill in quickly.
 _FACTOR = 4000
 _MOST_STEPS = 20_000
-#: Steps of the primal-dual method between looks at its residual.
-_CHECK_EVERY = 50
-_MOST_CHECKS = 8_000
 
 
 class System(NamedTuple):
@@ -79,7 +76,7 @@ def solve(gtv: GTVMin, tolerance: float | None, method: str) -> np.ndarray:
             check.refuse(
                 "solve() with a norm needs a linear model; run tacit.PrimalDual"
             )
-        return _primal_dual(gtv, tolerance or 1e-11)
+        return gtv_edges.solve(gtv, tolerance or 1e-11)
     if not isinstance(problem.model, Linear | Logistic | Softmax):
         check.refuse(
             "solve() needs a linear, logistic or softmax model; run tacit.FedRelax"
@@ -250,90 +247,3 @@ def _newton_step(
     # Lengths of the gradient can be followed to rounding, values of the loss cannot.
     norms = jax.lax.map(lambda s: jnp.linalg.norm(system.gradient(w + s * step)), sizes)
     return w + sizes[jnp.argmin(norms)] * step
-
-
-class _Edges(NamedTuple):
-    """The edges, each once, as the primal-dual method needs them."""
-
-    i: Array
-    j: Array
-    reach: Array  # 2 alpha A_e / rho
-    counts: Array  # edges at every node
-
-    def at_nodes(self, flows: Array) -> Array:
-        """Mean over a node's edges of the flow out of it, (N, d)."""
-        n = self.counts.shape[0]
-        out = jax.ops.segment_sum(flows, self.i, n)
-        back = jax.ops.segment_sum(flows, self.j, n)
-        return (out - back) / jnp.maximum(self.counts, 1)[:, None]
-
-
-def _primal_dual(gtv: GTVMin, tolerance: float) -> np.ndarray:
-    """Chambolle-Pock on the incidence operator; see `tacit.PrimalDual`."""
-    problem, graph = gtv.problem, gtv.graph
-    with double_precision():
-        population = in_float64(problem.population)
-        rho = edge_rho(problem)
-        receivers, senders = np.asarray(graph.receivers), np.asarray(graph.senders)
-        once = receivers < senders
-        edges = _Edges(
-            jnp.asarray(receivers[once]),
-            jnp.asarray(senders[once]),
-            jnp.asarray(2 * gtv.alpha * np.asarray(graph.weights)[once] / rho),
-            jnp.asarray(graph.neighbour_counts, jnp.float64),
-        )
-        penalty = penalties.in_dtype(gtv.penalty, np.float64)
-        w, left = _run_primal_dual(population, penalty, edges, rho, tolerance)
-    if not float(left) <= 100 * tolerance:
-        check.refuse(
-            f"the primal-dual method stopped at a residual of {float(left):.1e}; add "
-            "l2 > 0, or loosen tolerance="
-        )
-    return np.asarray(w)
-
-
-def edge_rho(problem: Problem) -> float:
-    """A penalty per edge that matches the curvature of a node's loss."""
-    curvature = float(np.median(problem.moduli.smoothness))
-    assert problem.graph is not None
-    count = max(1.0, float(np.mean(problem.graph.neighbour_counts)))
-    return max(curvature, 1e-6) / count
-
-
-@jax.jit
-def _run_primal_dual(
-    population: Population, penalty: Any, edges: _Edges, rho: Any, tolerance: Any
-) -> tuple[Array, Array]:
-    d = population.model.dim
-    mask = jnp.asarray(penalty.mask(d))
-    pulls = rho * edges.counts[:, None] * mask
-
-    def proximal(v: Array) -> Array:
-        def one(rows: Any, v: Array, pull: Array) -> Array:
-            return ridge.toward(population.local(rows), v, pull)
-
-        return jax.vmap(one)(population.rows, v, pulls)
-
-    def step(w: Array, u: Array) -> tuple[Array, Array]:
-        # (71): the flow is projected on the dual ball of radius alpha A_e.
-        q = w[edges.i] - w[edges.j] + 2 * u
-        kept = jax.vmap(lambda a, t: penalty.prox(a, t))(q, edges.reach)
-        fresh = (q - kept) / 2
-        return proximal(w - edges.at_nodes(2 * fresh - u)), fresh
-
-    def body(carry: tuple) -> tuple:
-        w, u, _, k = carry
-        w, u = jax.lax.fori_loop(0, _CHECK_EVERY - 1, lambda _, c: step(*c), (w, u))
-        new, fresh = step(w, u)
-        size = 1 + jnp.maximum(jnp.max(jnp.abs(new)), jnp.max(jnp.abs(fresh)))
-        moved = jnp.maximum(jnp.max(jnp.abs(new - w)), jnp.max(jnp.abs(fresh - u)))
-        return new, fresh, moved / size, k + 1
-
-    def go_on(carry: tuple) -> Array:
-        return (carry[2] > tolerance) & (carry[3] < _MOST_CHECKS)
-
-    zero = jnp.zeros((population.n_agents, d))
-    flows = jnp.zeros((edges.i.shape[0], d))
-    first = (zero, flows, jnp.asarray(jnp.inf), 0)
-    w, _, left, _ = jax.lax.while_loop(go_on, body, first)
-    return w, left

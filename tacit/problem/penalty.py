@@ -10,7 +10,7 @@ All are written for ONE difference u, a flat vector; batch them with `jax.vmap`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,9 @@ from jax import Array
 
 from tacit import check
 from tacit.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacit.problem.problem import Problem
 
 KINDS = ("squared", "l2", "l1")
 
@@ -59,6 +62,11 @@ class Penalty:
     def smooth(self) -> bool:
         """Whether it has a gradient everywhere."""
         return self.kind == "squared"
+
+    @property
+    def masked(self) -> bool:
+        """Whether it may leave coordinates alone."""
+        return self.coordinates is not None
 
     def mask(self, dim: int) -> Any:
         """1 on coupled coordinates, 0 on the others, (dim,)."""
@@ -146,6 +154,11 @@ class Combined:
         """Whether all parts have gradients."""
         return all(part.smooth for part in self.parts)
 
+    @property
+    def masked(self) -> bool:
+        """Whether it may leave coordinates alone."""
+        return True
+
     def mask(self, dim: int) -> Any:
         """1 on coupled coordinates, 0 on the others, (dim,)."""
         return sum(part.mask(dim) for part in self.parts)
@@ -195,6 +208,15 @@ def require_squared(penalty: Any, who: str) -> None:
         check.refuse(
             f"{who} takes squared penalties, got penalty with a norm; use "
             "tacit.PrimalDual for l2 and l1"
+        )
+
+
+def require_determined(penalty: Any, problem: Problem) -> None:
+    """Refuse uncoupled coordinates that a node's own rows do not determine."""
+    if np.any(penalty.mask(problem.dim) == 0) and problem.moduli.smallest <= 0:
+        check.refuse(
+            "coordinates that are not coupled are not determined by all nodes' rows; "
+            "add l2 > 0 or couple them"
         )
 
 

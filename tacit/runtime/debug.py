@@ -20,18 +20,20 @@ from tacit import check
 from tacit.algorithm.base import GraphAlgorithm
 from tacit.problem.oracle import AgentOracle
 from tacit.problem.problem import Problem
-from tacit.runtime import keys, links, measure, schedule
+from tacit.runtime import keys, links, measure, schedule, transit
 from tacit.runtime.finish import describe, versions
 from tacit.runtime.mail import Mail, mean_of
 from tacit.runtime.rounds import (
     Carry,
     Stage,
     World,
+    event_of,
     first_carry,
     mean_weights,
     split_numbers,
 )
 from tacit.runtime.simulate import DEFAULT_RECORD, prepare
+from tacit.runtime.transit import Asynchronous
 from tacit.trace.run import Run
 from tacit.trees import in_double_precision, tree_rows
 
@@ -51,6 +53,7 @@ def debug(
     record: Sequence[Any] = DEFAULT_RECORD,
     *,
     reference: Any = None,
+    asynchronous: Asynchronous | None = None,
 ) -> Run:
     """As `simulate`, one agent at a time. A failing agent is named, as is a NaN."""
     ready = prepare(problem, algorithm)
@@ -58,8 +61,11 @@ def debug(
     network = None
     if isinstance(ready, GraphAlgorithm):
         assert problem.graph is not None
-        network = links.of(problem.graph, ready, problem.dtype)
-    world = World(problem.population, network, who)
+        network = links.of(
+            problem.graph, ready, problem.dtype, asynchronous is not None
+        )
+    transit.require(asynchronous, ready)
+    world = World(problem.population, network, who, asynchronous)
     base = keys.from_seed(check.count(0, seed=seed))
     chosen = measure.choose(record, problem, reference)
     point = problem.start if start is None else np.asarray(start, problem.dtype)
@@ -109,16 +115,25 @@ def _active(world: World, key: Array) -> list[int]:
 
 
 def _round(problem: Problem, stage: Stage, carry: Carry) -> Carry:
-    active = _active(stage.world, keys.schedule_key(stage.keys, stage.number))
+    under_way = ()
+    inbox: Any = None
+    if stage.world.asynchronous is not None:
+        mask, inbox, under_way = event_of(stage, carry)
+        active = np.flatnonzero(np.asarray(mask)).tolist()
+    else:
+        active = _active(stage.world, keys.schedule_key(stage.keys, stage.number))
     turns = carry.turns.at[jnp.asarray(active, int)].add(1)
     if isinstance(stage.algorithm, GraphAlgorithm):
         assert stage.world.links is not None
-        inbox = links.deliver(stage.world.links, carry.mail.letters)
+        if inbox is None:
+            inbox = links.deliver(stage.world.links, carry.mail.letters)
         states, letters = carry.states, carry.mail.letters
         for i in active:
             state, letter = _ask(problem, stage, 0, i, carry.states, inbox[i])
             states, letters = _put(states, i, state), _put(letters, i, letter)
-        return carry._replace(states=states, mail=Mail((), letters), turns=turns)
+        return carry._replace(
+            states=states, mail=Mail((), letters), turns=turns, transit=under_way
+        )
     for phase in range(len(stage.algorithm.phases)):
         if active or stage.algorithm.averages == "all":
             carry = _server_exchange(problem, stage, phase, active, carry)

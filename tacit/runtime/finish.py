@@ -30,6 +30,8 @@ def describe(item: Any) -> Any:
             if value is not None:
                 table[field.name] = value
         return table
+    if callable(item):
+        return getattr(item, "__name__", type(item).__name__)
     if isinstance(item, tuple):
         return [describe(part) for part in item]
     if isinstance(item, jax.Array | np.ndarray):

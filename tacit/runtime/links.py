@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -16,15 +17,19 @@ class Links(NamedTuple):
 
     edges: Edges
     routes: Graph | Slots
+    slots: Slots | None = None  # of asynchronous runs, whatever the delivery
 
 
-def of(graph: Graph, algorithm: GraphAlgorithm, dtype: Any) -> Links:
+def of(
+    graph: Graph, algorithm: GraphAlgorithm, dtype: Any, asynchronous: bool = False
+) -> Links:
     """Lay the graph out for the way in which the algorithm's letters are delivered."""
+    on_edges = jax.tree.map(jnp.asarray, graph.slots) if asynchronous else None
     degree = jnp.asarray(graph.degrees, dtype)
     counts = jnp.asarray(graph.neighbour_counts)
     if algorithm.delivery == "sum":
         edges = Edges(degree, None, None, None, counts, None)  # pyright: ignore
-        return Links(edges, graph)
+        return Links(edges, graph, on_edges)
     slots = graph.slots
     edges = Edges(
         degree=degree,
@@ -34,7 +39,7 @@ def of(graph: Graph, algorithm: GraphAlgorithm, dtype: Any) -> Links:
         neighbour_count=counts,
         neighbour_counts=counts[slots.neighbour] * slots.mask,
     )
-    return Links(edges, slots)
+    return Links(edges, slots, on_edges)
 
 
 def deliver(links: Links, letters: Array) -> Array:

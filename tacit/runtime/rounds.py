@@ -17,11 +17,12 @@ from jax import Array
 from tacit.algorithm.base import Coordinator, GraphAlgorithm
 from tacit.problem.local import Population
 from tacit.problem.oracle import AgentOracle
-from tacit.runtime import keys, mail
+from tacit.runtime import keys, mail, transit
 from tacit.runtime.collect import Collector, Own
 from tacit.runtime.links import Links, deliver
 from tacit.runtime.mail import Mail
 from tacit.runtime.schedule import Schedule
+from tacit.runtime.transit import Asynchronous
 
 #: A mail of which nothing needs to be kept.
 NOTHING = Mail((), ())
@@ -33,6 +34,7 @@ class World(NamedTuple):
     population: Population
     links: Links | None
     schedule: Schedule
+    asynchronous: Asynchronous | None = None
 
 
 class Carry(NamedTuple):
@@ -43,6 +45,7 @@ class Carry(NamedTuple):
     states: Any  # every agent's state, stacked
     mail: Mail  # what stays valid of the letters of the round's last exchange
     turns: Array  # in how many rounds every agent was active
+    transit: Any = ()  # letters under way, of an asynchronous run
 
 
 def split_numbers(algorithm: Any, n: int) -> tuple[list[Array], Callable[..., Any]]:
@@ -82,7 +85,11 @@ def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> 
         states, letters = jax.vmap(lambda k, w, e: for_agent(k).init(w, e))(
             numbers, everyone, world.links.edges
         )
-        return Carry((), (), states, Mail((), letters), turns)
+        under_way = ()
+        if world.asynchronous is not None:
+            assert world.links.slots is not None
+            under_way = transit.first(world.links.slots, letters)
+        return Carry((), (), states, Mail((), letters), turns, under_way)
     states, letters = jax.vmap(lambda k, w: for_agent(k).init(w))(numbers, everyone)
     mean = mail.mean_of(mean_weights(algorithm, world.population), letters)
     key = keys.coordinator_key(base, 0, 0)
@@ -124,6 +131,8 @@ class Stage(NamedTuple):
 def one_round(stage: Stage, carry: Carry) -> Carry:
     """All exchanges of one round."""
     world = stage.world
+    if world.asynchronous is not None:
+        return _event(stage, carry)
     active = _who(world, keys.schedule_key(stage.keys, stage.number))
     carry = carry._replace(turns=_count_turns(world.schedule, carry.turns, active))
     if isinstance(stage.algorithm, GraphAlgorithm):
@@ -134,6 +143,30 @@ def one_round(stage: Stage, carry: Carry) -> Carry:
     for phase in range(len(stage.algorithm.phases)):
         carry = _server_exchange(stage, phase, carry, active)
     return carry
+
+
+def event_of(stage: Stage, carry: Carry) -> tuple[Array, Array, Any]:
+    """Who is active at one event of an asynchronous run, what is received, the post."""
+    world = stage.world
+    assert world.asynchronous is not None and world.links is not None
+    assert world.links.slots is not None
+    return transit.event(
+        world.asynchronous,
+        world.links.slots,
+        world.schedule,
+        stage.algorithm.delivery,
+        keys.schedule_key(stage.keys, stage.number),
+        carry.transit,
+        carry.mail.letters,
+    )
+
+
+def _event(stage: Stage, carry: Carry) -> Carry:
+    """One event of an asynchronous run."""
+    active, inbox, under_way = event_of(stage, carry)
+    states, post, _ = _exchange(stage, 0, carry, active, inbox)
+    turns = carry.turns + active
+    return carry._replace(states=states, mail=post, turns=turns, transit=under_way)
 
 
 def _server_exchange(
@@ -209,6 +242,8 @@ def _exchange(
     )
     if active is None:
         return collect.everyone()
+    if world.asynchronous is not None:
+        return collect.mask(active)
     if world.schedule.kind == "cohort":
         return collect.cohort(active)
     if world.schedule.block:

@@ -16,11 +16,12 @@ from tacit import check
 from tacit.algorithm.base import Algorithm, GraphAlgorithm
 from tacit.problem.oracle import Minibatch
 from tacit.problem.problem import Problem
-from tacit.runtime import crew, keys, links, measure, schedule
+from tacit.runtime import crew, keys, links, measure, schedule, transit
 from tacit.runtime.chunks import Chunks
 from tacit.runtime.engine import Plan, begin, finish
-from tacit.runtime.finish import to_run
+from tacit.runtime.finish import describe, to_run
 from tacit.runtime.rounds import World
+from tacit.runtime.transit import Asynchronous
 from tacit.trace.run import Run
 from tacit.trees import in_double_precision
 
@@ -46,6 +47,7 @@ def simulate(
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
     mapping: str = "auto",
+    asynchronous: Asynchronous | None = None,
 ) -> Run:
     """Simulate a federation and return the run.
 
@@ -69,6 +71,8 @@ def simulate(
         checkpoint: Folder in which a checkpoint is kept after every chunk of rounds.
         resume: Go on from the checkpoint there; a run resumed gives the same bits.
         mapping: Compute agents "together", "one_by_one", or let the engine choose.
+        asynchronous: For algorithms on a graph: delays, lost letters and bounds of an
+            asynchronous run; a round is then an event. See `tacit.Asynchronous`.
 
     >>> import tacit
     >>> problem = tacit.problem.synthetic.logistic(agents=4, features=3, samples=20)
@@ -84,7 +88,15 @@ def simulate(
     )
     ready = prepare(problem, algorithm)
     plan, world = make_plan(
-        problem, ready, participation, record, reference, stop, mapping, lanes
+        problem,
+        ready,
+        participation,
+        record,
+        reference,
+        stop,
+        mapping,
+        lanes,
+        asynchronous,
     )
     return _run(
         problem,
@@ -107,6 +119,7 @@ def simulate(
                 "participation": participation,
                 "record_every": record_every,
                 "stop": dict(stop) if stop else None,
+                "asynchronous": describe(asynchronous),
             },
         ),
     )
@@ -216,7 +229,7 @@ def _run(
     if choices.folder is not None:
         parts = (
             algorithm,
-            world.schedule,
+            (world.schedule, world.asynchronous),
             jax.tree.map(jax.random.key_data, bases),
             choices.start,
         )
@@ -243,6 +256,7 @@ def make_plan(
     stop: Mapping[str, float] | None,
     mapping: str,
     lanes: list[int] | None,
+    asynchronous: Asynchronous | None = None,
 ) -> tuple[Plan, World]:
     """What the compiled program is specialised for, and what it is given."""
     who = schedule.of(participation, problem.n_agents, lanes is not None)
@@ -255,14 +269,17 @@ def make_plan(
     network = None
     if isinstance(algorithm, GraphAlgorithm):
         assert problem.graph is not None
-        network = links.of(problem.graph, algorithm, problem.dtype)
+        network = links.of(
+            problem.graph, algorithm, problem.dtype, asynchronous is not None
+        )
     plan = Plan(
         record=chosen,
         together=_together(problem, algorithm, mapping),
         lanes=lanes is not None,
         stop=_stop_index(chosen, stop),
     )
-    return plan, World(problem.population, network, who)
+    transit.require(asynchronous, algorithm)
+    return plan, World(problem.population, network, who, asynchronous)
 
 
 def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:
