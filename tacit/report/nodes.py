@@ -167,4 +167,5 @@ def _finish(
             fontsize=8.5,
         )
         for handle in legend.legend_handles:
+            handle.set_array(None)  # a shape without a value
             handle.set_color(theme.soft)
