@@ -2,8 +2,8 @@
 
 python examples/variant_few_shot.py [PICTURE]
 
-Detectors of ten articles of clothing. Three of them have seen three examples only; edges
-between related articles (what everybody knows of clothes) let them borrow from others.
+Detectors of ten articles of clothing. Three of them have seen three examples only;
+edges between related articles (what everybody knows of clothes) let them borrow.
 """
 
 import os

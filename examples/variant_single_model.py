@@ -24,8 +24,10 @@ alphas = np.logspace(-2, 5, 15)
 figure = new_figure(LIGHT, 6.2, 3.7)
 axes = figure.subplots()
 dress(axes, LIGHT)
-shown = zip(LIGHT.series, (("ring", graph.ring(10)), ("star", graph.star(10))))
-for colour, (name, network) in shown:
+for colour, name, network in (
+    (LIGHT.series[0], "ring", graph.ring(10)),
+    (LIGHT.series[1], "star", graph.star(10)),
+):
     problem = tacit.from_arrays(
         table.x, table.y, agent, model="ridge", l2=0.1, intercept=True, graph=network
     )
