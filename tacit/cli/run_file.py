@@ -68,6 +68,12 @@ def _one_number(value: Any) -> Any:
     return value
 
 
+def _table(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError("no table")
+    return value
+
+
 Named = Annotated[Any, BeforeValidator(_word_or_table)]
 
 
@@ -125,6 +131,11 @@ class RunTable(_Table):
     record_every: int = Field(1, description="a whole number >= 1", ge=1)
     stop: Annotated[Any, BeforeValidator(_one_number)] = Field(
         None, description="a table with one metric, such as { grad_norm_sq = 1e-8 }"
+    )
+    asynchronous: Annotated[Any, BeforeValidator(_table)] = Field(
+        None,
+        description="a table such as { most_delay = 10, lost = 0.1 }, for algorithms "
+        "on a graph",
     )
     mapping: Literal["auto", "together", "one_by_one"] = Field(
         "auto", description='"auto", "together" or "one_by_one"'

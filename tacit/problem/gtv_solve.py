@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 METHODS = ("auto", "factor", "conjugate_gradients")
 #: Up to this many unknowns the system is factorised: random graphs fill in quickly.
 _FACTOR = 4000
+#: Pivots smaller than this share of the largest are rounding errors.
+_SINGULAR = 1e-14
 _MOST_STEPS = 20_000
 
 
@@ -117,12 +119,13 @@ def _factor(gtv: GTVMin) -> np.ndarray:
     matrix = hessian(problem, gtv.alpha, gtv.penalty.curvature).tocsc()
     right = right_hand_side(problem)
     try:
-        solution = splu(matrix).solve(right.ravel())
+        factors = splu(matrix)
     except RuntimeError:
         _refuse_singular()
-    if not np.all(np.isfinite(solution)):
+    pivots = np.abs(factors.U.diagonal())
+    if pivots.min() <= _SINGULAR * pivots.max():
         _refuse_singular()
-    return solution.reshape(right.shape)
+    return factors.solve(right.ravel()).reshape(right.shape)
 
 
 def _refuse_singular() -> NoReturn:

@@ -143,6 +143,41 @@ def test_a_graph_is_what_the_builder_gives(table, want):
         np.testing.assert_array_equal(getattr(made, field), getattr(want, field))
 
 
+def test_an_asynchronous_run_on_a_graph_with_a_penalty():
+    table = {
+        "problem": {
+            "data": "synthetic-linear",
+            "agents": 4,
+            "features": 2,
+            "samples": 5,
+            "graph": "ring",
+        },
+        "algorithm": {
+            "name": "PrimalDual",
+            "alpha": 0.1,
+            "penalty": [
+                {"name": "Penalty", "kind": "l2", "coordinates": [True, False]},
+                {"name": "penalty", "kind": "l1", "coordinates": [False, True]},
+            ],
+        },
+        "run": {"rounds": 3, "asynchronous": {"most_delay": 4, "lost": 0.1}},
+    }
+    made = job_from(table, Path("."))
+    assert [part.kind for part in made.algorithm.penalty.parts] == ["l2", "l1"]  # pyright: ignore
+    assert made.options["asynchronous"].most_delay == 4
+    tacit.simulate(made.problem, made.algorithm, **made.options)
+    table["algorithm"]["penalty"] = "l2"
+    assert job_from(table, Path(".")).algorithm.penalty.kind == "l2"  # pyright: ignore
+    for wrong, match in [
+        ({"delay": 3}, "unknown key run.asynchronous.delay"),
+        ({"lost": 0.1}, "needs a bound"),
+        (7, "run.asynchronous = 7"),
+    ]:
+        table["run"]["asynchronous"] = wrong
+        with pytest.raises(tacit.TacitError, match=match):
+            job_from(table, Path("."))
+
+
 def test_neighbours_are_near_on_the_globe():
     # One degree of longitude at 60 degrees north is half as long as at the equator.
     places = np.array([[60.0, 0.0], [60.0, 1.5], [61.0, 0.0]])

@@ -72,7 +72,7 @@ def test_deaths_of_anybody_change_no_bit_and_the_ledger_counts(calm, tmp_path, s
 
 def test_a_ring_needs_no_coordinator(tmp_path: Path):
     run = run_of(
-        algorithm={"name": "FedGD", "alpha": 0.4, "step_size": 0.2},
+        algorithm={"name": "FedRelax", "alpha": 0.4, "damping": 0.1},
         graph={"kind": "ring"},
     )
     with Town(tmp_path, run) as town:

@@ -121,11 +121,11 @@ def _records(algorithm: type, word: Any = None) -> dict[str, type]:
 
 
 def _usable(names: Mapping[str, Any]) -> dict[str, type]:
-    """Oracles and solvers: what answers for gradients or trains locally."""
+    """Oracles, solvers, penalties: what answers for gradients, trains, or couples."""
     return {
         name: value
         for name, value in names.items()
         if isinstance(value, type)
         and dataclasses.is_dataclass(value)
-        and (hasattr(value, "draws") or hasattr(value, "solve"))
+        and any(hasattr(value, name) for name in ("draws", "solve", "mask"))
     }

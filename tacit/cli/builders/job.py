@@ -11,10 +11,10 @@ import tomli_w
 from tacit.algorithm.base import Algorithm, GraphAlgorithm
 from tacit.check import refuse
 from tacit.cli.builders import algorithm, data, network, problem
-from tacit.cli.builders.calls import plain_name, told_of
+from tacit.cli.builders.calls import call, plain_name, told_of
 from tacit.cli.run_file import RunFile, RunTable, validate
 from tacit.problem import Problem
-from tacit.runtime import measure, schedule
+from tacit.runtime import Asynchronous, measure, schedule, transit
 from tacit.runtime.simulate import prepare
 
 
@@ -94,6 +94,10 @@ def _options(run: RunTable, made: Problem) -> dict[str, Any]:
         "stop": run.stop,
         "mapping": run.mapping,
     }
+    if run.asynchronous is not None:
+        options["asynchronous"] = call(
+            "run.asynchronous", Asynchronous, run.asynchronous
+        )
     if "error" in record:
         options["reference"] = made.solve()
     return options
@@ -119,6 +123,7 @@ def _rehearse(job: Job) -> None:
         prepare(job.problem, job.algorithm)
     with told_of("run"):
         schedule.of(job.options["participation"], job.problem.n_agents)
+        transit.require(job.options.get("asynchronous"), job.algorithm)
         measure.choose(job.options["record"], job.problem, job.options.get("reference"))
     for metric in job.options["stop"] or {}:
         if metric not in job.options["record"]:

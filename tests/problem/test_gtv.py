@@ -1,0 +1,226 @@
+"""GTVMin: objective, gradient and exact solutions against brute force and a solver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tacit
+from tacit.problem import Combined, Penalty, convex_clustering, graph, ridge, synthetic
+
+MIXED = (
+    Penalty(kind="l2", coordinates=[1, 1, 0]),
+    Penalty(kind="squared", coordinates=[0, 0, 1], strength=0.5),
+)
+PENALTIES: dict[str, Any] = {
+    "squared": "squared",
+    "l2": "l2",
+    "l1": "l1",
+    "some coordinates": Penalty(kind="l1", coordinates=[True, False, False]),
+    "combined": MIXED,
+}
+each_penalty = pytest.mark.parametrize(
+    "penalty", PENALTIES.values(), ids=PENALTIES.keys()
+)
+
+
+def on(network, **options) -> tacit.Problem:
+    chosen = dict(features=3, samples=6, noise=0.5, spread=0.5, seed=5) | options
+    return synthetic.linear(agents=network.n_nodes, graph=network, **chosen)
+
+
+@pytest.fixture(scope="module")
+def problem() -> tacit.Problem:
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 24)
+    random = graph.erdos_renyi(12, edges=24, seed=3).to_networkx()
+    edges = list(random.edges())
+    return on(graph.Graph.from_edges(12, edges, weights))
+
+
+def parts_of(gtv: tacit.GTVMin) -> list[Penalty]:
+    phi = gtv.penalty
+    return list(phi.parts) if isinstance(phi, Combined) else [phi]
+
+
+def by_hand(gtv: tacit.GTVMin, w: np.ndarray) -> float:
+    """The objective, node by node and edge by edge."""
+    x, y, counts = gtv.problem.stacked()
+    total = sum(
+        np.sum((x[i] @ w[i] - y[i])[: counts[i]] ** 2) / counts[i]
+        for i in range(len(w))
+    )
+    norms = {
+        "squared": lambda u: u @ u,
+        "l2": np.linalg.norm,
+        "l1": lambda u: np.abs(u).sum(),
+    }
+    for i, j, a in gtv.graph.to_networkx().edges(data="weight"):
+        for part in parts_of(gtv):
+            kept = np.asarray(part.mask(w.shape[1])) * (w[i] - w[j])
+            total += gtv.alpha * a * part.strength * norms[part.kind](kept)
+    return float(total)
+
+
+@each_penalty
+def test_objective_and_gradient(problem, penalty):
+    gtv = tacit.GTVMin(problem, 0.7, penalty)
+    w = np.random.default_rng(0).normal(size=(12, 3))
+    assert gtv.objective(w) == pytest.approx(by_hand(gtv, w), rel=1e-12)
+    slope = gtv.gradient(w)
+    for place in [(0, 0), (3, 2), (11, 1)]:
+        step = np.zeros_like(w)
+        step[place] = 1e-6
+        rise = (by_hand(gtv, w + step) - by_hand(gtv, w - step)) / 2e-6
+        assert slope[place] == pytest.approx(rise, abs=1e-6)
+
+
+def reference(gtv: tacit.GTVMin) -> np.ndarray:
+    """The same problem, handed to an interior-point solver."""
+    n, d = gtv.problem.n_agents, gtv.problem.dim
+    x, y, counts = gtv.problem.stacked()
+    w = cvxpy.Variable((n, d))
+    total = sum(cvxpy.sum_squares(x[i] @ w[i] - y[i]) / counts[i] for i in range(n))
+    norms = {
+        "squared": cvxpy.sum_squares,
+        "l2": lambda u: cvxpy.norm(u, 2),
+        "l1": lambda u: cvxpy.norm(u, 1),
+    }
+    for i, j, a in gtv.graph.to_networkx().edges(data="weight"):
+        for part in parts_of(gtv):
+            mask = np.diag(np.asarray(part.mask(d)))
+            gap = norms[part.kind](mask @ (w[i] - w[j]))
+            total = total + gtv.alpha * a * part.strength * gap
+    tight = dict(tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    cvxpy.Problem(cvxpy.Minimize(total)).solve(solver="CLARABEL", **tight)
+    assert w.value is not None
+    return w.value
+
+
+@each_penalty
+def test_solution_agrees_with_a_convex_solver(problem, penalty):
+    gtv = tacit.GTVMin(problem, 0.2, penalty)
+    np.testing.assert_allclose(gtv.solve(), reference(gtv), atol=1e-5)
+
+
+def test_factorisation_and_conjugate_gradients_agree():
+    big = on(graph.random_regular(300, 4, seed=1), samples=2)
+    gtv = tacit.GTVMin(big, 0.4)
+    exact = gtv.solve(method="factor")
+    assert np.abs(gtv.gradient(exact)).max() < 1e-12
+    iterated = gtv.solve(method="conjugate_gradients", tolerance=1e-11)
+    np.testing.assert_allclose(iterated, exact, atol=1e-9)
+    masked = tacit.GTVMin(
+        on(graph.ring(8)), 0.4, Penalty(coordinates=[True, False, True])
+    )
+    np.testing.assert_allclose(
+        masked.solve(method="conjugate_gradients"), masked.solve(), atol=1e-8
+    )
+
+
+def test_logistic_models_by_newtons_method():
+    nodes = synthetic.logistic(
+        agents=6,
+        features=3,
+        samples=10,
+        l2=0.1,
+        heterogeneous=True,
+        graph=graph.ring(6),
+    )
+    gtv = tacit.GTVMin(nodes, 0.3)
+    assert np.abs(gtv.gradient(gtv.solve())).max() < 1e-12
+    tight = tacit.GTVMin(nodes, 1e6).solve()
+    np.testing.assert_allclose(tight, np.tile(nodes.solve(), (6, 1)), atol=1e-5)
+
+
+def test_planted_clusters_are_recovered_exactly():
+    """Three groups of models; edges mostly inside groups; the network lasso."""
+    rng = np.random.default_rng(5)
+    group = np.repeat([0, 1, 2], 8)
+    truth = np.array([[2.0, 0.0], [-2.0, 1.0], [0.0, -3.0]])[group]
+    edges = [
+        (i, j)
+        for i in range(24)
+        for j in range(i)
+        if rng.random() < (0.7 if group[i] == group[j] else 0.04)
+    ]
+    x = rng.normal(size=(24, 4, 2))
+    y = np.einsum("nmd,nd->nm", x, truth) + 0.1 * rng.normal(size=(24, 4))
+    network = graph.Graph.from_edges(24, edges)
+    nodes = tacit.from_arrays(
+        x.reshape(-1, 2),
+        y.ravel(),
+        np.repeat(np.arange(24), 4),
+        "linear",
+        graph=network,
+    )
+    gtv = tacit.GTVMin(nodes, 0.2, "l2")
+    found = gtv.clusters(gtv.solve())
+    same = found[:, None] == found
+    np.testing.assert_array_equal(same, group[:, None] == group)
+    # The squared penalty smooths models, but never makes two of them one.
+    smooth = tacit.GTVMin(nodes, 0.2)
+    assert len(set(smooth.clusters(smooth.solve()))) == 24
+
+
+def test_convex_clustering():
+    rng = np.random.default_rng(0)
+    centres = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
+    points = np.repeat(centres, 5, axis=0) + 0.3 * rng.normal(size=(15, 2))
+    nodes = convex_clustering(points, graph.complete(15))
+    w = rng.normal(size=(15, 2))
+    assert nodes.loss(w) == pytest.approx(np.sum((w - points) ** 2))
+    gtv = tacit.GTVMin(nodes, 0.4, "l2")
+    models = gtv.solve()
+    np.testing.assert_allclose(models, reference(gtv), atol=1e-5)
+    np.testing.assert_array_equal(gtv.clusters(models), np.repeat([0, 1, 2], 5))
+
+
+def test_coordinates_that_are_not_coupled_are_trained_alone(problem):
+    free = Penalty(coordinates=[True, True, False])
+    models = tacit.GTVMin(problem, 1e8, free).solve()
+    assert np.ptp(models[:, :2], axis=0).max() < 1e-5
+    assert np.ptp(models[:, 2]) > 0.1
+
+
+@pytest.mark.parametrize("rows, features", [(2, 3), (5, 3), (9, 10), (12, 10)])
+def test_closed_form_step_is_the_minimiser(rows, features):
+    """Few rows, many rows, written out or by LAPACK: the gradient vanishes."""
+    made = synthetic.linear(agents=1, features=features, samples=rows, l2=0.2)
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=features)
+    for pull in (0.7, rng.uniform(0.1, 2.0, features)):
+        with jax.enable_x64(True):
+            population = made.population
+            local = population.local(jax.tree.map(lambda a: a[0], population.rows))
+            w = jax.jit(ridge.toward)(local, jnp.asarray(v), jnp.asarray(pull))
+            left = local.grad(w) + pull * (w - v)
+        assert np.abs(left).max() < 1e-12
+
+
+def test_refusals(problem):
+    gtv = tacit.GTVMin(problem, 0.5)
+    for wrong, match in [
+        (lambda: tacit.GTVMin(synthetic.linear(4), 0.5), "needs a graph"),
+        (lambda: tacit.GTVMin(problem, -1.0), "alpha"),
+        (lambda: tacit.GTVMin(problem, 1.0, "l3"), "penalty"),
+        (lambda: tacit.GTVMin(problem, 1.0, 7), "penalty"),
+        (lambda: Penalty(coordinates=[0.5, 1]), "boolean"),
+        (lambda: Penalty(coordinates=[False, False]), "nothing"),
+        (lambda: Combined(parts=(MIXED[0], MIXED[0])), "disjoint"),
+        (lambda: Combined(parts=(MIXED[0], Penalty())), "coordinates"),
+        (lambda: tacit.GTVMin(problem, 1.0, Penalty(coordinates=[1, 0])), "3 entries"),
+        (lambda: gtv.objective(np.zeros((3, 3))), "shape"),
+        (lambda: gtv.solve(method="magic"), "method"),
+        (lambda: convex_clustering(np.zeros((3, 2)), graph.ring(4)), "3 nodes"),
+    ]:
+        with pytest.raises(tacit.TacitError, match=match):
+            wrong()
+    # Two rows in all cannot determine three coefficients.
+    poor = on(graph.ring(3), samples=1, features=5)
+    with pytest.raises(tacit.TacitError, match="unique"):
+        tacit.GTVMin(poor, 0.5).solve()

@@ -1,0 +1,220 @@
+"""Asynchronous runs: what a delay is, what the bounds promise, where runs lead."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tacit
+from tacit.algorithm.base import GraphAlgorithm
+from tacit.problem import graph, synthetic
+from tacit.problem.oracle import Full
+from tacit.runtime.transit import Asynchronous, event, first
+from tacit.theory import gtv
+from tacit.trees import record
+
+ALPHA = 0.05
+
+
+class Clock(NamedTuple):
+    t: Any
+    oldest: Any
+    seen: Any
+
+
+@record
+class Clocks(GraphAlgorithm):
+    """Letters carry the event in which they were written: delays can be read off."""
+
+    oracle: Any = Full()
+    delivery: ClassVar[str] = "slots"
+    source: ClassVar[str] = "for tests only"
+
+    def init(self, w, edges):
+        zero = jnp.zeros((), w.dtype)
+        return Clock(zero, zero, zero), jnp.zeros((edges.mask.shape[0], 1), w.dtype)
+
+    def local(self, key, oracle, edges, state, inbox):
+        # Letters written at event t are read from event t + 1 on: delay 0 there.
+        late = jnp.where(edges.mask, state.t - inbox[:, 0], 0)
+        after = Clock(state.t + 1, jnp.maximum(state.oldest, late.max()), late.sum())
+        return after, jnp.where(edges.mask[:, None], after.t, 0)
+
+    def model(self, state):
+        return jnp.stack([state.t, state.oldest, state.seen])
+
+
+@pytest.fixture(scope="module")
+def problem() -> tacit.Problem:
+    """Enough rows at every node that FedRelax contracts visibly."""
+    network = graph.erdos_renyi(10, p=0.4, seed=3)
+    return synthetic.linear(
+        agents=10, features=3, samples=20, noise=0.5, spread=1.0, graph=network
+    )
+
+
+@pytest.fixture(scope="module")
+def optimum(problem) -> np.ndarray:
+    return tacit.GTVMin(problem, ALPHA).solve()
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.4])
+def test_no_letter_is_older_than_the_bound(problem, lost):
+    rule = Asynchronous(most_delay=4, lost=lost)
+    run = tacit.simulate(problem, Clocks(), 400, asynchronous=rule, record=())
+    assert np.all(run.agents[:, 0] == 400)
+    assert run.agents[:, 1].max() == 4  # reached, and never passed
+
+
+def test_without_a_bound_letters_grow_old(problem):
+    rule = Asynchronous(law="geometric", mean_delay=3.0, lost=0.3)
+    run = tacit.simulate(problem, Clocks(), 400, asynchronous=rule, record=())
+    assert run.agents[:, 1].min() > 10
+    # A law of one's own: every letter takes two events, so its age runs 2, 3, 4.
+    two = Asynchronous(law=lambda key, shape: jnp.full(shape, 2))
+    run = tacit.simulate(problem, Clocks(), 60, asynchronous=two, record=())
+    assert np.all(run.agents[:, 1] == 4)
+
+
+def test_mean_of_the_geometric_law():
+    with jax.enable_x64(True):
+        rule = Asynchronous(law="geometric", mean_delay=3.0)
+        room = jnp.full((20_000,), 2**30, jnp.int32)
+        draws = np.asarray(rule.travel(jax.random.key(0), room))
+        none = Asynchronous(law="geometric", mean_delay=0.0)
+        assert np.all(np.asarray(none.travel(jax.random.key(0), room)) == 0)
+    assert draws.mean() == pytest.approx(3.0, abs=0.1)
+    assert np.mean(draws == 0) == pytest.approx(0.25, abs=0.01)
+
+
+def test_everybody_is_active_once_in_every_window(problem):
+    """At the first event, and then in any B events, however rare its own draws are."""
+    rule, chances = Asynchronous(most_delay=5), tacit.runtime.schedule.of(0.01, 10)
+    slots = jax.tree.map(jnp.asarray, problem.graph.slots)
+    letters = jnp.zeros((10, 1))
+
+    def step(under_way, key):
+        active, _, after = event(rule, slots, chances, "sum", key, under_way, letters)
+        return after, active
+
+    keys = jax.random.split(jax.random.key(0), 40)
+    history = np.asarray(jax.lax.scan(step, first(slots, letters), keys)[1])
+    assert np.all(history[0])
+    windows = np.lib.stride_tricks.sliding_window_view(history, 5, axis=0)
+    assert np.all(windows.any(axis=-1))
+    assert history.mean() < 0.3
+
+
+def test_without_delays_it_is_a_run_in_step(problem):
+    for algorithm in (tacit.FedGD(alpha=ALPHA), tacit.PrimalDual(alpha=ALPHA)):
+        step = tacit.simulate(problem, algorithm, 9, record=())
+        rule = Asynchronous(most_delay=0)
+        free = tacit.simulate(problem, algorithm, 9, asynchronous=rule, record=())
+        np.testing.assert_allclose(free.agents, step.agents, atol=1e-14)
+
+
+def test_relaxation_stays_below_its_bound_at_every_event(problem, optimum):
+    """(134) with B = 10, random active sets, 20 seeds, every event."""
+    most, events = 10, 500
+
+    def worst(shared, agents):
+        return jnp.max(jnp.linalg.norm(agents - optimum, axis=1))
+
+    run = tacit.simulate(
+        problem,
+        tacit.FedRelax(alpha=ALPHA),
+        events,
+        seeds=20,
+        participation=0.2,
+        asynchronous=Asynchronous(most_delay=most),
+        record=(worst,),
+    )
+    kappa = gtv.relax_contraction(problem, ALPHA)
+    assert kappa < 0.5
+    at_first = np.linalg.norm(optimum, axis=1).max()
+    t = np.arange(1, events + 1)
+    bound = at_first * gtv.asynchronous_bound(kappa, t, most)
+    errors = run.metrics["worst"]
+    assert errors.shape == (20, events)
+    assert np.all(errors <= bound + 1e-13)
+    # It converges to the solution of a run in step, and no faster than one event each.
+    assert errors[:, -1].max() < 1e-8
+    assert np.any(errors > at_first * kappa**t)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [tacit.FedGD(alpha=ALPHA), tacit.PrimalDual(alpha=ALPHA, penalty="squared")],
+    ids=["FedGD", "PrimalDual"],
+)
+def test_every_graph_algorithm_gets_there(problem, optimum, algorithm):
+    for rule in (
+        Asynchronous(most_delay=6, lost=0.3),
+        Asynchronous(law="geometric", mean_delay=3.0, lost=0.2),
+    ):
+        run = tacit.simulate(
+            problem, algorithm, 2500, participation=0.4, asynchronous=rule, record=()
+        )
+        assert np.abs(run.agents - optimum).max() < 1e-8
+
+
+def test_debugging_gives_the_same_numbers(problem):
+    choices: Any = dict(
+        seed=2,
+        participation=4,
+        record=(),
+        asynchronous=Asynchronous(most_delay=3, lost=0.3),
+    )
+    for algorithm in (tacit.FedGD(alpha=ALPHA), Clocks()):
+        fast = tacit.simulate(problem, algorithm, 4, **choices)
+        slow = tacit.debug(problem, algorithm, 4, **choices)
+        np.testing.assert_allclose(fast.agents, slow.agents, atol=1e-12)
+
+
+def test_a_run_can_be_resumed_and_tells_what_it_was(problem, tmp_path):
+    choices: Any = dict(
+        participation=0.5, asynchronous=Asynchronous(most_delay=3), record=("loss",)
+    )
+    algorithm = tacit.FedRelax(alpha=ALPHA)
+    whole = tacit.simulate(problem, algorithm, 8, **choices)
+    tacit.simulate(problem, algorithm, 5, checkpoint=tmp_path, **choices)
+    rest = tacit.simulate(
+        problem, algorithm, 8, checkpoint=tmp_path, resume=True, **choices
+    )
+    assert rest.agents.tobytes() == whole.agents.tobytes()
+    assert whole.config["run"]["asynchronous"]["most_delay"] == 3
+    choices["asynchronous"] = Asynchronous(most_delay=4)
+    with pytest.raises(tacit.TacitError, match="another run"):
+        tacit.simulate(
+            problem, algorithm, 9, checkpoint=tmp_path, resume=True, **choices
+        )
+
+
+def test_refusals(problem):
+    for wrong, match in [
+        (lambda: Asynchronous(), "needs a bound"),
+        (lambda: Asynchronous(most_delay=-1), "most_delay"),
+        (lambda: Asynchronous(most_delay=3, lost=1.0), "lost"),
+        (lambda: Asynchronous(law="normal"), "law"),
+        (
+            lambda: tacit.simulate(
+                problem, tacit.FedAvg(), 2, asynchronous=Asynchronous(most_delay=2)
+            ),
+            "coordinator",
+        ),
+        (
+            lambda: tacit.simulate(
+                problem,
+                tacit.FedGD(alpha=0.1),
+                2,
+                asynchronous=3,  # pyright: ignore
+            ),
+            "Asynchronous",
+        ),
+    ]:
+        with pytest.raises(tacit.TacitError, match=match):
+            wrong()
