@@ -2,6 +2,7 @@
 
 from tacit.problem import graph, prox, synthetic
 from tacit.problem.arrays import from_arrays
+from tacit.problem.clusters import cluster_nodes, representations, solve_clusters
 from tacit.problem.estimators import EstimatorNetwork, estimator_network
 from tacit.problem.graph import Graph
 from tacit.problem.gtv import GTVMin, convex_clustering
@@ -29,6 +30,7 @@ __all__ = [
     "Problem",
     "Softmax",
     "SquaredL2",
+    "cluster_nodes",
     "cnn",
     "convex_clustering",
     "estimator_network",
@@ -38,6 +40,8 @@ __all__ = [
     "mlp",
     "node_losses",
     "prox",
+    "representations",
     "resnet10",
+    "solve_clusters",
     "synthetic",
 ]

@@ -23,6 +23,8 @@ _MAX_TRIES = 50
 #: but no more often than makes this many edges in all.
 _MAX_DRAWN = 10_000_000
 _MAX_REPAIRS = 200
+#: Length of a degree of latitude in kilometres.
+_DEGREE = 111.195
 
 
 def _graph(n: int, pairs: np.ndarray, weights: Any = None) -> Graph:
@@ -269,3 +271,19 @@ def nearest_neighbours(
         return _graph(n, pairs)
     distances = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
     return _graph(n, pairs, weight(distances))
+
+
+def kilometres(positions: Any) -> np.ndarray:
+    """Latitude and longitude in degrees as kilometres north and east, (n, 2).
+
+    Flat, around the mean latitude: good for a country, not for a continent.
+
+    >>> kilometres([[60.0, 25.0], [61.0, 25.0]]).round(1).tolist()
+    [[-55.6, 0.0], [55.6, 0.0]]
+    """
+    degrees = np.asarray(finite(positions=positions), np.float64)
+    if degrees.ndim != 2 or degrees.shape[1] != 2:
+        refuse(f"expected positions of shape (n, 2), got {degrees.shape}")
+    middle = degrees.mean(axis=0)
+    shrink = np.array([1.0, np.cos(np.deg2rad(middle[0]))])
+    return _DEGREE * shrink * (degrees - middle)

@@ -24,14 +24,14 @@ def summary(told: dict[str, Any]) -> list[str]:
     """How nodes do on average, how many beat the baseline, and each verdict's words."""
     validation = np.asarray(told["validation_error"], float)
     words = (
-        f"Mean training error {numbers.real(np.nanmean(told['train_error']))}, mean "
-        f"validation error {numbers.real(np.nanmean(validation))}"
+        f"Mean training error {_mean(told['train_error'])}, mean "
+        f"validation error {_mean(validation)}"
     )
     if "baseline" in told:
         reference, name = np.asarray(told["baseline"], float), told["baseline_name"]
         better = int(np.sum(validation < reference))
         words += (
-            f", {name} {numbers.real(np.nanmean(reference))}. {better} of "
+            f", {name} {_mean(reference)}. {better} of "
             f"{len(validation)} nodes do better than {name}"
         )
     counted = Counter(told["verdict"]).most_common()
@@ -56,6 +56,10 @@ def nodes_table(told: dict[str, Any]) -> Table:
         for name, *values, verdict in lines
     )
     return Table((*heads, "diagnosis"), rows)
+
+
+def _mean(values: Any) -> str:
+    return numbers.real(float(np.nanmean(values)))
 
 
 def _number(value: float) -> str:
@@ -163,4 +167,5 @@ def _finish(
             fontsize=8.5,
         )
         for handle in legend.legend_handles:
+            handle.set_array(None)  # a shape without a value
             handle.set_color(theme.soft)
