@@ -39,7 +39,7 @@ types: $(VENV)/test ## static types
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 examples: $(VENV)/test ## run every example
-	ls examples/*.py | xargs --max-procs 2 --max-args 1 --verbose $(BIN)/python
+	ls examples/*.py | xargs -t -P 2 -n 1 $(BIN)/python
 
 check: lint types test examples ## all that must hold before a change lands
 
