@@ -1,7 +1,8 @@
 """Learning curves of all methods on the convex benchmark, the data of Figures 2 and 4.
 
 Split 0 goes with l2 = 1e-3, split 1 with l2 = 1e-4. It takes about an hour per split on
-two cores; the figures and the table are drawn from the CSV files that it leaves.
+two cores; the figures and the table are drawn from the CSV files that it leaves. It
+can be stopped and run again: methods whose file is there are not run twice.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ def one(split: int, part: str, out: Path, rounds: int = benchmark.ROUNDS) -> Pat
 
 
 def main(out: Path = RESULTS) -> Path:
-    """All methods on both splits."""
+    """All methods on both splits; what is there already is kept."""
     for split in SPLITS:
-        for part in (*PARTS, "single"):
-            one(split, part, out)
+        for part in ("single", *PARTS):
+            if not (out / f"convex_split_{split}_{part}.csv").exists():
+                one(split, part, out)
     return out / "convex_split_0_dp_norm.csv"
 
 

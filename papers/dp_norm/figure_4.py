@@ -27,7 +27,7 @@ def main(out: Path = RESULTS) -> Path:
                     for line in lines
                     if (line["method"], line["epsilon"]) == (method, epsilon)
                 ]
-                if column == "norm of dual" and method == "DP-SGD gossip":
+                if not mine or (column, method) == ("norm of dual", "DP-SGD gossip"):
                     continue
                 x = [int(line["round"]) for line in mine]
                 y = [float(line[column]) for line in mine]

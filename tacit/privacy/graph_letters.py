@@ -163,12 +163,16 @@ def letter_sensitivity(
     r = float(step_kept(algorithm, problem)[agent])
     _refuse_regulariser(problem, mu)
     clipped = enforced(f"every record's gradient has norm at most {norm:g}")
-    convex = None if unit == "client" else _convexity(algorithm, problem, agent)
-    if convex is None:
+    convex = (
+        "a whole client changes"
+        if unit == "client"
+        else _convexity(algorithm, problem, agent)
+    )
+    if isinstance(convex, str):
         # The sum of the geometric series, whatever the gradients are.
         return Change(
             2 * mu * norm * r / (1 - r),
-            "DP-Norm's steps with any two clipped gradients",
+            f"DP-Norm's steps with any two clipped gradients ({convex})",
             (clipped,),
         )
     halves = 1.0 if relation == "replace_one" else 0.5
@@ -234,36 +238,48 @@ def _refuse_regulariser(problem: Problem, mu: float) -> None:
 
 def _convexity(
     algorithm: DPNorm, problem: Problem, agent: int
-) -> tuple[Assumption, ...] | None:
-    """What makes steps non-expansive, or None where they may expand.
+) -> tuple[Assumption, ...] | str:
+    """What makes steps non-expansive, or why they may expand.
 
     Clipping a record's gradient keeps a loss with one score per record convex and no
     steeper. With several scores (softmax) it may not, so there clipping must be out of
     reach: a softmax residual is shorter than sqrt(2).
     """
-    model, row = problem.model, None
-    if isinstance(model, Linear | Logistic | Softmax):
-        row = longest_row(problem)
-    if row is None:
-        return None
-    norm = number_of(clipped_oracle(algorithm).norm, agent)
-    if isinstance(model, Softmax) and norm < math.sqrt(2) * row * (1 - 1e-6):
-        return None
-    weight = float(problem.population.regulariser.weight)
-    smoothness = model.curvature_bounds[1] * row**2 + weight  # pyright: ignore
-    if number_of(algorithm.step_size, agent) * smoothness > 2 * (1 + 1e-9):
-        return None
-    return (
-        believed(f"no record has features longer than {row:g}"),
-        enforced(f"losses are convex and {smoothness:g}-smooth for such records"),
-    )
+    model, oracle = problem.model, clipped_oracle(algorithm)
+    if not isinstance(model, Linear | Logistic | Softmax):
+        return "the model is not linear"
+    row, norm = longest_row(problem), number_of(oracle.norm, agent)
+    safe = math.sqrt(2) * row
+    if isinstance(model, Softmax) and norm < safe * (1 - 1e-6):
+        return f"clipping below {safe:.4g} bends softmax gradients"
+    steepest = model.curvature_bounds[1] * row**2
+    smoothness = steepest + float(problem.population.regulariser.weight)
+    mu = number_of(algorithm.step_size, agent)
+    rows = believed(f"no record has features longer than {row:g}")
+    if mu * smoothness <= 2 * (1 + 1e-9):
+        words = f"losses are convex and {smoothness:g}-smooth for such records"
+        return rows, enforced(words)
+    longest = f"step_size={mu:g} exceeds 2/L = {2 / smoothness:.4g}"
+    if not isinstance(oracle.oracle, Full):
+        return longest
+    try:
+        whole = float(problem.moduli.smoothness[agent])
+    except check.TacitError:  # in a federation nobody knows all rows
+        return longest
+    # A neighbour may have another row in place of any: its curvature is added.
+    smoothness = whole + steepest / int(problem.counts[agent])
+    if mu * smoothness > 2 * (1 + 1e-9):
+        return f"step_size={mu:g} exceeds 2/L = {2 / smoothness:.4g}"
+    return rows, believed(f"neighbouring data give {smoothness:g}-smooth losses")
 
 
 @facts_of_agents.register
 def _(algorithm: DPNorm, problem: Problem) -> list[np.ndarray]:
     nodes = range(problem.n_agents)
     letters = np.array([letters_a_round(algorithm, problem, i) for i in nodes])
-    return [step_kept(algorithm, problem), letters]
+    # Who may take the tight bound can depend on a node's own curvature.
+    tight = [not isinstance(_convexity(algorithm, problem, i), str) for i in nodes]
+    return [step_kept(algorithm, problem), letters, np.array(tight, float)]
 
 
 @noise_needed.register

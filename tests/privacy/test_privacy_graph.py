@@ -160,15 +160,21 @@ def test_steps_that_may_expand_get_the_bound_for_any_gradients():
     numbers: Any = {"local_steps": 3, "alpha": 0.1, "noise_std": 0.1}
     calm = tacit.DPNorm(step_size=1.0, oracle=Clipped(norm=1.5), **numbers)
     assert "do not expand" in letter_sensitivity(calm, problem, 0).theorem
-    for made in (
-        replace(calm, step_size=5.0),  # longer than 2/L
-        replace(calm, oracle=Clipped(norm=1.0)),  # clips softmax gradients
+    # Longer than 2/L for the steepest data, not for this: all rows are looked at.
+    longer = letter_sensitivity(replace(calm, step_size=5.0), problem, 0)
+    assert "do not expand" in longer.theorem
+    assert any("neighbouring data" in a.statement for a in longer.assumptions)
+    batched = Clipped(norm=1.5, oracle=permuted)
+    for made, why in (
+        (replace(calm, step_size=5.0, oracle=batched), "2/L"),
+        (replace(calm, step_size=50.0), "2/L"),
+        (replace(calm, oracle=Clipped(norm=1.0)), "bends softmax"),
     ):
         found = letter_sensitivity(made, problem, 0)
         r = step_kept(made, problem)[0]
         mu, norm = float(made.step_size), made.oracle.norm  # pyright: ignore
         assert found.sensitivity == pytest.approx(2 * mu * norm * r / (1 - r))
-        assert "any two clipped" in found.theorem
+        assert "any two clipped" in found.theorem and why in found.theorem
     # A whole client is always bounded so.
     client = letter_sensitivity(calm, problem, 0, unit="client").sensitivity
     assert client == pytest.approx(8 * letter_sensitivity(calm, problem, 0).sensitivity)
@@ -340,3 +346,19 @@ def test_a_node_alone_knows_its_own_noise():
         tiled = as_everybody(own, network)
         alone = np.asarray(tacit.private(tiled, made, norm=1.0, **BUDGET).noise_std)
         assert alone[node] == pytest.approx(together[node], rel=1e-5)
+
+
+def test_nodes_of_different_curvature_are_not_taken_for_alike():
+    """Equal rows and edges, but one node's steps may expand: it needs more noise."""
+    draw = np.random.default_rng(3)
+    x = draw.normal(size=(24, 3))
+    x[:6] *= 4
+    y = draw.integers(0, 2, 24)
+    problem = tacit.from_arrays(x, y, np.repeat(np.arange(4), 6), graph=graph.ring(4))
+    curved = problem.moduli.smoothness
+    made = tacit.DPNorm(step_size=2 / (0.9 * curved[0]), local_steps=2)
+    safe = tacit.private(problem, made, norm=1.0, **BUDGET)
+    noise = np.asarray(safe.noise_std)
+    spent = [guarantee(safe, problem, asked(agent=i)).epsilon(DELTA) for i in range(4)]
+    np.testing.assert_allclose(spent, 1.0, rtol=1e-4)
+    assert noise[0] > 3 * noise[2]
