@@ -148,24 +148,26 @@ CASES = [
         {"step_size": 0.0, "probability": 1.5},
     ),
     Case(
-        tacit.FedSPD(
-            rho=0.7, gamma=2.0, local_steps=3, noise_std=0.1, oracle=minibatch
-        ),
-        {"gamma": 3.0},
-        {"rho": 0.0, "gamma": -1.0, "gamma_growth": 2.0, "state": "secret"},
+        tacit.FedGD(alpha=0.4, step_size=0.2),
+        {"alpha": 0.3},
+        {"alpha": -0.1, "step_size": 0.0},
+    ),
+    Case(
+        tacit.FedSGD(alpha=0.4, step_size=0.1, oracle=minibatch),
+        {"step_size": 0.05},
+        {"alpha": -0.1},
     ),
     Case(
         tacit.FedSPD(
             rho=0.7,
             gamma=np.linspace(2.0, 3.0, 6),
             gamma_growth=0.5,
-            local_steps=2,
-            state="hidden",
-            paper_noise=True,
+            local_steps=3,
             noise_std=0.1,
+            oracle=minibatch,
         ),
         {"gamma_growth": 0.3},
-        {"noise_std": -1.0, "local_steps": 0},
+        {"rho": 0.0, "gamma": -1.0, "gamma_growth": 2.0, "state": "secret"},
     ),
     Case(
         tacit.DPSGD(step_size=0.3, momentum=0.5, average=0.5, noise_std=0.1),
@@ -186,15 +188,5 @@ CASES = [
         tacit.DPADMM(rho=0.7, gradient_bound=1.0, noise_std=0.1),
         {"rho": 0.8},
         {"rho": 0.0, "decay": -1.0, "radius": 0.0, "gradient_bound": 0.0},
-    ),
-    Case(
-        tacit.FedGD(alpha=0.4, step_size=0.2),
-        {"alpha": 0.3},
-        {"alpha": -0.1, "step_size": 0.0},
-    ),
-    Case(
-        tacit.FedSGD(alpha=0.4, step_size=0.1, oracle=minibatch),
-        {"step_size": 0.05},
-        {"alpha": -0.1},
     ),
 ]
