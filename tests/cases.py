@@ -149,23 +149,15 @@ CASES = [
     ),
     Case(
         tacit.FedSPD(
-            rho=0.7, gamma=2.0, local_steps=3, noise_std=0.1, oracle=minibatch
-        ),
-        {"gamma": 3.0},
-        {"rho": 0.0, "gamma": -1.0, "gamma_growth": 2.0, "state": "secret"},
-    ),
-    Case(
-        tacit.FedSPD(
             rho=0.7,
             gamma=np.linspace(2.0, 3.0, 6),
             gamma_growth=0.5,
-            local_steps=2,
-            state="hidden",
-            paper_noise=True,
+            local_steps=3,
             noise_std=0.1,
+            oracle=minibatch,
         ),
         {"gamma_growth": 0.3},
-        {"noise_std": -1.0, "local_steps": 0},
+        {"rho": 0.0, "gamma": -1.0, "gamma_growth": 2.0, "state": "secret"},
     ),
     Case(
         tacit.DPSGD(step_size=0.3, momentum=0.5, average=0.5, noise_std=0.1),

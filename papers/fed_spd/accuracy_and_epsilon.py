@@ -24,28 +24,40 @@ EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
 TUNING_SEEDS = 3
 
 
+#: By epsilon: test accuracies; and the validation accuracy and words of the choice.
+Measured = tuple[list[np.ndarray], list[tuple[float, str]]]
+
+
+def measure(name: str, repetitions: int) -> Measured:
+    """Choose a candidate at every epsilon, then test it."""
+    method = METHODS[name]
+    tuning, test = tables(method.encoding)
+    validation, whole = tuning.problem(), test.problem()
+    candidates = method.candidates()
+    found, chosen = [], []
+    for epsilon in EPSILONS:
+        scores = [
+            accuracies(tuning, validation, one, epsilon, TUNING_SEEDS).mean()
+            for one in candidates
+        ]
+        best = int(np.argmax(scores))
+        chosen.append((float(scores[best]), candidates[best].words))
+        # The test rows are looked at here only, once per method and epsilon.
+        found.append(accuracies(test, whole, candidates[best], epsilon, repetitions))
+    return found, chosen
+
+
 def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
     """The figure."""
+    measured = {name: measure(name, repetitions) for name in METHODS}
+    return page(measured, repetitions, out)
+
+
+def page(measured: dict[str, Measured], repetitions: int, out: Path) -> Path:
+    """Write the picture and the page."""
     out.mkdir(parents=True, exist_ok=True)
-    found: dict[str, list[np.ndarray]] = {}
-    chosen: dict[str, list[tuple[float, str]]] = {}
-    for name, method in METHODS.items():
-        tuning, test = tables(method.encoding)
-        validation, whole = tuning.problem(), test.problem()
-        candidates = method.candidates()
-        found[name], chosen[name] = [], []
-        for epsilon in EPSILONS:
-            scores = [
-                accuracies(tuning, validation, one, epsilon, TUNING_SEEDS).mean()
-                for one in candidates
-            ]
-            best = int(np.argmax(scores))
-            chosen[name].append((float(scores[best]), candidates[best].words))
-            # The test rows are looked at here only, once per method and epsilon.
-            found[name].append(
-                accuracies(test, whole, candidates[best], epsilon, repetitions)
-            )
-        print(name, [told(values) for values in found[name]], flush=True)
+    found = {name: one[0] for name, one in measured.items()}
+    chosen = {name: one[1] for name, one in measured.items()}
     lines = {
         name: (
             np.array(EPSILONS),

@@ -126,7 +126,7 @@ class ClientDPFedAvg(ServerAlgorithm):
     """
 
     clip: float = 1.0
-    cohort: float | None = None
+    cohort: Number = None
     step_size: Number = None
     local_steps: int = static(default=5)
     oracle: Oracle = Full()

@@ -190,7 +190,10 @@ def within_budgets(
     budgets = np.broadcast_to(
         inputs.positive_array(epsilon=epsilon), (problem.n_agents,)
     )
-    where = {"observer": inputs.observer(observer), "unit": inputs.unit(unit)}
+    where: dict[str, Any] = {
+        "observer": inputs.observer(observer),
+        "unit": inputs.unit(unit),
+    }
     relation, accounted = relation_of(ready), stand_ins(ready, problem)
     turns = np.zeros(problem.n_agents)
     for kind in {*zip(accounted.tolist(), budgets.tolist(), strict=True)}:

@@ -65,14 +65,14 @@ class Use:
         change: Of one gradient by one use, in l2 norm.
         every_step: Whether the record may enter every step, else one of them.
         times: In how many steps at most, where it is not every one.
-        note: What has to be believed of it.
+        expands: Whether steps may expand, so that clipping alone bounds the change.
     """
 
     sampling: Sampling | None
     change: float
     every_step: bool
     times: int = 1
-    note: tuple[Assumption, ...] = ()
+    expands: bool = False
 
 
 @state_is_public.register
@@ -158,8 +158,11 @@ def _one_round(
         sampling=use.sampling,
         clipped=True,
     )
+    loose = "; local steps may expand: 2 C in every step" if use.expands else ""
     return dataclasses.replace(
-        one, assumptions=(*one.assumptions, *notes, *ALWAYS_BELIEVED)
+        one,
+        theorem=one.theorem + loose,
+        assumptions=(*one.assumptions, *notes, *ALWAYS_BELIEVED),
     )
 
 
@@ -242,8 +245,10 @@ def _use(
     if question.unit == "client" or smooth is None:
         # Any two clipped gradients lie within 2 G of each other.
         amplifies = question.unit == "record" and _disjoint(inner, samples, steps)
-        drawn = WithoutReplacement(steps * inner.size, samples) if amplifies else None
-        return Use(drawn, 2 * norm, every_step=True), ()
+        drawn = None
+        if amplifies and isinstance(inner, Minibatch):
+            drawn = WithoutReplacement(steps * inner.size, samples)
+        return Use(drawn, 2 * norm, every_step=True, expands=smooth is None), ()
     notes = (believed(f"no record has features longer than {longest_row(problem):g}"),)
     factor = 2 * norm if question.relation == "replace_one" else norm
     if isinstance(inner, Full):

@@ -13,7 +13,7 @@ brought to norm 1, so that a record's logistic gradient is at most 1.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,8 +71,9 @@ def tables(encoding: str = "public") -> tuple[Table, Table]:
         encoding: "public", or the paper's: "unit" (81 columns, rows of norm 1),
             "minmax" (81 columns), "plain" (105 columns, rows of norm 1).
     """
+    parts: list[Any]
     if encoding == "public":
-        data = load("adult", scale=None)
+        data: Any = load("adult", scale=None)
         names = data.feature_names
         parts = [public_columns(v, names) for v in (data.x, data.test_x)]
     else:
