@@ -15,12 +15,13 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 import tacit
 from bench.simulator import tacit_rounds
-from bench.timing import in_turns
 from tacit.problem.graph import Graph
 
 FEATURES, SAMPLES, ALPHA = 10, 5, 0.5
@@ -48,12 +49,36 @@ def problem(n: int) -> tacit.Problem:
     return tacit.from_arrays(x, y, owner, model="linear", graph=network(n))
 
 
-def rounds(made: tacit.Problem) -> dict[str, float]:
-    """Least seconds of a round and of scipy's product, in turns.
+class Cost(NamedTuple):
+    """What one piece of work took: on the clock, and on all processors together."""
+
+    wall: float
+    cpu: float
+
+
+def least(work: dict[str, Callable[[], None]], repeats: int) -> dict[str, Cost]:
+    """Least cost of each piece of work, in turns, after two warm-ups.
 
     Growth is fitted over sizes measured one after the other, on a machine that may be
-    busy in between: the least of several is steadier than their median.
+    busy in between: the least of several is steadier than their median, and processor
+    seconds do not count the time that others had the machine.
     """
+    seen: dict[str, list[Cost]] = {name: [] for name in work}
+    for turn in range(repeats + 2):
+        for name, call in work.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            call()
+            cost = Cost(time.perf_counter() - wall, time.process_time() - cpu)
+            if turn >= 2:
+                seen[name].append(cost)
+    return {
+        name: Cost(min(c.wall for c in costs), min(c.cpu for c in costs))
+        for name, costs in seen.items()
+    }
+
+
+def rounds(made: tacit.Problem) -> dict[str, Cost]:
+    """The cost of a round, and of scipy's product with the same edges."""
     assert made.graph is not None
     matrix = made.graph.adjacency()
     models = np.random.default_rng(2).standard_normal((made.n_agents, made.dim))
@@ -61,13 +86,14 @@ def rounds(made: tacit.Problem) -> dict[str, float]:
     def scipy_product() -> None:
         matrix @ models
 
-    work = {
-        "scipy": scipy_product,
-        "FedGD": tacit_rounds(made, tacit.FedGD(alpha=ALPHA), 1.0, 1),
-        "FedRelax": tacit_rounds(made, tacit.FedRelax(alpha=ALPHA), 1.0, 1),
-    }
-    seen = [in_turns(work, repeats=1) for _ in range(9)]
-    return {name: min(one[name] for one in seen) for name in work}
+    return least(
+        {
+            "scipy": scipy_product,
+            "FedGD": tacit_rounds(made, tacit.FedGD(alpha=ALPHA), 1.0, 1),
+            "FedRelax": tacit_rounds(made, tacit.FedRelax(alpha=ALPHA), 1.0, 1),
+        },
+        repeats=15,
+    )
 
 
 def solve(made: tacit.Problem) -> None:
@@ -91,23 +117,27 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_000_000)
     largest = parser.parse_args().nodes
     sizes = [n for n in (10_000, 100_000, 1_000_000) if n <= largest]
-    seen: list[dict[str, float]] = []
+    seen: list[dict[str, Cost]] = []
     for n in sizes:
         began = time.perf_counter()
         made = problem(n)
         assert made.graph is not None and made.graph.connected
         print(f"{made.graph}, made in {time.perf_counter() - began:.1f} s")
         seen.append(rounds(made))
-        for name, seconds in seen[-1].items():
-            ratio = seconds / seen[-1]["scipy"]
-            print(f"  {name:<10}{seconds:>10.4f} s {ratio:>7.2f} x scipy", flush=True)
+        base = seen[-1]["scipy"]
+        for name, cost in seen[-1].items():
+            print(
+                f"  {name:<9}{cost.wall:>9.4f} s {cost.wall / base.wall:>6.2f} x scipy"
+                f"  {cost.cpu:>9.4f} processor s {cost.cpu / base.cpu:>6.2f} x scipy",
+                flush=True,
+            )
         solve(made)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(f"  peak memory so far {peak:.2f} GiB", flush=True)
-    for name in seen[0]:
-        times = [one[name] for one in seen]
-        exponent = np.polyfit(np.log(sizes), np.log(times), 1)[0]
-        print(f"growth exponent {name:<10}{exponent:.3f}")
+    for name in seen[0] if len(sizes) > 1 else ():
+        costs = np.log([one[name] for one in seen])
+        wall, cpu = np.polyfit(np.log(sizes), costs, 1)[0]
+        print(f"growth exponent {name:<9}{wall:.3f}, of processor seconds {cpu:.3f}")
 
 
 if __name__ == "__main__":

@@ -85,6 +85,8 @@ class _GTVDescent(GraphAlgorithm):
 
     def _rate(self, t: Array, dtype: Any) -> Array:
         """eta_t = eta / (1 + decay t)^power; (78) holds for 1/2 < power <= 1."""
+        if self.decay is None:
+            return jnp.asarray(self.step_size, dtype)
         shrink = (1 + self.decay * t) ** self.power
         return jnp.asarray(self.step_size / shrink, dtype)
 
@@ -103,7 +105,7 @@ class FedGD(_GTVDescent):
             2 / (smallest + largest curvature) as in (83), with the bound (106) on
             large networks; see `tacit.theory.gtv`, which also has one per node.
         decay: In its step t (from 0) a node uses step_size / (1 + decay t)^power; one
-            number or one per node. 0 keeps the learning rate.
+            number or one per node. None keeps the learning rate.
         power: See decay; rates shrink as (78) asks for with 1/2 < power <= 1.
         oracle: How nodes compute gradients; over all rows by default.
         penalty: "squared", or squared `Penalty` objects that couple some coordinates.
@@ -112,7 +114,7 @@ class FedGD(_GTVDescent):
 
     alpha: float
     step_size: Number = None
-    decay: Number = 0.0
+    decay: Number = None
     power: float = 1.0
     oracle: Oracle = Full()
     penalty: Any = "squared"
@@ -137,7 +139,7 @@ class FedSGD(_GTVDescent):
 
     alpha: float
     step_size: Number = None
-    decay: Number = 0.0
+    decay: Number = None
     power: float = 1.0
     oracle: Oracle = Minibatch(size=1)
     penalty: Any = "squared"

@@ -6,6 +6,7 @@ from tacit.problem.clusters import cluster_nodes, representations, solve_cluster
 from tacit.problem.estimators import EstimatorNetwork, estimator_network
 from tacit.problem.graph import Graph
 from tacit.problem.gtv import GTVMin, convex_clustering
+from tacit.problem.holdout import hold_out, node_losses
 from tacit.problem.models import Linear, Logistic, Softmax
 from tacit.problem.networks import Custom, Differentiable, cnn, mlp
 from tacit.problem.oracle import Full, Minibatch
@@ -35,7 +36,9 @@ __all__ = [
     "estimator_network",
     "from_arrays",
     "graph",
+    "hold_out",
     "mlp",
+    "node_losses",
     "prox",
     "representations",
     "solve_clusters",

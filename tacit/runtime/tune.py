@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from tacit import check
 from tacit.algorithm import ALGORITHMS
 from tacit.algorithm.base import Algorithm
 from tacit.algorithm.fed_plt import FedPLT
+from tacit.problem.gtv import GTVMin
 from tacit.problem.problem import Problem
 from tacit.runtime import schedule
 from tacit.runtime.grids import GRIDS
 from tacit.runtime.simulate import prepare, sweep
+from tacit.runtime.tune_alpha import AlphaTuning, tune_alpha
 from tacit.theory import fed_plt as theory
 from tacit.theory.fed_plt import round_cost
 
@@ -78,7 +80,62 @@ class Tuning:
         return f"{told}{theory_told} ({probe})"
 
 
+@overload
 def tune(
+    problem: GTVMin,
+    *,
+    alphas: Any = None,
+    validation: float = 0.25,
+    repeats: int = 3,
+    seed: int = 0,
+) -> AlphaTuning: ...
+
+
+@overload
+def tune(
+    problem: Problem, algorithm: str | type, *, seed: int = 0, **choices: Any
+) -> Tuning: ...
+
+
+def tune(
+    problem: Problem | GTVMin,
+    algorithm: str | type | None = None,
+    *,
+    seed: int = 0,
+    **choices: Any,
+) -> Any:
+    """Choose an algorithm's numbers, or the strength of GTVMin's coupling.
+
+    `tune(problem, "FedPLT", ...)` takes the arguments of `tune_algorithm`,
+    `tune(GTVMin(problem, 1.0), ...)` those of `tune_alpha`: alphas (a grid in units of
+    the problem's curvature by default), validation (the share of every node's rows that
+    is held out), repeats (random splits to average over).
+
+    Args:
+        problem: What is solved.
+        algorithm: Its class, or its name: "fed-plt", "FedLin", ...; not for GTVMin.
+        seed: Of the probe, or of the splits.
+        **choices: See above.
+
+    Example:
+        >>> from tacit.problem import graph, synthetic
+        >>> nodes = synthetic.linear(
+        ...     6, features=2, samples=8, noise=1.0, graph=graph.ring(6)
+        ... )
+        >>> found = tune(GTVMin(nodes, alpha=1.0), alphas=[0.01, 100.0])
+        >>> found.alpha  # one true model: couple strongly
+        100.0
+    """
+    if isinstance(problem, GTVMin):
+        if algorithm is not None:
+            check.refuse("tune(GTVMin(...)) chooses alpha; it takes no algorithm")
+        return tune_alpha(problem, seed=seed, **choices)
+    if algorithm is None:
+        check.refuse('name the algorithm to tune, for example tune(problem, "FedPLT")')
+    return tune_algorithm(problem, algorithm, seed=seed, **choices)
+
+
+def tune_algorithm(
     problem: Problem,
     algorithm: str | type,
     *,

@@ -77,3 +77,28 @@ def test_unknown_names_are_refused(problem):
     ring = synthetic.linear(agents=5, features=2, samples=6, graph=graph.ring(5))
     with pytest.raises(tacit.TacitError, match="FedGD has no grid"):
         tacit.tune(ring, "FedGD")
+
+
+def test_alpha_is_chosen_by_held_out_rows():
+    """One true model calls for strong coupling, unrelated ones for weak coupling."""
+    ring = tacit.problem.graph.ring(8)
+    choices = dict(agents=8, features=3, samples=12, noise=1.0, graph=ring)
+    alike = tacit.problem.synthetic.linear(**choices)
+    apart = tacit.problem.synthetic.linear(**choices, spread=5.0)
+    found = [tacit.tune(tacit.GTVMin(p, alpha=1.0)) for p in (alike, apart)]
+    assert found[0].alpha > 10 * found[1].alpha
+    for tuning in found:
+        alphas = [t.alpha for t in tuning.trials]
+        assert alphas == sorted(alphas) and len(alphas) == 13
+        best = min(tuning.trials, key=lambda t: t.validation)
+        assert tuning.alpha == tuning.gtv.alpha == best.alpha
+        # More coupling never helps on the rows that were trained on.
+        train = [t.train for t in tuning.trials]
+        assert np.all(np.diff(train) > -1e-9)
+        assert "validation loss" in str(tuning)
+    again = tacit.tune(tacit.GTVMin(alike, alpha=1.0))
+    assert again.trials == found[0].trials
+    with pytest.raises(tacit.TacitError, match="takes no algorithm"):
+        tacit.tune(tacit.GTVMin(alike, 1.0), "FedGD")  # pyright: ignore
+    with pytest.raises(tacit.TacitError, match="name the algorithm"):
+        tacit.tune(alike)  # pyright: ignore
