@@ -111,6 +111,16 @@ class ServerAlgorithm(Algorithm):
         """One active agent's step: from the broadcast to its new state and letter."""
         raise NotImplementedError
 
+    def refuse_problem(self, problem: Problem) -> None:
+        """Also refuses agents without a row: they would average in what they lack."""
+        super().refuse_problem(problem)
+        if problem.counts.min() == 0:
+            empty = problem.ids[int(problem.counts.argmin())]
+            check.refuse(
+                f"agent {empty!r} has no labelled row; {type(self).__name__} averages "
+                "all agents, so leave it out, or use GTVMin on a graph"
+            )
+
     def shared(self, broadcast: Broadcast) -> Array:
         """The model to publish, shape (d,), out of the broadcast."""
         return broadcast

@@ -107,6 +107,12 @@ def test_a_node_with_rows_cannot_be_unlabelled(rows):
         tacit.from_arrays(*flat(*rows), model="linear", unlabelled=[3])
 
 
+def test_server_algorithms_refuse_a_node_without_rows(rows):
+    problem = tacit.from_arrays(*flat(*rows, range(6)), "linear", unlabelled=[6])
+    with pytest.raises(tacit.TacitError, match="agent 6 has no labelled row"):
+        tacit.simulate(problem, tacit.FedAvg(), 2)
+
+
 def test_personal_coordinates_beside_shared_ones_are_one_joint_regression(rows):
     shared = np.array([True, True, False, False])
     problem = tacit.from_arrays(*flat(*rows), model="linear", graph=graph.ring(NODES))
