@@ -19,7 +19,7 @@ from papers.fed_spd.common.pages import (
     write,
 )
 
-EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
 #: Seeds on which a candidate is judged, on the validation rows.
 TUNING_SEEDS = 3
 

@@ -41,6 +41,10 @@ ALGORITHMS: dict[str, Any] = {
     "FedPLT, gradient descent": tacit.FedPLT(
         rho=0.9, solver=solvers.GradientDescent(local_steps=2)
     ),
+    "DPSGD": tacit.DPSGD(step_size=0.2, momentum=0.5),
+    "DPFedAvg": tacit.DPFedAvg(step_size=0.2, local_steps=3),
+    "DPADMM": tacit.DPADMM(rho=0.5),
+    "FedSPD": tacit.FedSPD(rho=0.5, gamma=5.0, local_steps=3),
 }
 
 
