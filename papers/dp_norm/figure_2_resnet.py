@@ -106,7 +106,8 @@ def main(out: Path = RESULTS) -> Path:
             "1/2 without enforcing either. With clipping, the only bound that holds is "
             "that two clipped gradients differ by at most 2C in every step, which is "
             "the epsilon above: no useful privacy. (Clipped steps are also shorter, so "
-            "that ten rounds of them hardly train.) Lemma 1 with a *believed* L is `tacit.privacy.dp_norm(..., "
+            "that ten rounds of them hardly train.) Lemma 1 with a *believed* L is "
+            "`tacit.privacy.dp_norm(..., "
             "bound='lemma_1')`.",
         ],
     )
