@@ -1,0 +1,1 @@
+"""Scripts whose results are not in the project yet."""
