@@ -61,6 +61,9 @@ def draw(
             )
         if log_x:
             axes.set_xscale("log")
+            ticks = np.unique(np.concatenate([x for x, _, _ in lines.values()]))
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axes.set_xticks([], minor=True)
         axes.set_xlabel(x_words)
         axes.set_ylabel(y_words)
     figure.legend(
