@@ -9,7 +9,6 @@ from papers.fed_spd.common.printed import Case, figure
 
 CASES = {
     **{f"claimed {e:g}": Case(e, 20) for e in (0.1, 0.5, 1.0, 3.0)},
-    "claimed 3, min-max": Case(3.0, 20, encoding="minmax"),
     "claimed 3, 105 columns": Case(3.0, 20, encoding="plain"),
 }
 

@@ -46,7 +46,15 @@ def draw(
             LIGHT.series, lines.items(), strict=False
         ):
             label = name if k == 0 else None
-            axes.plot(x, mean, color=color, linewidth=1.7, label=label)
+            axes.plot(
+                x,
+                mean,
+                color=color,
+                linewidth=1.7,
+                label=label,
+                marker="o" if log_x else None,
+                markersize=4,
+            )
             low, high = mean - spread, mean + spread
             axes.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
         for name, height in (marks or {}).items() if k == 0 else ():
@@ -61,6 +69,9 @@ def draw(
             )
         if log_x:
             axes.set_xscale("log")
+            ticks = np.unique(np.concatenate([x for x, _, _ in lines.values()]))
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axes.set_xticks([], minor=True)
         axes.set_xlabel(x_words)
         axes.set_ylabel(y_words)
     figure.legend(
@@ -102,6 +113,8 @@ def write(
 def told(values: Any, digits: int = 4) -> str:
     """Mean and standard deviation over repetitions."""
     values = np.asarray(values, float)
+    if np.isnan(values).any():
+        return "–"
     return f"{values.mean():.{digits}f} ± {values.std():.{digits}f}"
 
 

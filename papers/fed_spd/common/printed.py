@@ -12,7 +12,9 @@ import numpy as np
 import tacit
 from papers.fed_spd.common.adult import CLIENTS, tables
 from papers.fed_spd.common.pages import MAJORITY, draw, told, write
-from tacit.privacy import fed_spd_as_printed, forecast
+from tacit.privacy import fed_spd_as_printed
+from tacit.privacy.analytic_gaussian import epsilon_of_mu
+from tacit.privacy.fed_spd import hidden_state_norm
 from tacit.problem.prox import L1
 
 ROUNDS, DELTA, SAMPLES, EVERY = 100, 1e-4, 325, 5
@@ -76,13 +78,31 @@ def run(case: Case, repetitions: int, problem: tacit.Problem, table: Any) -> Fou
         record_every=EVERY,
         progress=False,
     )
-    row = forecast(problem, algorithm, rounds=ROUNDS, delta=DELTA).row("coordinator")
     return Found(
         np.asarray(made.metrics["round"]),
         np.asarray(made.metrics["accuracy"]),
         np.asarray(made.metrics["loss"]) / CLIENTS,
-        float("nan") if row.epsilon is None else row.epsilon,
+        trajectory_epsilon(algorithm, part),
     )
+
+
+def trajectory_epsilon(algorithm: tacit.FedSPD, part: float) -> float:
+    """A sound epsilon of the letters, for a client active in every (1/part)th round.
+
+    One hit in every active round; for convex losses that are smooth enough.
+    """
+    times = np.arange(1, ROUNDS + 1)[:: round(1 / part)]
+    gammas = float(algorithm.gamma) * np.sqrt(times)
+    mu = hidden_state_norm(
+        low=gammas,
+        high=gammas,
+        rho=float(algorithm.rho),
+        inner_steps=algorithm.local_steps,
+        kick=2 / algorithm.oracle.oracle.size,  # pyright: ignore
+        every_step=False,
+        noise_std=float(algorithm.noise_std),
+    )
+    return epsilon_of_mu(mu, DELTA)
 
 
 def figure(
@@ -132,8 +152,9 @@ def figure(
             f"weight 0.01 per client, {repetitions} repetitions. Softmax on 81 "
             "columns (d = 162), rows of norm 1, unless a curve says otherwise. The "
             "last column is a sound bound on epsilon against the coordinator, one "
-            "record, replace-one, for a client active in every round (trajectory "
-            "sensitivity): the claimed totals in the names are refuted. The paper "
+            "record, replace-one, for convex losses and a client active in every "
+            "(N/K)th round, its record in one batch of each (trajectory "
+            "sensitivity, no amplification): the claimed totals are refuted. The paper "
             "draws the augmented Lagrangian; here it is the objective at x0.",
             f"![curves](figure_{number}.png)",
         ],
