@@ -161,7 +161,9 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
             "DP-FedAvg, which handles smooth problems only); accuracy of "
             "the last two records (mean ± sd). One setting per method, none tuned on "
             "these runs. The total epsilon is sound, against the coordinator, one "
-            "record, replace-one, delta = 1e-4, participation drawn at random.",
+            "record, replace-one, delta = 1e-4, participation drawn at random."
+            " That of the hidden state is over any choice of rounds, and loose "
+            "(`figure_6`).",
             "![accuracy by round](figure_5.png)",
         ],
         ("method", "sensitivity", *heads),
