@@ -67,7 +67,7 @@ class WithReplacement:
         """The chance that a record is drawn at all: (22) of FedSPD-DP.
 
         >>> round(WithReplacement(50, 325).rate, 6)
-        0.142786
+        0.142799
         """
         return 1 - (1 - 1 / self.samples) ** self.draws
 

@@ -32,6 +32,8 @@ def start(place):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # A test run in the background may have been told to ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             **options,
         )
         started.append(process)

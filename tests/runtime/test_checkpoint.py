@@ -45,7 +45,7 @@ def test_killed_at_random_moments_and_resumed_gives_the_same_bits(tmp_path):
     path = folder / "checkpoint.npz"
     program = PROGRAM.format(rounds=ROUNDS)
     delays = random.Random(0)
-    for _ in range(4):
+    for _ in range(2):
         before = written(path)
         child = subprocess.Popen([sys.executable, "-c", program, str(folder)])
         while written(path) == before and child.poll() is None:
