@@ -56,7 +56,7 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
     ids=lambda c: c.name,
 )
 def test_a_bad_post_changes_nothing(case: Case, tmp_path_factory):
-    for participation in two_of(case):
+    for participation in participations(case):
         try_schedules(case, participation, tmp_path_factory)
 
 
