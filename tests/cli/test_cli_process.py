@@ -15,7 +15,9 @@ from tests.cli.test_cli_run import same_bits
 
 #: Long enough to be killed in its middle, several times.
 ROUNDS = 30_000
-PROGRAM = [sys.executable, "-c", "from tacit.cli import main; main()"]
+#: A test run in the background may have been told to ignore Ctrl-C; the program is not.
+ATTENTIVE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+PROGRAM = [sys.executable, "-c", f"{ATTENTIVE}; from tacit.cli import main; main()"]
 
 
 @pytest.fixture
@@ -32,8 +34,6 @@ def start(place):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # A test run in the background may have been told to ignore Ctrl-C.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             **options,
         )
         started.append(process)
