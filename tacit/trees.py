@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -33,8 +33,34 @@ def record(cls: type[T]) -> type[T]:
     fields = dataclasses.fields(made)  # pyright: ignore[reportArgumentType]
     meta = [f.name for f in fields if f.metadata.get("static")]
     data = [f.name for f in fields if f.name not in meta]
-    jax.tree_util.register_dataclass(made, data, meta)
+    register(made, data, meta)
     return made
+
+
+def register(cls: type[T], data: Sequence[str], meta: Sequence[str]) -> type[T]:
+    """Make `cls` a pytree whose structure names its class.
+
+    JAX's own `register_dataclass` is not used: it takes two records of different
+    classes with the same fields for the same structure, so that now and then the
+    compiled program of one is run for the other.
+    """
+
+    def told(item: Any) -> tuple[Any, ...]:
+        return cls, *(getattr(item, name) for name in meta)
+
+    def flatten(item: Any) -> tuple[list[Any], tuple[Any, ...]]:
+        return [getattr(item, name) for name in data], told(item)
+
+    def flatten_with_keys(item: Any) -> tuple[list[Any], tuple[Any, ...]]:
+        pairs = [(jax.tree_util.GetAttrKey(name), getattr(item, name)) for name in data]
+        return pairs, told(item)
+
+    def unflatten(kept: tuple[Any, ...], leaves: Any) -> Any:
+        fields = dict(zip(meta, kept[1:], strict=True))
+        return cls(**fields, **dict(zip(data, leaves, strict=True)))
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    return cls
 
 
 def _wrap_post_init(cls: type) -> None:

@@ -26,6 +26,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from tacit.check import finite, is_number, not_negative, positive, refuse, shape
+from tacit.trees import register
 
 
 class Proximable(Protocol):
@@ -42,11 +43,7 @@ class Proximable(Protocol):
 
 def _pytree(data: tuple[str, ...] = (), static: tuple[str, ...] = ()) -> Any:
     """Register a dataclass as a pytree: `data` are leaves, `static` recompile."""
-    return partial(
-        jax.tree_util.register_dataclass,
-        data_fields=list(data),
-        meta_fields=list(static),
-    )
+    return partial(register, data=data, meta=static)
 
 
 def _normal(item: Any, *names: str) -> None:

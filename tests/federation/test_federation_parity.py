@@ -32,7 +32,8 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 @each_case
 def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
     problem = case.problem()
-    for k, participation in enumerate(participations(case)):
+    # Partial participation where it is allowed: everybody is the easier case.
+    for k, participation in enumerate(participations(case)[-1:]):
         run = tacit.simulate(
             problem, case.algorithm, ROUNDS, seed=3, participation=participation
         )
