@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit import check
+from tacit.problem import penalty as penalties
+from tacit.problem.models import Linear, Logistic, Softmax
+from tacit.problem.oracle import Full
 from tacit.theory import fed_plt
 
 if TYPE_CHECKING:
@@ -20,6 +23,25 @@ def require_common(algorithm: Any, *names: str) -> None:
             check.refuse(
                 f"expected {name} one number, common to all agents, got an array"
             )
+
+
+def require_local_answers(algorithm: Any, problem: Problem) -> None:
+    """Refuse what neither the algorithm's solver nor the exact step on a graph solves.
+
+    The exact step needs known curvature, all rows, and a unique answer at every node.
+    """
+    if algorithm.solver is not None:
+        algorithm.solver.check(problem, algorithm.oracle)
+        return
+    name = type(algorithm).__name__
+    if not isinstance(problem.model, Linear | Logistic | Softmax):
+        check.refuse(
+            f"{name} solves its local problems exactly for linear models only; "
+            "give solver=tacit.solvers.GradientDescent(step_size=..., ...)"
+        )
+    if not isinstance(algorithm.oracle, Full):
+        check.refuse(f"{name} without a solver needs exact gradients, oracle=Full")
+    penalties.require_determined(algorithm.penalty, problem)
 
 
 def curvature_bounds(problem: Problem, shift: float = 0.0) -> tuple[Any, Any]:

@@ -26,12 +26,11 @@ from jax import Array
 
 from tacit import check
 from tacit.algorithm.base import Edges, GraphAlgorithm, Number
-from tacit.algorithm.defaults import require_common
+from tacit.algorithm.defaults import require_common, require_local_answers
 from tacit.algorithm.solvers import Solver, exact_prox
 from tacit.problem import penalty as penalties
 from tacit.problem import ridge
 from tacit.problem.gtv_edges import edge_rho
-from tacit.problem.models import Linear, Logistic, Softmax
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.trees import record, replace, static
 
@@ -85,17 +84,7 @@ class PrimalDual(GraphAlgorithm):
         """The exact step needs curvature, and a unique answer at every node."""
         super().refuse_problem(problem)
         self.penalty.check(problem.dim)
-        if self.solver is not None:
-            self.solver.check(problem, self.oracle)
-            return
-        if not isinstance(problem.model, Linear | Logistic | Softmax):
-            check.refuse(
-                "PrimalDual solves its local problems exactly for linear models only; "
-                "give solver=tacit.solvers.GradientDescent(step_size=..., ...) and rho="
-            )
-        if not isinstance(self.oracle, Full):
-            check.refuse("PrimalDual without a solver needs exact gradients")
-        penalties.require_determined(self.penalty, problem)
+        require_local_answers(self, problem)
 
     def resolve(self, problem: Problem) -> Self:
         """Set rho, and let theory set what the solver left out."""

@@ -140,11 +140,20 @@ class _Starter:
             since = {k: now - v for k, v in made.heard_at.items()}
             more = {"connected": post.connected, "seconds_since": since}
             more |= {"agents": list(self.run.agents), "told": status.told_by(made)}
-            more |= {"under_way": post.under_way()}
+            more |= {"under_way": post.under_way(), "promise": self.promise()}
             status.write_status(self.home, made, self.run.rounds, more)
             bar.update(min(made.round, self.run.rounds) - 1, None)
 
         return watch
+
+    def promise(self) -> dict[str, Any] | None:
+        """What the agents' budgets are about, for the status."""
+        told = self.run.privacy
+        if told is None:
+            return None
+        unit = str(told.get("unit", "record"))
+        observer = self.setting.observer
+        return {"delta": float(told["delta"]), "observer": observer, "unit": unit}
 
     def finish(self, made: Any, seconds: float) -> None:
         """Keep the shared model."""

@@ -72,6 +72,8 @@ def _show_party(told: dict[str, Any]) -> None:
     if rows:
         heads = ("party", "is there", "last letter", "round", "epsilon left")
         show(Table(heads, rows))
+    if promise := told.get("promise"):
+        typer.echo(f"epsilon: {_terms(promise)}, as each agent tells")
     for way in ("sent", "received"):
         size = numbers.size(told[f"{way}_bytes"])
         typer.echo(f"{way} {told[way]} letters, {size}")
@@ -83,9 +85,16 @@ def _show_party(told: dict[str, Any]) -> None:
         left = told["epsilon_allowed"] - told["epsilon_spent"]
         typer.echo(
             f"budget: epsilon {told['epsilon_spent']:.4g} of "
-            f"{told['epsilon_allowed']:.4g} spent, {left:.4g} left, at delta = "
-            f"{told['delta']:g} against the {told['observer']} for one {told['unit']}"
+            f"{told['epsilon_allowed']:.4g} spent, {left:.4g} left, {_terms(told)}"
         )
+
+
+def _terms(told: dict[str, Any]) -> str:
+    """What an epsilon is about, and where its reasons stand."""
+    return (
+        f"at delta = {told['delta']:g} against the {told['observer']} for one "
+        f"{told['unit']}; theorem and assumptions: privacy.json of the agent's run"
+    )
 
 
 def _lines(told: dict[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -89,7 +89,8 @@ def find() -> dict[str, Script]:
 
     found: dict[str, Script] = {}
     for folder in folders():
-        for path in folder.glob("*/*.py"):
+        # `pending/` holds scripts whose results are not in the project yet.
+        for path in (*folder.glob("*/*.py"), *folder.glob("*/pending/*.py")):
             words = _told_by(path)
             if words is not None:
                 paper = path.relative_to(folder).parts[0]

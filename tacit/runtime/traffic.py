@@ -24,6 +24,7 @@ def bytes_of(tree: Any) -> int:
     )
 
 
+@jax.jit  # never run: tracing is remembered, which a plain eval_shape would repeat
 def _exchanges(world: World, algorithm: Any, start: Any) -> list[tuple[Any, Any]]:
     """What one agent and the coordinator tell each other in one round."""
     base, key = keys.from_seed(0), jax.random.key(0)
@@ -56,7 +57,7 @@ def per_turn(world: World, algorithm: Any, dim: int, dtype: Any) -> dict[str, An
         slots = edges.mask.shape[0] if algorithm.delivery == "slots" else 1
         return {"letter": bytes_of(letters) // slots}
 
-    exchanges = jax.eval_shape(_exchanges, world, algorithm, jnp.zeros(dim, dtype))
+    exchanges = _exchanges.eval_shape(world, algorithm, jnp.zeros(dim, dtype))
     return {
         "up": sum(bytes_of(letter) for _, letter in exchanges),
         "down": sum(bytes_of(told) for told, _ in exchanges),

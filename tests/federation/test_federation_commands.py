@@ -184,6 +184,7 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
         "seconds_since": {"ada": 0.4},
         "told": {"ada": {"round": 3.0, "spent": 0.75, "allowed": 2.0}},
         "under_way": {"ada": [2, 5]},
+        "promise": {"delta": 1e-5, "observer": "coordinator", "unit": "record"},
         "sent": 7,
         "sent_bytes": 4096,
         "received": 5,
@@ -199,3 +200,4 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
     (bob,) = (line.split() for line in lines if line.strip().startswith("bob"))
     assert bob[1:3] == ["no", "never"]
     assert "receiving from ada: piece 2 of 5" in answer.output
+    assert "at delta = 1e-05 against the coordinator for one record" in answer.output
