@@ -12,7 +12,7 @@ import numpy as np
 from tacit import check
 from tacit.privacy import inputs
 from tacit.privacy.clip import Clipped
-from tacit.privacy.fed_plt_letters import longest_row
+from tacit.privacy.letters.rows import longest_row
 from tacit.problem.models import Linear, Logistic, Softmax
 from tacit.problem.problem import Problem
 from tacit.trees import in_double_precision

@@ -9,11 +9,6 @@ import jax
 import numpy as np
 
 from tacit.algorithm.base import GraphAlgorithm
-from tacit.privacy import (
-    fed_plt_letters,  # noqa: F401 - registers Fed-PLT
-    graph_letters,  # noqa: F401 - registers DP-Norm, gossip and ADMM
-    local_letters,  # noqa: F401 - registers FedSPD and DP-FedAvg
-)
 from tacit.privacy.clip import Clipped
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.letters import Question, facts_of_agents, guarantee

@@ -25,7 +25,7 @@ from tacit.privacy import (
 from tacit.privacy.attacks import _expected  # pyright: ignore
 from tacit.privacy.canary import Canary, neighbours
 from tacit.privacy.dp_norm import lemma_1_sensitivity
-from tacit.privacy.graph_letters import letter_sensitivity, step_kept
+from tacit.privacy.letters.graph import letter_sensitivity, step_kept
 from tacit.privacy.transcript import watch, world_of
 from tacit.problem import graph
 from tacit.runtime.simulate import prepare

@@ -21,8 +21,8 @@ from tacit.privacy import (
     with_noise,
 )
 from tacit.privacy.analytic_gaussian import epsilon_of_mu
-from tacit.privacy.fed_plt_letters import longest_row
 from tacit.privacy.letters import natural_relation
+from tacit.privacy.letters.rows import longest_row
 from tacit.privacy.sampling import Poisson, WithoutReplacement, WithReplacement
 from tacit.problem import networks
 

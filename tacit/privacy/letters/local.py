@@ -25,24 +25,23 @@ from tacit import check
 from tacit.algorithm import ClientDPFedAvg, DPFedAvg, FedSPD
 from tacit.privacy.account import account
 from tacit.privacy.curve import GaussianCurve
-from tacit.privacy.fed_plt_letters import longest_row
 from tacit.privacy.fed_spd import hidden_state_norm, printed_claim
 from tacit.privacy.guarantee import Assumption, Guarantee, believed, enforced
-from tacit.privacy.letters import (
+from tacit.privacy.letters.composition import guarantee, over_rounds
+from tacit.privacy.letters.hooks import (
     ALWAYS_BELIEVED,
     BROADCAST_ONLY,
     Question,
     clipped_oracle,
     facts_of_agents,
-    guarantee,
     hides_participation,
     natural_relation,
     number_of,
-    over_rounds,
     present_noise,
     state_is_public,
     with_noise,
 )
+from tacit.privacy.letters.rows import longest_row
 from tacit.privacy.sampling import (
     Poisson,
     Sampling,

@@ -22,25 +22,24 @@ from tacit.algorithm import DPNorm, GossipSGD, GraphADMM
 from tacit.privacy.account import account
 from tacit.privacy.clip import Clipped
 from tacit.privacy.dp_norm import trajectory_sensitivity
-from tacit.privacy.fed_plt_letters import longest_row
 from tacit.privacy.guarantee import Assumption, Guarantee, believed, enforced
-from tacit.privacy.letters import (
+from tacit.privacy.letters.composition import guarantee, over_rounds
+from tacit.privacy.letters.hooks import (
     ALWAYS_BELIEVED,
     NoisyGradients,
     Question,
     clipped_oracle,
     facts_of_agents,
-    guarantee,
     noise_in_letters,
     noise_needed,
     noisy_gradients,
     number_of,
-    over_rounds,
     present_noise,
     replays,
     state_is_public,
     with_noise,
 )
+from tacit.privacy.letters.rows import longest_row
 from tacit.problem.models import Linear, Logistic, Softmax
 from tacit.problem.oracle import Full
 from tacit.problem.problem import Problem

@@ -3,32 +3,74 @@
 from __future__ import annotations
 
 import dataclasses
-import weakref
+from typing import Any
 
 import numpy as np
 
+from tacit import check
 from tacit.algorithm import FedPLT
+from tacit.algorithm.solvers import GradientDescent, NoisyGradient
 from tacit.privacy.fed_plt import fed_plt
 from tacit.privacy.guarantee import Guarantee, believed
-from tacit.privacy.letters import (
+from tacit.privacy.letters.composition import by_composition, guarantee, over_rounds
+from tacit.privacy.letters.hooks import (
     ALWAYS_BELIEVED,
+    NoisyGradients,
     Question,
-    by_composition,
     clipped_oracle,
     facts_of_agents,
-    guarantee,
     noisy_gradients,
     number_of,
-    over_rounds,
+    present_noise,
+    state_is_public,
+    with_noise,
 )
-from tacit.problem.local import Population
+from tacit.privacy.letters.rows import longest_row
 from tacit.problem.models import Linear, Logistic
 from tacit.problem.oracle import Full
 from tacit.problem.problem import Problem
 from tacit.problem.regulariser import SquaredL2
 from tacit.theory import descent
+from tacit.trees import replace
 
-_LONGEST: weakref.WeakKeyDictionary[Population, float] = weakref.WeakKeyDictionary()
+
+@noisy_gradients.register
+def _(algorithm: FedPLT) -> NoisyGradients:
+    solver = algorithm.solver
+    if not isinstance(solver, NoisyGradient):
+        check.refuse(
+            "FedPLT adds noise with solver=NoisyGradient(...) only, got "
+            f"{type(solver).__name__}"
+        )
+    # A step adds sqrt(2 gamma) tau N(0, I) and moves by gamma times the gradient.
+    tau, gamma = np.asarray(solver.noise_std), np.asarray(solver.step_size)
+    return NoisyGradients(
+        solver.local_steps, present_noise(algorithm, tau * np.sqrt(2 / gamma))
+    )
+
+
+@with_noise.register
+def _(algorithm: FedPLT, noise_std: Any) -> FedPLT:
+    solver = algorithm.solver
+    if not isinstance(solver, GradientDescent | NoisyGradient):
+        check.refuse(
+            "FedPLT can be made private with gradient steps only, got solver="
+            f"{type(solver).__name__}; use solver=NoisyGradient(...) or leave it out"
+        )
+    gamma = np.asarray(solver.step_size)
+    tau = noise_std * np.sqrt(gamma / 2)
+    noisy = NoisyGradient(
+        step_size=solver.step_size,
+        local_steps=solver.local_steps,
+        noise_std=tau if np.ndim(tau) else float(tau),
+    )
+    return replace(algorithm, solver=noisy)
+
+
+@state_is_public.register
+def _(algorithm: FedPLT) -> bool:
+    # x_i is y + (z_i - z_i before)/2, of letters and broadcasts.
+    return True
 
 
 @guarantee.register
@@ -94,14 +136,3 @@ def _theorem_numbers(
         "samples": samples,
         "clipped": True,
     }
-
-
-def longest_row(problem: Problem) -> float:
-    """The largest norm of a row's features."""
-    population = problem.population
-    if population not in _LONGEST:
-        axis = 1 if population.by_feature else 2
-        x = np.asarray(population.rows.x, dtype=np.float64)
-        squared = np.einsum("nfr,nfr->nr" if axis == 1 else "nrf,nrf->nr", x, x)
-        _LONGEST[population] = float(np.sqrt(squared.max()))
-    return _LONGEST[population]
