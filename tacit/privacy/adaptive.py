@@ -12,7 +12,7 @@ is; the share costs a little more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from jax import Array
 
 from tacit import check
 from tacit.algorithm import DPSGD, FedAvg, ServerGD
-from tacit.algorithm.base import Coordinator, ServerAlgorithm
+from tacit.algorithm.base import Coordinator
 from tacit.privacy.account import account
 from tacit.privacy.clip import Clipped
 from tacit.privacy.guarantee import Guarantee
@@ -35,12 +35,10 @@ from tacit.privacy.letters import (
     one_round,
     over_rounds,
 )
+from tacit.privacy.wrapper import Wrapper
 from tacit.problem.oracle import AgentOracle
 from tacit.problem.problem import Problem
 from tacit.trees import record, replace
-
-if TYPE_CHECKING:
-    from tacit.problem.oracle import Oracle
 
 
 class Sent(NamedTuple):
@@ -58,7 +56,7 @@ class Told(NamedTuple):
 
 
 @record
-class AdaptiveClipping(ServerAlgorithm):
+class AdaptiveClipping(Wrapper):
     """An algorithm whose clipping norm follows a quantile of the gradient norms.
 
     Attributes:
@@ -82,16 +80,6 @@ class AdaptiveClipping(ServerAlgorithm):
         check.in_range(0, 1, quantile=self.quantile)
         check.positive(rate=self.rate)
 
-    @property
-    def oracle(self) -> Oracle:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The inner algorithm's."""
-        return self.algorithm.oracle
-
-    @property
-    def weights(self) -> str:
-        """The inner algorithm's."""
-        return getattr(self.algorithm, "weights", "uniform")
-
     def refuse_problem(self, problem: Problem) -> None:
         """Also wants an inner algorithm whose letters it knows how to noise."""
         if not isinstance(self.algorithm, ServerGD | FedAvg | DPSGD):
@@ -102,10 +90,6 @@ class AdaptiveClipping(ServerAlgorithm):
         clipped_oracle(self.algorithm)
         noisy_gradients(self.algorithm)
         self.algorithm.refuse_problem(problem)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Let theory set the inner algorithm's numbers."""
-        return replace(self, algorithm=self.algorithm.resolve(problem))
 
     def init(self, w: Array) -> tuple[Any, Sent]:
         """The first share moves nothing."""

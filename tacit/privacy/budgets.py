@@ -9,7 +9,7 @@ are functions of what it said before, and cost nothing.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,12 +31,10 @@ from tacit.privacy.letters import (
 )
 from tacit.privacy.report import relation_of
 from tacit.privacy.spend import stand_ins
+from tacit.privacy.wrapper import Wrapper
 from tacit.problem.oracle import AgentOracle
 from tacit.problem.problem import Problem
-from tacit.trees import record, replace
-
-if TYPE_CHECKING:
-    from tacit.problem.oracle import Oracle
+from tacit.trees import record
 
 
 class State(NamedTuple):
@@ -55,7 +53,7 @@ class Sent(NamedTuple):
 
 
 @record
-class Budgeted(ServerAlgorithm):
+class Budgeted(Wrapper):
     """An algorithm in which client i speaks in its first `turns[i]` rounds only.
 
     Attributes:
@@ -69,21 +67,6 @@ class Budgeted(ServerAlgorithm):
 
     def __post_init__(self) -> None:
         check.not_negative(turns=self.turns)
-
-    @property
-    def oracle(self) -> Oracle:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The inner algorithm's."""
-        return self.algorithm.oracle
-
-    @property
-    def weights(self) -> str:
-        """The inner algorithm's."""
-        return getattr(self.algorithm, "weights", "uniform")
-
-    @property
-    def averages(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The inner algorithm's."""
-        return self.algorithm.averages
 
     @property
     def source(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -100,10 +83,6 @@ class Budgeted(ServerAlgorithm):
                 "budgets of their own need an algorithm with silent clients"
             )
         inner.refuse_problem(problem)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Let theory set the inner algorithm's numbers."""
-        return replace(self, algorithm=self.algorithm.resolve(problem))
 
     def init(self, w: Array) -> tuple[State, Sent]:
         """All turns are left."""
