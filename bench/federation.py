@@ -39,6 +39,8 @@ from tacit.runtime.federation.work import AgentWork, Outline, ServerWork
 from tacit.runtime.simulate import prepare
 from tacit.trees import double_precision
 
+#: The agents answer whatever the coordinator measures.
+MOST_ROUNDS = 10**6
 #: (agents, length of the vector, rounds, goal in milliseconds).
 SETTINGS = ((3, 1_000, 60, 25.0), (3, 1_000_000, 12, 1500.0), (20, 1_000, 40, 150.0))
 WARM_UP = 3
@@ -72,7 +74,11 @@ def agent(path: str, folder: str, agents: str, dim: str, careful: str) -> None:
         secret = keys.agent_secret(keys.from_seed(0), number)
     desk = desk_of(me, Path(folder), careful == "careful")
     with NatsPost(me) as post:
-        run_party(ServerAgent(desk, work, me.coordinator, secret), post, seconds=300)
+        run_party(
+            ServerAgent(desk, work, me.coordinator, secret, MOST_ROUNDS),
+            post,
+            seconds=300,
+        )
 
 
 class Watched(Coordinator):

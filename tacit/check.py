@@ -83,6 +83,19 @@ def in_range(low: float, high: float, **named: Any) -> Any:
     )
 
 
+def inside_unit(**named: Any) -> Any:
+    """Refuse a number that is not strictly between 0 and 1 (a delta)."""
+    return _require("in (0, 1)", lambda v: (v > 0) & (v < 1), named)
+
+
+def flag(**named: Any) -> Any:
+    """Refuse what is not true or false; a word like "no" would count as true."""
+    ((name, value),) = named.items()
+    if not isinstance(value, bool):
+        refuse(f"expected {name} true or false, got {name}={value!r}")
+    return value
+
+
 def count(at_least: int = 1, **named: Any) -> Any:
     """Refuse what is not a whole number >= `at_least`; returns a Python int.
 

@@ -34,6 +34,7 @@ def coordinate(
     With an algorithm on a graph the agents need no coordinator: the run is proposed,
     and the rest is theirs. Killed and started again, it goes on where it was.
     """
+    from tacit.check import refuse
     from tacit.cli import party
     from tacit.cli.run_file import read
     from tacit.runtime.federation.description import Description
@@ -43,10 +44,17 @@ def coordinate(
     # The event loop remarks on every TLS connection that ends, which is no news.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     invited = Invitation.load(invitation, keys)
+    if invited.name != invited.coordinator:
+        refuse(
+            f"{invitation} invites the agent {invited.name!r}; a run is proposed with "
+            f"the invitation of {invited.coordinator!r}"
+        )
     table = read(file)
     name = str(table.pop("name", file.stem))
     agents = tuple(table.pop("agents", invited.agents))
     run = Description(invited.federation, name, invited.name, agents, table)
+    # Agents agree to a budget against somebody: the description names whom.
+    run = party.with_observer(run)
     setting = party.setting_of(run, party.blank_problem(run))
     home = folder or Path(f"tacit-{invited.federation}-{invited.name}")
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -70,7 +78,7 @@ class _Starter:
     def lead(self, post: Any, wait: float) -> None:
         """Agree, run, keep the result."""
         from tacit.check import refuse
-        from tacit.cli import party
+        from tacit.cli import party, status
         from tacit.runtime.federation.drive import run_party
         from tacit.runtime.progress import Bar
 
@@ -79,6 +87,7 @@ class _Starter:
             refuse("weights='samples' needs everybody's rows; leave out least_agents")
         if self.setting.on_graph:
             typer.echo("all agents have accepted; the run is theirs")
+            status.write_note(self.home, self.invited.name, self.run.digest)
             return
         made = party.make_coordinator(self.setting, self.desk(), rows)
         begun = time.monotonic()
@@ -88,6 +97,7 @@ class _Starter:
 
     def agree(self, post: Any, wait: float) -> dict[str, int]:
         """Everybody's consent, which is kept: it is asked for once."""
+        from tacit.check import TacitError
         from tacit.runtime.federation import agreement
         from tacit.runtime.federation.seal import write_private
 
@@ -95,9 +105,14 @@ class _Starter:
         if path.exists():
             return json.loads(path.read_text())
         typer.echo(f"{self.run.name} ({self.run.digest}) is offered to the agents")
-        rows = agreement.gather(
-            self.run, self.offer, self.envelope, post, wait, typer.echo
-        )
+        try:
+            rows = agreement.gather(
+                self.run, self.offer, self.envelope, post, wait, typer.echo
+            )
+        except (TacitError, KeyboardInterrupt):
+            # Whoever accepted already would wait for ever.
+            agreement.withdraw(self.run, self.envelope, post)
+            raise
         write_private(path, json.dumps(rows))
         return rows
 
@@ -109,7 +124,7 @@ class _Starter:
 
         me, run = self.invited, self.run
         who = Identity(me.federation, run.digest, "state", 0, 0, me.name, me.name)
-        key = party.derive(party.secret_of(self.home), f"store {run.digest}")
+        key = party.derive(party.secret_of(self.home, me.keys), f"store {run.digest}")
         store = Store(self.kept, key, who)
         return Desk(
             me.name,
@@ -141,6 +156,7 @@ class _Starter:
             more = {"connected": post.connected, "seconds_since": since}
             more |= {"agents": list(self.run.agents), "told": status.told_by(made)}
             more |= {"under_way": post.under_way(), "promise": self.promise()}
+            more |= {"dropped": post.dropped}
             status.write_status(self.home, made, self.run.rounds, more)
             bar.update(min(made.round, self.run.rounds) - 1, None)
 
@@ -167,6 +183,7 @@ class _Starter:
             "seconds": seconds,
             "letters": counts.sent + counts.received,
             "bytes": counts.sent_bytes + counts.received_bytes,
+            "repeated": counts.repeated,
             "refused": dict(counts.refused),
         }
         np.savez(self.kept / "models.npz", shared=made.model())

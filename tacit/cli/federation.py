@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,9 +66,15 @@ def _show_party(told: dict[str, Any]) -> None:
     from tacit.report import numbers
     from tacit.report.tables import Table
 
-    state = "finished" if told["finished"] else "running"
-    typer.echo(f"{told['party']}: {state}, round {told['round']} of {told['rounds']}")
-    typer.echo(f"broker: {'connected' if told.get('connected') else 'not connected'}")
+    if "note" in told:
+        typer.echo(f"{told['party']}: run {told['run']}: {told['note']}")
+        return
+    typer.echo(
+        f"{told['party']}: {_state(told)}, round {told['round']} of {told['rounds']}"
+    )
+    if not told["finished"]:
+        there = "connected" if told.get("connected") else "not connected"
+        typer.echo(f"broker: {there}")
     rows = tuple(_lines(told))
     if rows:
         heads = ("party", "is there", "last letter", "round", "epsilon left")
@@ -79,6 +86,10 @@ def _show_party(told: dict[str, Any]) -> None:
         typer.echo(f"{way} {told[way]} letters, {size}")
     for sender, (here, whole) in told.get("under_way", {}).items():
         typer.echo(f"receiving from {sender}: piece {here} of {whole}")
+    if dropped := told.get("dropped"):
+        typer.echo(f"{dropped} messages were no pieces of a letter, or came too late")
+    if repeated := told.get("repeated"):
+        typer.echo(f"{repeated} letters came late or twice")
     for reason, count in told.get("refused", {}).items():
         typer.echo(f"refused {count}: {reason}")
     if "epsilon_spent" in told:
@@ -87,6 +98,14 @@ def _show_party(told: dict[str, Any]) -> None:
             f"budget: epsilon {told['epsilon_spent']:.4g} of "
             f"{told['epsilon_allowed']:.4g} spent, {left:.4g} left, {_terms(told)}"
         )
+
+
+def _state(told: dict[str, Any]) -> str:
+    """Whether the party works; its status file is written every second if it does."""
+    if told["finished"]:
+        return "finished"
+    age = time.time() - told.get("written", 0.0)
+    return "running" if age < _QUIET else f"no sign of life for {age:.0f} s"
 
 
 def _terms(told: dict[str, Any]) -> str:

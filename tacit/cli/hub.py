@@ -74,9 +74,16 @@ def init(
 @app.command("start", epilog="Example:  tacit hub start hub")
 def start(folder: Folder) -> None:
     """Run the broker until it is interrupted."""
+    import signal
+
     from tacit.runtime.federation import broker, hub
 
+    def leave(*seen: object) -> None:
+        raise KeyboardInterrupt
+
     port = hub.port_of(folder)
+    # A service manager ends us this way; the broker must not outlive us.
+    signal.signal(signal.SIGTERM, leave)
     child = broker.start(folder / hub.CONFIG, port)
     typer.echo(f"the broker listens on port {port}; end it with Ctrl-C")
     try:

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+#: The offer of a run that this agent is in.
+_OFFER = "offer.json"
 EXAMPLE = "Example:  tacit join oslo.json --data patients.csv --policy policy.toml"
 
 
@@ -34,24 +36,36 @@ def join(
         float | None,
         typer.Option(help="Seconds to wait for a run; for ever if left out."),
     ] = None,
+    abandon: Annotated[
+        bool,
+        typer.Option(help="Give up the run that was begun here; wait for another."),
+    ] = False,
 ) -> None:
     """Wait for a run, check it against the policy, and take part in it.
 
     Killed and started again with the same folder, it goes on where it was.
     """
-    from tacit.runtime.federation.description import Policy
+    from tacit.check import refuse
+    from tacit.privacy import Ledger
     from tacit.runtime.federation.hub import Invitation
     from tacit.runtime.federation.nats_post import NatsPost
+    from tacit.runtime.federation.policy import Policy
 
     # The event loop remarks on every TLS connection that ends, which is no news.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     invited = Invitation.load(invitation, keys)
+    if not data.is_file():
+        refuse(f"there is no file {data}; name your own rows with --data")
     home = folder or Path(f"tacit-{invited.federation}-{invited.name}")
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     allowed = Policy.of_words(_read_policy(policy))
-    with NatsPost(invited) as post:
+    with NatsPost(invited) as post, Ledger(home / "ledger.db") as ledger:
         typer.echo(f"{invited.name} is connected to {invited.server}")
-        _Agent(invited, home, data, allowed).take_part(post, wait)
+        agent = _Agent(invited, home, data, allowed, ledger)
+        if abandon:
+            agent.put_aside()
+        while not agent.take_part(post, wait):
+            pass
 
 
 def _read_policy(path: Path | None) -> dict[str, Any]:
@@ -68,14 +82,20 @@ def _read_policy(path: Path | None) -> dict[str, Any]:
 class _Agent:
     """One agent's program, from the offer to the result."""
 
-    def __init__(self, invited: Any, home: Path, data: Path, policy: Any) -> None:
+    def __init__(
+        self, invited: Any, home: Path, data: Path, policy: Any, ledger: Any
+    ) -> None:
         from tacit.cli import party
         from tacit.runtime.federation.seal import Sealed
 
-        self.invited, self.home, self.data, self.policy = invited, home, data, policy
+        self.invited, self.home, self.data = invited, home, data
+        self.policy, self.ledger = policy, ledger
         self.envelope = Sealed(invited.name, invited.keys, invited.others)
-        self.secret = party.secret_of(home)
+        self.secret = party.secret_of(home, invited.keys)
         self.setting: Any = None
+        self.charge: Any = None
+        self.agent: Any = None
+        self._told, self._told_at = "", -1.0
 
     def read(self, offer: str) -> Any:
         from tacit.runtime.federation.description import read_signed
@@ -86,7 +106,6 @@ class _Agent:
     def judge(self, offer: str) -> tuple[str, dict[str, Any]]:
         """Accept a run or say why not."""
         from tacit.check import refuse
-        from tacit.cli import party
         from tacit.runtime.federation.seal import write_private
 
         run: Any = None
@@ -100,14 +119,23 @@ class _Agent:
             kept = self.home / run.digest
             if (kept / "result.json").exists():
                 refuse("this run is over already; give the new one another name")
-            self.setting = party.setting_of(run, party.own_problem(run, self.data))
-            write_private(kept / "offer.json", offer)
+            self.prepare(run)
+            write_private(kept / _OFFER, offer)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             typer.echo(f"refused: {error}", err=True)
             digest = "" if run is None else run.digest
             return "refuse", {"run": digest, "reason": str(error)}
         typer.echo(f"accepted: {run.name} ({run.digest}), {run.rounds} rounds")
         return "accept", self.acceptance()
+
+    def prepare(self, run: Any) -> None:
+        """Read the rows, set the noise, see that the ledger has room for it all."""
+        from tacit.cli import party
+
+        setting = party.setting_of(run, party.own_problem(run, self.data))
+        self.setting, self.charge = party.with_budget(
+            setting, self.invited.name, self.ledger, self.policy.max_epsilon
+        )
 
     def acceptance(self) -> dict[str, Any]:
         """What the starter is told; the number of rows only where it is needed."""
@@ -116,17 +144,30 @@ class _Agent:
 
     def unfinished(self) -> str | None:
         """The offer of a run that was begun here and is not over."""
-        for path in sorted(self.home.glob("*/offer.json")):
-            if not (path.parent / "result.json").exists():
-                return path.read_text()
+        for path in self._begun():
+            return path.read_text()
         return None
 
-    def take_part(self, post: Any, wait: float | None) -> None:
-        """One run, from its offer (or its checkpoint) to its end."""
+    def _begun(self) -> list[Path]:
+        offers = sorted(self.home.glob(f"*/{_OFFER}"))
+        return [p for p in offers if not (p.parent / "result.json").exists()]
+
+    def put_aside(self) -> None:
+        """Leave what was begun; offered again, it goes on where it was."""
+        for path in self._begun():
+            path.replace(path.with_name("withdrawn.json"))
+            typer.echo(f"{path.parent.name} is given up")
+
+    def take_part(self, post: Any, wait: float | None) -> bool:
+        """One run, from its offer (or its checkpoint) to its end.
+
+        Returns:
+            False if it was withdrawn.
+        """
         from tacit.cli import party
-        from tacit.privacy import Ledger
         from tacit.runtime.federation import agreement
         from tacit.runtime.federation.drive import run_party
+        from tacit.runtime.federation.party import Withdrawn
         from tacit.runtime.progress import Bar
 
         me = self.invited
@@ -140,22 +181,27 @@ class _Agent:
                 post,
                 self.judge,
                 wait,
+                typer.echo,
             )
         else:
             run = self.read(offer)
-            self.setting = party.setting_of(run, party.own_problem(run, self.data))
-            typer.echo(f"going on with {run.name} ({run.digest})")
-        run = self.setting.run
-        with Ledger(self.home / "ledger.db") as ledger:
-            self.setting, charge = party.with_budget(
-                self.setting, me.name, ledger, self.policy.max_epsilon
+            self.prepare(run)
+            typer.echo(
+                f"going on with {run.name} ({run.digest}); --abandon gives it up"
             )
-            agent = party.make_agent(self.setting, self.desk(charge), self.secret)
+        run = self.setting.run
+        self.agent = party.make_agent(self.setting, self.desk(), self.secret)
+        try:
             with Bar(sys.stderr.isatty(), run.rounds) as bar:
-                run_party(agent, post, self.watcher(post, ledger, bar))
-            self.finish(agent, ledger)
+                run_party(self.agent, post, self.watcher(post, bar))
+        except Withdrawn as reason:
+            typer.echo(f"{run.name} ({run.digest}) ends here: {reason}")
+            self.put_aside()
+            return False
+        self.finish()
+        return True
 
-    def desk(self, charge: Any) -> Any:
+    def desk(self) -> Any:
         from tacit.cli import party
         from tacit.runtime.federation.party import Desk
         from tacit.runtime.federation.store import Store
@@ -171,24 +217,43 @@ class _Agent:
             run.digest,
             self.envelope,
             store,
-            charge,
+            self.charge,
             1.0,
             self.greet,
+            self.remark,
         )
 
     def greet(self, letter: Any) -> Any:
-        """The starter may not have heard that we accepted."""
+        """The starter may not have heard that we accepted, or take the run back."""
         from tacit.runtime.federation.agreement import note
+        from tacit.runtime.federation.party import Withdrawn
 
-        me, one = self.invited, letter.identity
-        if one.kind != "offer" or one.sender != me.coordinator:
+        me, one, run = self.invited, letter.identity, self.setting.run
+        if one.sender != me.coordinator or one.kind not in ("offer", "withdraw"):
             return None
-        if self.read(letter.text).digest != self.setting.run.digest:
+        if one.kind == "withdraw":
+            if letter.text == run.digest:
+                raise Withdrawn(f"{me.coordinator} withdrew it")
+            return None
+        if self.read(letter.text).digest != run.digest:
+            # Nothing was said yet, so nothing is lost by turning to the new one.
+            if self.agent.round == 0:
+                raise Withdrawn(f"{me.coordinator} offers another run instead")
             return None
         words = json.dumps(self.acceptance())
         return note("accept", me.federation, me.name, me.coordinator, words)
 
-    def watcher(self, post: Any, ledger: Any, bar: Any) -> Any:
+    def remark(self, kind: str) -> str:
+        """What the coordinator's status shows of us: each second, and at the end."""
+        from tacit.cli import status
+
+        now = time.monotonic()
+        if kind == "done" or now - self._told_at >= 1.0:
+            self._told_at = now
+            self._told = status.remark(self.agent, self.budget())
+        return self._told
+
+    def watcher(self, post: Any, bar: Any) -> Any:
         from tacit.cli import status
 
         run = self.setting.run
@@ -198,38 +263,37 @@ class _Agent:
             more = {
                 "connected": post.connected,
                 "seconds_since": {k: now - v for k, v in agent.heard_at.items()},
-                **self.budget(ledger),
+                "under_way": post.under_way(),
+                "dropped": post.dropped,
+                **self.budget(),
             }
-            more |= {"under_way": post.under_way()}
             status.write_status(self.home, agent, run.rounds, more)
-            agent.desk.remark = status.remark(agent, self.budget(ledger))
             bar.update(min(agent.round, run.rounds), None)
 
         return watch
 
-    def budget(self, ledger: Any) -> dict[str, Any]:
+    def budget(self) -> dict[str, Any]:
+        """What all runs of this agent have spent, as its ledger says."""
         told = self.setting.run.privacy
         if told is None:
             return {}
-        spent = ledger.spent(float(told["delta"]))
-        allowed = self.policy.max_epsilon or float(told["epsilon"])
-        used = spent.get((self.invited.name, self.setting.observer), 0.0)
+        who = (self.invited.name, self.setting.observer)
         return {
-            "epsilon_spent": used,
-            "epsilon_allowed": allowed,
+            "epsilon_spent": self.ledger.spent(float(told["delta"])).get(who, 0.0),
+            "epsilon_allowed": self.ledger.budget(*who).epsilon,
             "delta": float(told["delta"]),
             "observer": self.setting.observer,
             "unit": str(told.get("unit", "record")),
         }
 
-    def finish(self, agent: Any, ledger: Any) -> None:
+    def finish(self) -> None:
         """Keep the result here; nothing of it is sent."""
         import numpy as np
 
         from tacit.cli import party
         from tacit.runtime.federation.server_agent import ServerAgent
 
-        own, run = self.setting.own, self.setting.run
+        agent, own, run = self.agent, self.setting.own, self.setting.run
         models = {"own": agent.model()}
         if isinstance(agent, ServerAgent):
             models["shared"] = agent.shared()
@@ -238,12 +302,14 @@ class _Agent:
             told[f"loss_{name}"] = own.loss(model)
             if own.model.classes is not None:
                 told[f"accuracy_{name}"] = own.accuracy(model)
-        told |= self.budget(ledger) | {"sent": agent.counts.sent}
+        told |= self.budget() | {"sent": agent.counts.sent}
         told |= {"sent_bytes": agent.counts.sent_bytes}
         kept = self.home / run.digest
         np.savez(kept / "models.npz", **models)  # pyright: ignore
         if run.privacy is not None:
-            report = party.privacy_of(self.setting).as_dict()
+            who = (self.invited.name, self.setting.observer)
+            charged = self.ledger.releases(*who, run.digest)
+            report = party.privacy_of(self.setting, charged).as_dict()
             (kept / "privacy.json").write_text(json.dumps(report, indent=1))
         (kept / "result.json").write_text(json.dumps(told, indent=1))
         typer.echo(f"the run is over; models and numbers are in {kept}")

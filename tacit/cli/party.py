@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ from tacit.runtime.federation.coordinator import Coordinator
 from tacit.runtime.federation.description import Description
 from tacit.runtime.federation.graph_agent import Calendar, GraphAgent
 from tacit.runtime.federation.party import Charge, Desk, Party, no_charge
-from tacit.runtime.federation.seal import read_private, write_private
+from tacit.runtime.federation.seal import PrivateKeys, read_private, write_private
 from tacit.runtime.federation.server_agent import ServerAgent
 from tacit.runtime.federation.terms import Terms
 from tacit.runtime.federation.wire import Identity
@@ -39,15 +40,21 @@ from tacit.trees import in_double_precision
 
 #: Rows of zeros from which the coordinator learns the shapes of letters.
 _BLANK_ROWS = 4096
-_SECRET = "secret.key"
+#: Rounding that a sum of many releases may differ by from their product.
+_ROUNDING = 1 + 1e-9
+_SECRET = "secret.locked"
 
 
-def secret_of(folder: Path) -> bytes:
-    """The party's own secret, from the operating system; made at the first call."""
+def secret_of(folder: Path, own: PrivateKeys) -> bytes:
+    """The party's own secret, from the operating system; made at the first call.
+
+    It lies in the folder locked with the party's keys, which lie elsewhere: who takes
+    the folder alone cannot undo the noise.
+    """
     path = folder / _SECRET
     if not path.exists():
-        write_private(path, os.urandom(32).hex())
-    return bytes.fromhex(read_private(path).decode())
+        write_private(path, own.lock(_SECRET, os.urandom(32)))
+    return own.unlock(_SECRET, read_private(path))
 
 
 def derive(secret: bytes, purpose: str, length: int = 32) -> bytes:
@@ -144,8 +151,8 @@ class Setting:
 
     @property
     def observer(self) -> str:
-        """Against whom a budget of this run holds: whoever reads the letters."""
-        return "neighbour" if self.on_graph else "coordinator"
+        """Against whom a budget of this run holds."""
+        return observer_of(self.algorithm)
 
     @property
     def weighted(self) -> bool:
@@ -161,19 +168,47 @@ class Setting:
 @in_double_precision
 def setting_of(run: Description, own: Problem) -> Setting:
     """Build and check everything that the description asks for."""
-    table = AlgorithmTable.model_validate(dict(run.tables["algorithm"]))
     n = len(run.agents)
     if list(run.agents) != sorted(run.agents):
         refuse("the agents of a run are named in alphabetical order")
     outline = Outline(own, n, graph_of(run))
-    ready = prepare(outline, algorithms.build(table))
+    ready = prepare(outline, _algorithm(run))
     who = schedule.of(run.run.get("participation", 1.0), n)
     if who.kind != "all" and not ready.partial:
         refuse(f"{type(ready).__name__} needs every agent in every round")
+    _require_observer(run, ready)
     shared = run.run.get("shared_seed")
     # Who is asked, and the coordinator's own draws, are for everybody to know.
     seed = int(run.digest[:15], 16) if shared is None else int(shared)
     return Setting(run, own, outline, ready, keys.from_seed(seed), who)
+
+
+def _algorithm(run: Description) -> Any:
+    table = AlgorithmTable.model_validate(dict(run.tables["algorithm"]))
+    return algorithms.build(table)
+
+
+def with_observer(run: Description) -> Description:
+    """The same description, which names the observer of its budget."""
+    if run.privacy is None or "observer" in run.privacy:
+        return run
+    return run.against(observer_of(_algorithm(run)))
+
+
+def observer_of(algorithm: Any) -> str:
+    """Against whom a budget holds: whoever reads the letters."""
+    return "neighbour" if isinstance(algorithm, GraphAlgorithm) else "coordinator"
+
+
+def _require_observer(run: Description, algorithm: Any) -> None:
+    told = (run.privacy or {}).get("observer")
+    reader = observer_of(algorithm)
+    if told not in (None, reader):
+        name = type(algorithm).__name__
+        refuse(
+            f"letters of {name} are read by a {reader}, and a budget against a {told} "
+            f'would not cover them; set privacy.observer = "{reader}"'
+        )
 
 
 def terms_of(setting: Setting) -> Terms:
@@ -212,7 +247,7 @@ def make_agent(setting: Setting, desk: Desk, secret: bytes) -> Party:
     server = ServerWork(setting.algorithm, local, n, setting.start)
     chance = setting.schedule.chance if run.run.get("own_draws") else None
     work = AgentWork(server, number, local)
-    return ServerAgent(desk, work, run.starter, root, chance)
+    return ServerAgent(desk, work, run.starter, root, run.rounds, chance)
 
 
 def _noise_root(setting: Setting, number: int, secret: bytes) -> Any:
@@ -231,7 +266,17 @@ def _noise_root(setting: Setting, number: int, secret: bytes) -> Any:
 def with_budget(
     setting: Setting, name: str, ledger: Ledger | None, limit: float | None
 ) -> tuple[Setting, Charge]:
-    """Set the agent's noise for the run's budget, and how its letters are charged."""
+    """Set the agent's noise for the run's budget, and how its letters are charged.
+
+    Refused where the ledger has no room for the whole run.
+
+    Args:
+        setting: The run.
+        name: The agent.
+        ledger: Where its letters are charged; needed for a run with a budget.
+        limit: The epsilon that all its runs together may spend; None for whatever
+            this run adds.
+    """
     told = setting.run.privacy
     if told is None:
         return setting, no_charge
@@ -258,7 +303,20 @@ def with_budget(
     relation = natural_relation(ready)
     question = Question(**where, relation=relation, agent=number, rounds=1)
     price = guarantee(ready, known, question)
-    allowed = budget["epsilon"] if limit is None else limit
+    after = ledger.after(
+        price,
+        agent=name,
+        run=setting.run.digest,
+        times=setting.run.rounds,
+        delta=budget["delta"],
+    )
+    if limit is not None and not after <= limit * _ROUNDING:
+        refuse(
+            f"with this run epsilon would come to {after:.4g} against the "
+            f"{setting.observer} (delta={budget['delta']:g}), and {limit:g} is allowed "
+            "here for all runs together; ask for a smaller epsilon"
+        )
+    allowed = max(budget["epsilon"], after * _ROUNDING) if limit is None else limit
     ledger.allow(
         agent=name, epsilon=allowed, delta=budget["delta"], relation=relation, **where
     )
@@ -280,10 +338,11 @@ def with_budget(
 
 
 @in_double_precision
-def privacy_of(setting: Setting) -> PrivacyReport:
-    """What each observer may have learnt of this agent's rows, all rounds counted.
+def privacy_of(setting: Setting, rounds: int) -> PrivacyReport:
+    """What each observer may have learnt of this agent's rows in so many rounds.
 
     The agent knows of no noise but its own, so nobody else's is counted on.
     """
     known = setting.outline if setting.on_graph else setting.own
-    return forecast(known, setting.algorithm, rounds=setting.run.rounds)
+    told = forecast(known, setting.algorithm, rounds=max(rounds, 1))
+    return dataclasses.replace(told, planned=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,25 @@ def write_status(folder: Path, party: Party, rounds: int, more: dict[str, Any]) 
         "round": min(party.round, rounds),
         "rounds": rounds,
         "finished": party.finished,
+        "written": time.time(),
         "sent": counts.sent,
         "sent_bytes": counts.sent_bytes,
         "received": counts.received,
         "received_bytes": counts.received_bytes,
+        "repeated": counts.repeated,
         "refused": dict(counts.refused),
         **more,
     }
+    _write(folder, told)
+
+
+def write_note(folder: Path, name: str, run: str) -> None:
+    """The starter of a run on a graph knows no more than that everybody accepted."""
+    note = "all agents have accepted; how far they are, their own folders tell"
+    _write(folder, {"party": name, "run": run, "note": note})
+
+
+def _write(folder: Path, told: Mapping[str, Any]) -> None:
     partial = folder / ".status.json.partial"
     partial.write_text(json.dumps(told, indent=1))
     os.replace(partial, folder / "status.json")

@@ -20,7 +20,7 @@ from typing import Any
 
 from tacit import check
 from tacit.privacy import inputs
-from tacit.privacy.curve import Curve
+from tacit.privacy.curve import Curve, compose
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.ledger_rows import BudgetExceeded, Row
 from tacit.privacy.ledger_spend import Total, cost_of
@@ -247,6 +247,32 @@ class Ledger:
         delta = inputs.inside_unit(delta=delta)
         pairs = self._store.pairs()
         return {pair: self.curve(*pair).epsilon(delta) for pair in pairs}
+
+    def after(
+        self, guarantee: Guarantee, *, agent: str, run: str, times: int, delta: float
+    ) -> float:
+        """The epsilon spent against the guarantee's observer once a run is over.
+
+        Args:
+            guarantee: What every release of the run costs.
+            agent: Whose data it is.
+            run: The run's name; its releases that are charged already count once.
+            times: How many releases the whole run has.
+            delta: At which delta.
+        """
+        observer = guarantee.observer
+        left = times - self.releases(agent, observer, run)
+        total = self.curve(agent, observer)
+        if left > 0:
+            stored = Total()
+            stored.add_curve(guarantee.curve, left)
+            total = compose(total, stored.curve())
+        return total.epsilon(inputs.inside_unit(delta=delta))
+
+    def releases(self, agent: str, observer: str, run: str) -> int:
+        """How many releases of a run to an observer are charged."""
+        where = "kind = 'release' AND agent = ? AND observer = ? AND run = ?"
+        return sum(1 for _ in self._store.find(where, (agent, observer, run)))
 
     def head(self) -> str:
         """The digest of the last row: it vouches for every row before it."""

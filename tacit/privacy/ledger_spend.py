@@ -33,10 +33,18 @@ class Total:
     def add(self, row: Row) -> None:
         """Add the next release."""
         self.through = row.id
-        self.mu_squared += row.mu_squared or 0.0
-        if row.rdp is not None:
-            *values, pure = json.loads(row.rdp)
-            one = RenyiCurve(tuple(values), pure=pure)
+        self._add(row.mu_squared, row.rdp, 1)
+
+    def add_curve(self, curve: Curve, times: int) -> None:
+        """Add releases that are not in the ledger, as they would be stored there."""
+        cost = cost_of(curve)
+        self._add(cost["mu_squared"], cost["rdp"], times)
+
+    def _add(self, mu_squared: float | None, rdp: str | None, times: int) -> None:
+        self.mu_squared += times * (mu_squared or 0.0)
+        if rdp is not None:
+            *values, pure = json.loads(rdp)
+            one = RenyiCurve(tuple(values), pure=pure).repeat(times)
             self.rest = one if self.rest is None else renyi(compose(self.rest, one))
 
     def curve(self) -> Curve:

@@ -110,7 +110,8 @@ class Federation:
                 )
             work = AgentWork(self.server, i, self.locals[i])
             chance = self.who.chance if self.terms.own_draws else None
-            return ServerAgent(desk, work, COORDINATOR, self.secrets[i], chance)
+            rounds = self.terms.rounds
+            return ServerAgent(desk, work, COORDINATOR, self.secrets[i], rounds, chance)
 
     def parties(self) -> dict[str, Party]:
         names = self.names if self.on_graph else [COORDINATOR, *self.names]

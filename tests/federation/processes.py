@@ -73,13 +73,21 @@ class Town:
         folder.mkdir(parents=True, exist_ok=True)
         self.invitations = hub.make(folder / "hub", "town", NAMES, port=self.port)
         self.children: dict[str, subprocess.Popen] = {}
-        (folder / "run.toml").write_text(tomli_w.dumps(run))
-        allowed = {"allow_shared_seed": True, **policy}
-        (folder / "policy.toml").write_text(tomli_w.dumps(allowed))
+        self.propose(run)
         for name in NAMES:
+            self.allow(name, **policy)
             x, y = rows(name)
             table = pd.DataFrame(x, columns=COLUMNS)  # pyright: ignore
             table.assign(y=y).to_csv(folder / f"{name}.csv", index=False)
+
+    def propose(self, run: dict[str, Any]) -> None:
+        """What the coordinator will offer when it is started."""
+        (self.folder / "run.toml").write_text(tomli_w.dumps(run))
+
+    def allow(self, who: str, **policy: Any) -> None:
+        """An agent's policy, when it is started."""
+        words = tomli_w.dumps({"allow_shared_seed": True, **policy})
+        (self.folder / f"{who}.policy.toml").write_text(words)
 
     def start(self, who: str) -> None:
         if who == "broker":
@@ -92,7 +100,8 @@ class Town:
             run = str(self.folder / "run.toml")
             words = ["coordinate", run, "--invitation", paths[who], *home]
         else:
-            table, policy = self.folder / f"{who}.csv", self.folder / "policy.toml"
+            table = self.folder / f"{who}.csv"
+            policy = self.folder / f"{who}.policy.toml"
             words = ["join", paths[who], "--data", str(table), "--policy", str(policy)]
             words += home
         environment = {**os.environ, "JAX_PLATFORMS": "cpu"}

@@ -9,7 +9,8 @@ import pytest
 
 import tacit
 from tacit.runtime.federation import agreement
-from tacit.runtime.federation.description import Description, Policy, read_signed
+from tacit.runtime.federation.description import Description, read_signed
+from tacit.runtime.federation.policy import Policy
 from tacit.runtime.federation.post import InProcessPost
 from tacit.runtime.federation.seal import PrivateKeys, Sealed
 from tacit.runtime.federation.wire import LetterRefused
@@ -62,7 +63,7 @@ def test_unknown_tables_and_keys_are_refused():
         tables = {**TABLES, table: {k: v for k, v in TABLES[table].items() if k != key}}
         with pytest.raises(tacit.TacitError, match=f"missing key {table}.{key}"):
             Description("f", "n", "hub", ("a",), tables)
-    with pytest.raises(tacit.TacitError, match="expected privacy.epsilon a number"):
+    with pytest.raises(tacit.TacitError, match="expected privacy.epsilon > 0"):
         describe(privacy={"epsilon": "1"})
     with pytest.raises(tacit.TacitError, match="unknown table"):
         Description("f", "n", "hub", ("a",), {**TABLES, "spy": {}})
@@ -74,13 +75,19 @@ def test_unknown_tables_and_keys_are_refused():
     "policy, changes, reason",
     [
         ({"max_epsilon": 0.5}, {}, "epsilon=1.0 is above the 0.5"),
-        ({"max_epsilon": 2.0}, {"privacy": {"epsilon": float("nan")}}, "epsilon=nan"),
         ({"max_delta": 1e-6}, {}, "delta=1e-05 is above"),
         ({"algorithms": ["FedAvg"]}, {}, "FedPLT is not one of the algorithms"),
         ({"models": ["linear"]}, {}, "logistic is not one of the models"),
         ({"columns": ["age", "ill"]}, {}, "column 'bp' may not be used"),
         ({"columns": ["age", "bp"]}, {}, "column 'ill' may not be used"),
         ({"min_participants": 3}, {}, "asks for 3 at least"),
+        (
+            {"min_participants": 2},
+            {"run": {"least_agents": 1, "least_letters": 2, "deadline": 1.0}},
+            "may go on with 1 of its 2 agents",
+        ),
+        ({"min_participants": 2}, {"run": {"deadline": 1.0}}, "may go on with 1 of"),
+        ({"observers": ["neighbour"]}, {}, "asks for neighbour"),
         ({"max_rounds": 9}, {}, "10 rounds are more than the 9"),
         ({}, {"run": {"shared_seed": 1}}, "randomness is known to everybody"),
     ],
@@ -109,6 +116,47 @@ def test_a_policy_allows_what_it_allows():
     assert "states no epsilon" in str(policy.objection(bare))
     with pytest.raises(tacit.TacitError, match="did you mean 'max_epsilon'"):
         Policy.of_words({"max_epsilom": 1})
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("max_epsilon", "4"),
+        ("max_epsilon", True),
+        ("max_epsilon", -1.0),
+        ("max_delta", 1.0),
+        ("algorithms", "FedPLT2"),
+        ("models", [1]),
+        ("columns", "age_bp_ill"),
+        ("observers", "coordinator"),
+        ("min_participants", 1.5),
+        ("max_rounds", 0),
+        ("allow_shared_seed", "no"),
+    ],
+)
+def test_a_policy_that_could_be_misread_is_refused(key, value):
+    with pytest.raises(tacit.TacitError, match=f"expected {key} "):
+        Policy.of_words({key: value})
+
+
+@pytest.mark.parametrize(
+    "table, key, value",
+    [
+        ("privacy", "epsilon", -1.0),
+        ("privacy", "epsilon", float("nan")),
+        ("privacy", "delta", 2.0),
+        ("privacy", "unit", "galaxy"),
+        ("privacy", "observer", "nobody"),
+        ("privacy", "norm", 0.0),
+        ("run", "deadline", "soon"),
+        ("run", "least_letters", 0),
+        ("run", "own_draws", "yes"),
+        ("run", "late", "maybe"),
+    ],
+)
+def test_values_of_a_description_are_checked(table, key, value):
+    with pytest.raises(tacit.TacitError, match=f"{table}.{key}"):
+        describe(**{table: {key: value}})
 
 
 class Box:
@@ -158,3 +206,16 @@ def test_agents_accept_or_refuse_an_offer():
     other = {"run": "another", "rows": 7}
     with pytest.raises(tacit.TacitError, match="no answer from turku"):
         gather({"oslo": ("accept", yes), "turku": ("accept", other)})
+
+
+def test_a_run_is_withdrawn_from_everybody():
+    run = describe()
+    envelopes = {name: Sealed(name, keys, PUBLIC) for name, keys in PEOPLE.items()}
+    post = InProcessPost()
+    agreement.withdraw(run, envelopes["hub"], Box(post, None))
+    for _ in run.agents:
+        item = post.next()
+        assert item is not None
+        letter = envelopes[item[0]].open(item[1], 1 << 20)
+        assert (letter.identity.kind, letter.text) == ("withdraw", run.digest)
+    assert post.next() is None

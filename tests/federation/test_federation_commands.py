@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,10 +17,14 @@ from typer.testing import CliRunner
 import tacit
 from tacit.cli import party
 from tacit.cli.app import app
+from tacit.cli.join import _Agent
 from tacit.privacy import Ledger
 from tacit.runtime.federation import hub
+from tacit.runtime.federation.agreement import note
 from tacit.runtime.federation.description import Description
 from tacit.runtime.federation.hub import Invitation
+from tacit.runtime.federation.party import Withdrawn
+from tacit.runtime.federation.seal import PrivateKeys
 from tacit.runtime.federation.wire import Identity
 from tests.federation.processes import run_of
 
@@ -126,11 +134,15 @@ def test_noise_depends_on_the_secret_the_run_and_the_rows(tmp_path: Path):
 
 
 def test_a_secret_is_made_once_and_kept_private(tmp_path: Path):
-    first = party.secret_of(tmp_path)
-    assert len(first) == 32 and party.secret_of(tmp_path) == first
-    (tmp_path / "secret.key").chmod(0o644)
+    own, path = PrivateKeys.fresh(), tmp_path / "secret.locked"
+    first = party.secret_of(tmp_path, own)
+    assert len(first) == 32 and party.secret_of(tmp_path, own) == first
+    assert first not in path.read_bytes()
+    with pytest.raises(tacit.TacitError, match="locked with other keys"):
+        party.secret_of(tmp_path, PrivateKeys.fresh())
+    path.chmod(0o644)
     with pytest.raises(tacit.TacitError, match="chmod 600"):
-        party.secret_of(tmp_path)
+        party.secret_of(tmp_path, own)
 
 
 def test_a_budget_on_a_graph_holds_against_a_neighbour(tmp_path: Path):
@@ -146,10 +158,21 @@ def test_a_budget_on_a_graph_holds_against_a_neighbour(tmp_path: Path):
             name = Identity("f", run.digest, "answer", number, 0, "bob", "")
             charge(name, b"letter")
         spent = ledger.spent(1e-5)
+        longer = describe(**{**run.tables, "run": {"rounds": 7}})
+        again = replace(setting, run=longer)
+        with pytest.raises(tacit.TacitError, match="1 is allowed here for all runs"):
+            party.with_budget(again, "bob", ledger, 1.0)
+        # An owner who sets no limit lets every run add its own.
+        party.with_budget(again, "bob", ledger, None)
+        budget = ledger.budget("bob", "neighbour")
+    assert budget is not None and 1.0 < (budget.epsilon or 0) < 2.0
     # The node with two neighbours answers for all of its letters, and no more.
     assert spent["bob", "neighbour"] == pytest.approx(1.0, rel=1e-3)
-    report = party.privacy_of(ready)
+    half = party.privacy_of(ready, run.rounds // 2)
+    report = party.privacy_of(ready, run.rounds)
     assert report.row("neighbour").epsilon == pytest.approx(1.0, rel=1e-3)
+    assert not report.planned
+    assert (half.row("neighbour").epsilon or 9) < 0.9
 
 
 def test_no_budget_for_an_algorithm_without_noise(tmp_path: Path):
@@ -164,6 +187,25 @@ def test_no_budget_for_an_algorithm_without_noise(tmp_path: Path):
         pytest.raises(tacit.TacitError, match="adds no noise to its letters"),
     ):
         party.with_budget(setting, "ada", ledger, None)
+
+
+def test_a_description_names_whom_its_budget_is_against():
+    budget = {"epsilon": 1.0, "delta": 1e-5}
+    named = party.with_observer(describe(privacy=budget))
+    assert named.privacy == {**budget, "observer": "coordinator"}
+    assert party.with_observer(named) == named
+    wrong = describe(privacy={**budget, "observer": "neighbour"})
+    with pytest.raises(tacit.TacitError, match="are read by a coordinator"):
+        party.setting_of(wrong, party.blank_problem(wrong))
+
+
+def test_an_agents_invitation_proposes_no_run(tmp_path: Path):
+    made = hub.make(tmp_path / "hub", "clinics", ["oslo"])
+    (tmp_path / "run.toml").write_text("")
+    words = ["coordinate", tmp_path / "run.toml", "--invitation", made["oslo"]]
+    assert "invites the agent 'oslo'" in refused(*words)
+    words = ["join", made["oslo"], "--data", tmp_path / "none.csv"]
+    assert "there is no file" in refused(*words)
 
 
 def test_a_run_may_begin_without_everybody_only_with_a_deadline():
@@ -201,3 +243,32 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
     assert bob[1:3] == ["no", "never"]
     assert "receiving from ada: piece 2 of 5" in answer.output
     assert "at delta = 1e-05 against the coordinator for one record" in answer.output
+    assert "no sign of life" in lines[0]
+    (tmp_path / "status.json").write_text(json.dumps({**told, "written": time.time()}))
+    answer = CliRunner().invoke(app, ["federation", "status", str(tmp_path)])
+    assert "coordinator: running, round 4 of 9" in answer.output
+
+
+def test_an_agent_turns_to_a_new_run_only_before_it_spoke():
+    run, other = describe(), describe(run={"rounds": 7})
+    agent: Any = SimpleNamespace(
+        invited=SimpleNamespace(name="ada", federation="town", coordinator="c"),
+        setting=SimpleNamespace(run=run),
+        agent=SimpleNamespace(round=0),
+        read=lambda text: {"run": run, "other": other}[text],
+        acceptance=lambda: {"rows": 1},
+    )
+
+    def greet(kind: str, text: str, sender: str = "c") -> Any:
+        return _Agent.greet(agent, note(kind, "town", sender, "ada", text))
+
+    for kind, text in (("offer", "other"), ("withdraw", run.digest)):
+        assert greet(kind, text, "bob") is None
+        with pytest.raises(Withdrawn):
+            greet(kind, text)
+    assert greet("withdraw", other.digest) is None
+    assert greet("offer", "run").identity.kind == "accept"
+    agent.agent.round = 1
+    assert greet("offer", "other") is None
+    with pytest.raises(Withdrawn):
+        greet("withdraw", run.digest)

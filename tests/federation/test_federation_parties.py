@@ -81,14 +81,15 @@ def test_replays_and_strays_are_refused(asked):
     total = centre._total.values()[0].copy()
     centre.receive(content, 0.0)  # the very same bytes
     send(made, "agent-0", centre, "answer", (1, 0), [np.full(3, 2.0)])  # another one
-    assert centre.counts.refused["an answer that is not waited for"] == 2
+    assert centre.counts.repeated == 2
     np.testing.assert_array_equal(centre._total.values()[0], total)
     for when in ((2, 0), (0, 0), (1, 1)):
         send(made, "agent-1", centre, "answer", when, [np.ones(3)])
     send(made, "agent-1", centre, "pass", (1, 0))
     send(made, "agent-1", centre, "question", (1, 0))
     send(made, "agent-1", centre, "answer", (1, 0), [np.ones(3)], run="old")
-    assert sum(centre.counts.refused.values()) == 8
+    assert sum(centre.counts.refused.values()) == 5
+    assert centre.counts.repeated == 3
     assert centre._counted == {0}
 
 
@@ -102,11 +103,13 @@ def test_an_agent_refuses_bad_questions(asked):
         ("question", (1, 0), [np.zeros(3), np.asarray(7)]),
         ("question", (1, 0), [np.array([0, np.inf, 0]), last]),
         ("question", (1, 5), [np.zeros(3), last]),
+        ("question", (5, 0), [np.zeros(3), last]),  # four rounds were agreed on
         ("answer", (1, 0), [np.zeros(3)]),
     ):
         send(made, COORDINATOR, agent, *bad)
     send(made, "agent-1", agent, "question", (1, 0), [np.zeros(3), last])
-    assert sum(agent.counts.refused.values()) == 7
+    assert sum(agent.counts.refused.values()) == 8
+    assert agent.counts.refused["4 rounds were agreed on, not 5"] == 1
     assert agent.round == 0
     agent.take_out()
     send(made, COORDINATOR, agent, "question", (1, 0), [np.zeros(3), last])

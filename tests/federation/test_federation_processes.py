@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -41,8 +42,10 @@ def test_processes_give_the_numbers_of_a_simulation(calm: Town):
 def test_no_secret_is_logged_and_the_status_tells(calm: Town):
     for name in NAMES:
         home = calm.folder / f"{name}-home"
-        assert (home / "secret.key").stat().st_mode & 0o777 == 0o600
-        assert (home / "secret.key").read_text() not in calm.log(name)
+        assert (home / "secret.locked").stat().st_mode & 0o777 == 0o600
+        told = json.loads(calm.invitations[name].read_text())
+        for secret in (told["key"], *told["keys"].values()):
+            assert secret not in calm.log(name)
     words = ["federation", "status", str(calm.folder / "ada-home")]
     answer = CliRunner().invoke(app, words)
     assert answer.exit_code == 0
@@ -84,8 +87,23 @@ def test_a_ring_needs_no_coordinator(tmp_path: Path):
             np.testing.assert_allclose(own, expected.agents[i], rtol=0, atol=1e-12)
 
 
-def test_a_policy_stops_a_run_before_it_begins(tmp_path: Path):
-    with Town(tmp_path, PRIVATE, max_epsilon=0.5) as town:
+def test_a_refused_run_is_withdrawn_and_the_next_one_goes(tmp_path: Path):
+    modest = {**BUDGET, "epsilon": 0.4}
+    town = Town(tmp_path, PRIVATE)
+    town.allow("cyd", max_epsilon=0.5)
+    with town:
         assert town.children["coordinator"].wait(90) == 2
         said = town.log("coordinator")
-    assert "refuses the run: epsilon=5.0 is above the 0.5 allowed here" in said
+        assert "cyd refuses the run: epsilon=5.0 is above the 0.5 allowed here" in said
+        # The others had accepted; they are free for what is offered next.
+        town.propose(run_of(rounds=3, privacy=modest, name="modest"))
+        town.start("coordinator")
+        town.wait(90)
+        assert town.result("ada")["name"] == "modest"
+        assert town.result("cyd")["epsilon_spent"] <= 0.4
+        # cyd's ledger has room for one such run, and says so before it begins.
+        town.propose(run_of(rounds=3, privacy=modest, name="again"))
+        for who in ("coordinator", *NAMES):
+            town.start(who)
+        assert town.children["coordinator"].wait(90) == 2
+    assert "with this run epsilon would come to" in town.log("coordinator")

@@ -121,19 +121,29 @@ def tight_noise(
     return dp_norm_sigma(epsilon, DELTA, rounds, change)
 
 
-def gossip_paper_noise(epsilon: float | None, rounds: int = ROUNDS) -> float:
+def gossip_paper_noise(
+    epsilon: float | None,
+    rounds: int = ROUNDS,
+    steps: int = STEPS,
+    samples: int = PER_NODE,
+) -> float:
     """Table II for DP-SGD, in w: sqrt(K R log(1/delta)) mu / (eps d); here in g."""
     if epsilon is None:
         return 0.0
-    return math.sqrt(STEPS * rounds * math.log(1 / DELTA)) / (epsilon * PER_NODE)
+    return math.sqrt(steps * rounds * math.log(1 / DELTA)) / (epsilon * samples)
 
 
-def admm_paper_noise(epsilon: float | None, rounds: int = ROUNDS) -> float:
+def admm_paper_noise(
+    epsilon: float | None,
+    rounds: int = ROUNDS,
+    steps: int = STEPS,
+    samples: int = PER_NODE,
+) -> float:
     """Table II for DP-ADMM, in w, times 2 rho E + 1/mu: here in g."""
     if epsilon is None:
         return 0.0
-    spread = math.sqrt(2 * STEPS * rounds * math.log(1.25 / DELTA))
-    return 2 * GRADIENT_BOUND * spread / (epsilon * PER_NODE)
+    spread = math.sqrt(2 * steps * rounds * math.log(1.25 / DELTA))
+    return 2 * GRADIENT_BOUND * spread / (epsilon * samples)
 
 
 def sound_gradient_noise(epsilon: float, rounds: int = ROUNDS) -> float:

@@ -53,12 +53,20 @@ def gather(
             try:
                 letter = envelope.open(content, _MOST_BYTES)
                 told = accepted(letter, run)
-            except LetterRefused:
+            except LetterRefused as refusal:
+                tell(f"a letter was refused: {refusal}")
                 continue
             if told is not None and letter.identity.sender not in rows:
                 rows[letter.identity.sender] = told
                 tell(f"{letter.identity.sender} accepts")
     return rows
+
+
+def withdraw(run: Description, envelope: Envelope, post: Post) -> None:
+    """Tell every agent that the run does not take place."""
+    for agent in run.agents:
+        sent = note("withdraw", run.federation, run.starter, agent, run.digest)
+        post.deliver(agent, envelope.close(sent))
 
 
 def accepted(letter: Letter, run: Description) -> int | None:
@@ -88,6 +96,7 @@ def await_offer(
     post: Post,
     judge: Callable[[str], tuple[str, dict[str, Any]]],
     seconds: float | None = None,
+    tell: Callable[[str], None] = lambda line: None,
     patience: float = 2.0,
 ) -> str:
     """Wait for an offer that `judge` accepts; returns its text.
@@ -100,6 +109,7 @@ def await_offer(
         post: This agent's post.
         judge: From an offer to ("accept" or "refuse", the words of the answer).
         seconds: Longest wait; None for any.
+        tell: Told of letters that are refused.
         patience: Seconds between two greetings to the starter.
     """
     end = None if seconds is None else time.monotonic() + seconds
@@ -113,7 +123,8 @@ def await_offer(
         for content in post.collect(0.5):
             try:
                 letter = envelope.open(content, _MOST_BYTES)
-            except LetterRefused:
+            except LetterRefused as refusal:
+                tell(f"a letter was refused: {refusal}")
                 continue
             one = letter.identity
             if (one.kind, one.run, one.sender) != ("offer", "", starter):

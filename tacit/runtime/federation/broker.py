@@ -95,6 +95,8 @@ def running(
 
 def start(config: Path, port: int, seconds: float = 15.0) -> subprocess.Popen:
     """Start the broker and wait until it listens."""
+    if _listens(port):
+        refuse(f"port {port} is in use; end what listens there, or choose another port")
     log = config.with_suffix(".log")
     with open(log, "ab") as file:
         # Paths inside the configuration are meant from its folder.
@@ -105,13 +107,17 @@ def start(config: Path, port: int, seconds: float = 15.0) -> subprocess.Popen:
     while time.monotonic() < end:
         if child.poll() is not None:
             refuse(f"nats-server stopped at once; {log} says why")
-        with socket.socket() as door:
-            door.settimeout(0.2)
-            if door.connect_ex(("127.0.0.1", port)) == 0:
-                return child
+        if _listens(port):
+            return child
         time.sleep(0.02)
     stop(child)
     refuse(f"nats-server does not listen on port {port}; {log} says why")
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as door:
+        door.settimeout(0.2)
+        return door.connect_ex(("127.0.0.1", port)) == 0
 
 
 def stop(child: subprocess.Popen) -> None:

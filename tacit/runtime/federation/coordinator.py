@@ -19,7 +19,7 @@ from tacit.runtime.federation.party import Desk, Party
 from tacit.runtime.federation.shapes import Form, to_list
 from tacit.runtime.federation.terms import Terms
 from tacit.runtime.federation.total import Total
-from tacit.runtime.federation.wire import Letter, LetterRefused, norm_of
+from tacit.runtime.federation.wire import Letter, LetterRefused, Repeated, norm_of
 from tacit.runtime.federation.work import ServerWork
 from tacit.trees import in_double_precision
 
@@ -201,7 +201,8 @@ class Coordinator(Party):
 
     def _answer(self, agent: int, when: tuple[int, int], letter: Letter) -> None:
         if when != self._question_of(agent) or when == _NOTHING:
-            raise LetterRefused("an answer that is not waited for")
+            kind = Repeated if when <= self._when else LetterRefused
+            raise kind("an answer that is not waited for")
         phase = when[1]
         if letter.identity.kind == "pass":
             if not self.terms.own_draws:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tacit import check
@@ -43,7 +44,7 @@ _TABLES: dict[str, tuple[str, ...] | None] = {
         "most_norm",
         "shared_seed",
     ),
-    "privacy": ("epsilon", "delta", "norm", "unit"),
+    "privacy": ("epsilon", "delta", "norm", "unit", "observer"),
     "graph": ("kind", "edges"),
 }
 _NEEDED = ("problem", "algorithm", "run")
@@ -55,6 +56,28 @@ _NEEDED_KEYS = (
     ("privacy", "epsilon"),
     ("privacy", "delta"),
 )
+
+
+#: How values are checked, of keys whose meaning is the same in every run.
+_CHECKS: dict[str, dict[str, Callable[..., Any]]] = {
+    "privacy": {
+        "epsilon": check.positive,
+        "delta": check.inside_unit,
+        "norm": check.positive,
+        "unit": partial(check.one_of, ("record", "client")),
+        "observer": partial(check.one_of, ("coordinator", "neighbour")),
+    },
+    "run": {
+        "rounds": check.count,
+        "own_draws": check.flag,
+        "deadline": check.positive,
+        "least_agents": check.count,
+        "least_letters": check.count,
+        "late": partial(check.one_of, ("drop", "keep")),
+        "most_norm": check.positive,
+        "shared_seed": partial(check.count, 0),
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -89,17 +112,15 @@ class Description:
         for table, key in _NEEDED_KEYS:
             if table in self.tables and key not in self.tables[table]:
                 refuse(f"missing key {table}.{key}; add it")
-        check.count(rounds=self.run["rounds"])
-        if "least_agents" in self.run:
-            check.count(least_agents=self.run["least_agents"])
-            if "deadline" not in self.run:
-                refuse(
-                    "run.least_agents lets a run begin without everybody, so it needs "
-                    "run.deadline, the seconds that a round waits; add it"
-                )
-        for key in ("epsilon", "delta") if self.privacy is not None else ():
-            if not check.is_number(self.tables["privacy"][key]):
-                refuse(f"expected privacy.{key} a number")
+        for table, checks in _CHECKS.items():
+            for key, value in self.tables.get(table, {}).items():
+                if key in checks:
+                    checks[key](**{f"{table}.{key}": value})
+        if "least_agents" in self.run and "deadline" not in self.run:
+            refuse(
+                "run.least_agents lets a run begin without everybody, so it needs "
+                "run.deadline, the seconds that a round waits; add it"
+            )
         if not self.agents or len(set(self.agents)) != len(self.agents):
             refuse("a run needs agents, each named once")
 
@@ -126,9 +147,22 @@ class Description:
         )
 
     @property
+    def fewest(self) -> int:
+        """How few agents the run may begin, or end a round, with."""
+        enough = self.least_agents
+        if "deadline" in self.run:
+            enough = min(enough, int(self.run.get("least_letters", 1)))
+        return enough
+
+    @property
     def rounds(self) -> int:
         """Number of rounds."""
         return int(self.run["rounds"])
+
+    def against(self, observer: str) -> Description:
+        """The same run, its budget stated against this observer."""
+        stated = {"privacy": {**(self.privacy or {}), "observer": observer}}
+        return replace(self, tables={**self.tables, **stated})
 
     def text(self) -> str:
         """The canonical text: the same description gives the same bytes everywhere."""
@@ -183,74 +217,3 @@ def read_signed(
     if made.text() != text:
         raise LetterRefused("the description is not in its canonical form")
     return made
-
-
-@dataclass(frozen=True, kw_only=True)
-class Policy:
-    """What the owner of an agent allows. None allows anything.
-
-    Attributes:
-        max_epsilon: Largest epsilon that a run may promise; a run without a budget is
-            refused too, for its letters would not be protected at all.
-        max_delta: Largest delta.
-        algorithms: Names that are allowed.
-        models: Names that are allowed.
-        min_participants: Fewest agents of a run.
-        columns: Columns that may be used, the target included.
-        max_rounds: Most rounds of a run.
-        allow_shared_seed: Accept a run whose randomness everybody can compute: only
-            for tests, it makes all noise worthless.
-    """
-
-    max_epsilon: float | None = None
-    max_delta: float | None = None
-    algorithms: Sequence[str] | None = None
-    models: Sequence[str] | None = None
-    min_participants: int = 1
-    columns: Sequence[str] | None = None
-    max_rounds: int | None = None
-    allow_shared_seed: bool = False
-
-    @classmethod
-    def of_words(cls, words: Mapping[str, Any]) -> Policy:
-        """From the table of a policy file."""
-        known = list(cls.__dataclass_fields__)
-        for key in words:
-            if key not in known:
-                refuse(f"unknown key {key} in the policy; {check.nearest(key, known)}")
-        return cls(**words)
-
-    def objection(self, run: Description) -> str | None:
-        """Why this run is refused, in one line; None if it is not."""
-        privacy = run.privacy
-        for field, key in (("max_epsilon", "epsilon"), ("max_delta", "delta")):
-            limit = getattr(self, field)
-            if limit is None:
-                continue
-            if privacy is None:
-                return f"the run states no {key}, this agent allows {key} <= {limit:g}"
-            # Written so that what is no number, or missing, is refused.
-            if not float(privacy.get(key, float("nan"))) <= limit:
-                return f"{key}={privacy.get(key)} is above the {limit:g} allowed here"
-        for field, value in (
-            ("algorithms", run.tables["algorithm"].get("name")),
-            ("models", run.problem.get("model")),
-        ):
-            allowed = getattr(self, field)
-            if allowed is not None and value not in allowed:
-                return f"{value} is not one of the {field} allowed here"
-        if self.columns is not None:
-            wanted = [*run.problem.get("columns", ()), run.problem.get("target")]
-            closed = [c for c in wanted if c not in self.columns]
-            if closed:
-                return f"column {closed[0]!r} may not be used here"
-        if len(run.agents) < self.min_participants:
-            return (
-                f"{len(run.agents)} agents take part, this one asks for "
-                f"{self.min_participants} at least"
-            )
-        if self.max_rounds is not None and run.rounds > self.max_rounds:
-            return f"{run.rounds} rounds are more than the {self.max_rounds} allowed"
-        if "shared_seed" in run.run and not self.allow_shared_seed:
-            return "the run's randomness is known to everybody, which spoils all noise"
-        return None

@@ -20,7 +20,12 @@ from jax import Array
 from tacit.runtime import keys
 from tacit.runtime.federation.party import Desk, Party, bytes_of
 from tacit.runtime.federation.shapes import to_list
-from tacit.runtime.federation.wire import Letter, LetterRefused, require_finite
+from tacit.runtime.federation.wire import (
+    Letter,
+    LetterRefused,
+    Repeated,
+    require_finite,
+)
 from tacit.runtime.federation.work import GraphWork
 from tacit.runtime.schedule import Schedule
 from tacit.trees import in_double_precision
@@ -189,7 +194,7 @@ class GraphAgent(Party):
         if needed is None:
             return
         if one.round < needed or (j, one.round) in self._inbox:
-            raise LetterRefused("a letter that was read already")
+            raise Repeated("a letter that was read already")
         early = sum(who == j for who, _ in self._inbox)
         if early < _EARLY or one.round == needed:
             self._inbox[j, one.round] = letter.arrays[0]

@@ -127,6 +127,8 @@ def make(
             refuse(f"expected a name of a-z, 0-9 and '-', got {name!r}")
     if len(set(names)) != len(names):
         refuse(f"every party needs a name of its own, got {', '.join(names)}")
+    if not 0 < port < 1 << 16:
+        refuse(f"expected a port from 1 to 65535, got {port}")
     if (folder / CONFIG).exists():
         refuse(f"{folder} holds a federation already; choose another folder")
     given = dict(own_keys or {})

@@ -164,6 +164,11 @@ class NatsPost:
         return self._pieces.under_way()
 
     @property
+    def dropped(self) -> int:
+        """Messages that are no pieces of letters, and letters given up half-way."""
+        return self._pieces.dropped
+
+    @property
     def connected(self) -> bool:
         """Whether the broker is reached right now."""
         return self._client.is_connected

@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.runtime.federation.seal import Envelope
 from tacit.runtime.federation.store import Store
-from tacit.runtime.federation.wire import Identity, Letter, LetterRefused
+from tacit.runtime.federation.wire import Identity, Letter, LetterRefused, Repeated
 
 #: Called with a letter's identity and the bytes of its numbers before it may leave;
 #: writes the release into the ledger, or raises and so keeps the letter back.
@@ -25,6 +25,10 @@ Charge = Callable[[Identity, bytes], None]
 
 #: Most letters of a remark that are kept.
 _REMARK = 200
+
+
+class Withdrawn(Exception):
+    """The run that this party is in does not take place."""
 
 
 def no_charge(identity: Identity, content: bytes) -> None:
@@ -43,8 +47,10 @@ class Desk:
         store: Where its checkpoint is.
         charge: Writes a release into the ledger.
         patience: Seconds after which a missing letter is asked for again.
-        greet: Answers letters outside of any run: offers, and those who come late.
-        remark: What the party tells of itself with its letters, for the status only.
+        greet: Answers letters outside of any run: offers, and those who come late. It
+            may raise `Withdrawn`.
+        remark: What the party tells of itself with a letter of this kind, for the
+            status only.
     """
 
     name: str
@@ -55,7 +61,7 @@ class Desk:
     charge: Charge = no_charge
     patience: float = 1.0
     greet: Callable[[Letter], Letter | None] = lambda letter: None
-    remark: str = ""
+    remark: Callable[[str], str] = lambda kind: ""
 
 
 @dataclass
@@ -66,6 +72,7 @@ class Counts:
     sent_bytes: int = 0
     received: int = 0
     received_bytes: int = 0
+    repeated: int = 0
     refused: Counter[str] = field(default_factory=Counter)
 
 
@@ -110,6 +117,8 @@ class Party:
             self.counts.received += 1
             self.counts.received_bytes += len(content)
             self._take(letter, now)
+        except Repeated:
+            self.counts.repeated += 1
         except LetterRefused as refusal:
             self.counts.refused[str(refusal)] += 1
 
@@ -152,7 +161,7 @@ class Party:
         arrays: Sequence[np.ndarray] = (),
     ) -> None:
         name = self._identity(kind, to, when)
-        letter = Letter(name, tuple(arrays), self.desk.remark)
+        letter = Letter(name, tuple(arrays), self.desk.remark(kind))
         content = self.desk.envelope.close(letter)
         self.counts.sent += 1
         self.counts.sent_bytes += len(content)

@@ -99,6 +99,22 @@ class PrivateKeys:
         """A secret for one purpose, which says nothing about the others."""
         return _hkdf(self._bytes[0] + self._bytes[1], purpose.encode(), length)
 
+    def lock(self, purpose: str, content: bytes) -> bytes:
+        """The content for one's own eyes: unreadable without these keys."""
+        nonce = os.urandom(12)
+        box = AESGCM(self.derive(purpose))
+        return nonce + box.encrypt(nonce, content, purpose.encode())
+
+    def unlock(self, purpose: str, locked: bytes) -> bytes:
+        """What was locked; refused if it was changed, or locked with other keys."""
+        try:
+            box = AESGCM(self.derive(purpose))
+            return box.decrypt(locked[:12], locked[12:], purpose.encode())
+        except (InvalidTag, ValueError):
+            raise LetterRefused(
+                f"the {purpose} was changed, or locked with other keys"
+            ) from None
+
     def exchange(self, other: bytes) -> bytes:
         """The secret shared with the holder of an ephemeral key."""
         return self._read.exchange(X25519PublicKey.from_public_bytes(other))
@@ -127,7 +143,7 @@ class PrivateKeys:
 def write_private(path: Path, content: str | bytes) -> None:
     """Write a file that only its owner may read, from its first moment on."""
     data = content.encode() if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.unlink(missing_ok=True)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(file, "wb") as stream:

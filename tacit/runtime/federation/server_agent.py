@@ -19,7 +19,12 @@ from jax import Array
 from tacit.runtime import keys
 from tacit.runtime.federation.party import Desk, Party, bytes_of
 from tacit.runtime.federation.shapes import to_list
-from tacit.runtime.federation.wire import Letter, LetterRefused, require_finite
+from tacit.runtime.federation.wire import (
+    Letter,
+    LetterRefused,
+    Repeated,
+    require_finite,
+)
 from tacit.runtime.federation.work import AgentWork
 from tacit.trees import in_double_precision
 
@@ -32,6 +37,7 @@ class ServerAgent(Party):
         work: What it computes.
         coordinator: Who asks.
         secret: The root of its randomness, known to nobody else.
+        rounds: How many were agreed on; it answers no question beyond them.
         chance: Draw its own participation with this probability; None leaves it to
             the coordinator.
     """
@@ -42,12 +48,13 @@ class ServerAgent(Party):
         work: AgentWork,
         coordinator: str,
         secret: Array,
+        rounds: int,
         chance: float | None = None,
     ) -> None:
         most = max(max(e.told.bytes, e.letter.bytes) for e in work.server.exchanges)
         super().__init__(desk, most)
         self._work, self._coordinator, self._secret = work, coordinator, secret
-        self._chance = chance
+        self._rounds, self._chance = rounds, chance
         self.state: Any = None
         self.final: Any = None
         self._answered = (0, 0)
@@ -104,7 +111,7 @@ class ServerAgent(Party):
         elif when == self._answered and when > (0, 0):
             self._resend()
         elif when < self._answered:
-            raise LetterRefused("a question that was answered long ago")
+            raise Repeated("a question that was answered long ago")
         elif one.kind == "ask":
             self._send("ask", self._coordinator, self._answered)
         else:
@@ -114,6 +121,8 @@ class ServerAgent(Party):
     def _reply(self, when: tuple[int, int], arrays: tuple[np.ndarray, ...]) -> None:
         number, phase = when
         server = self._work.server
+        if not 1 <= number <= self._rounds:
+            raise LetterRefused(f"{self._rounds} rounds were agreed on, not {number}")
         if phase >= server.phases or not arrays:
             raise LetterRefused(f"there is no exchange {phase}")
         told = server.exchanges[phase].told.to_tree(arrays[:-1])

@@ -34,6 +34,7 @@ KINDS = (
     "end",  # the run is over; carries the last broadcast
     "done",  # the end was received
     "state",  # never sent: a party's checkpoint
+    "withdraw",  # the run that was offered does not take place
 )
 DTYPES = (np.dtype("<f4"), np.dtype("<f8"), np.dtype("<i8"))
 MOST_DIMENSIONS = 8
@@ -48,6 +49,10 @@ _COUNTS = struct.Struct("<HI")
 
 class LetterRefused(TacitError):
     """Bytes that are no letter, or a letter that this party does not accept."""
+
+
+class Repeated(LetterRefused):
+    """A letter that comes twice, or too late: no harm, and no news."""
 
 
 @dataclass(frozen=True)
