@@ -38,7 +38,9 @@ def join(
     ] = None,
     abandon: Annotated[
         bool,
-        typer.Option(help="Give up the run that was begun here; wait for another."),
+        typer.Option(
+            "--abandon", help="Give up the run that was begun here; wait for another."
+        ),
     ] = False,
 ) -> None:
     """Wait for a run, check it against the policy, and take part in it.
