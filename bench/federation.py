@@ -2,7 +2,8 @@
 
 A round: the coordinator broadcasts a float64 vector of length d, every agent answers
 with one, the mean is taken. Printed with signatures, encryption and checkpoints on
-disk, and without them, so that their price shows.
+disk, and without them, so that their price shows. Then the processor time of an agent
+that waits for a run (`tacit join`).
 
     python -m bench.federation
 """
@@ -10,12 +11,15 @@ disk, and without them, so that their price shows.
 from __future__ import annotations
 
 import logging
+import os
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +48,8 @@ MOST_ROUNDS = 10**6
 #: (agents, length of the vector, rounds, goal in milliseconds).
 SETTINGS = ((3, 1_000, 60, 25.0), (3, 1_000_000, 12, 1500.0), (20, 1_000, 40, 150.0))
 WARM_UP = 3
+#: Seconds of waiting after which, and during which, an idle agent is looked at.
+SETTLED, WATCHED = 8.0, 20.0
 
 
 def server_work(agents: int, dim: int) -> tuple[Outline, ServerWork]:
@@ -93,27 +99,56 @@ class Watched(Coordinator):
         self.ends.append(time.perf_counter())
 
 
-def measure(agents: int, dim: int, rounds: int, careful: bool) -> list[float]:
-    """Seconds of every round after the first few."""
+@contextmanager
+def town(agents: int) -> Iterator[tuple[Path, dict[str, Path], list[str]]]:
+    """A hub with a running broker: its folder, the invitations, the agents' names."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         port = 20_000 + (time.time_ns() // 1000) % 20_000
         names = [f"agent-{i:02}" for i in range(agents)]
         made = hub.make(folder / "hub", "bench", names, port=port)
-        mode = "careful" if careful else "careless"
-        children = []
         with broker.running(folder / "hub" / hub.CONFIG, port):
-            try:
-                for one in names:
-                    words = [str(made[one]), str(folder), str(agents), str(dim), mode]
-                    program = [sys.executable, "-m", "bench.federation", *words]
-                    children.append(subprocess.Popen(program))
-                return _coordinate(
-                    made["coordinator"], folder, agents, dim, rounds, careful
-                )
-            finally:
-                for child in children:
-                    broker.stop(child)
+            yield folder, made, names
+
+
+def idle() -> float:
+    """The share of one processor that an agent without work takes."""
+    with town(1) as (folder, made, (name,)):
+        rows = folder / "rows.csv"
+        rows.write_text("x,y\n0,1\n")
+        words = ["join", str(made[name]), "--data", str(rows)]
+        program = [sys.executable, "-c", "from tacit.cli import main; main()", *words]
+        child = subprocess.Popen(program, cwd=folder, stdout=subprocess.DEVNULL)
+        try:
+            time.sleep(SETTLED)
+            before = _processor_seconds(child.pid)
+            time.sleep(WATCHED)
+            return (_processor_seconds(child.pid) - before) / WATCHED
+        finally:
+            broker.stop(child)
+
+
+def _processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(agents: int, dim: int, rounds: int, careful: bool) -> list[float]:
+    """Seconds of every round after the first few."""
+    mode = "careful" if careful else "careless"
+    children = []
+    with town(agents) as (folder, made, names):
+        try:
+            for one in names:
+                words = [str(made[one]), str(folder), str(agents), str(dim), mode]
+                program = [sys.executable, "-m", "bench.federation", *words]
+                children.append(subprocess.Popen(program))
+            return _coordinate(
+                made["coordinator"], folder, agents, dim, rounds, careful
+            )
+        finally:
+            for child in children:
+                broker.stop(child)
 
 
 def _coordinate(
@@ -147,6 +182,7 @@ def main() -> None:
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak memory of the coordinator: {peak:.0f} MB")
+    print(f"an agent that waits takes {100 * idle():.2f} % of a processor (goal 1 %)")
 
 
 if __name__ == "__main__":

@@ -73,6 +73,7 @@ class Town:
         folder.mkdir(parents=True, exist_ok=True)
         self.invitations = hub.make(folder / "hub", "town", NAMES, port=self.port)
         self.children: dict[str, subprocess.Popen] = {}
+        self.first: tuple[str, ...] = ("broker", "coordinator", *NAMES)
         self.propose(run)
         for name in NAMES:
             self.allow(name, **policy)
@@ -110,8 +111,13 @@ class Town:
                 [*PROGRAM, *words], stdout=log, stderr=log, env=environment
             )
 
+    def starting(self, *parties: str) -> Town:
+        """The same town, in which only these are there from the beginning."""
+        self.first = parties
+        return self
+
     def __enter__(self) -> Town:
-        for who in ("broker", "coordinator", *NAMES):
+        for who in self.first:
             self.start(who)
         return self
 
@@ -134,6 +140,12 @@ class Town:
             time.sleep(0.005)
         told = {name: self.log(name)[-300:] for name in parties}
         raise AssertionError(f"not over after {seconds} s: {told}")
+
+    def wait_for_round(self, number: int, seconds: float = 60.0) -> None:
+        end = time.monotonic() + seconds
+        while self.round() < number:
+            assert time.monotonic() < end, self.log("coordinator")[-600:]
+            time.sleep(0.05)
 
     def round(self) -> int:
         """The round of the coordinator's checkpoint; 0 before the first."""

@@ -90,17 +90,20 @@ def test_bad_runs_are_refused_before_anybody_is_asked(tmp_path: Path):
         assert reason in refused("coordinate", tmp_path / "run.toml", *invited)
 
 
-def test_rows_are_read_from_csv_and_npz_alike(tmp_path: Path):
+def test_rows_are_read_from_every_kind_of_file_alike(tmp_path: Path):
     x, y = np.random.default_rng(0).normal(size=(8, 3)), np.arange(8) % 2
     table = pd.DataFrame(x, columns=pd.Index(["x0", "x1", "x2"])).assign(y=y, name="q")
     table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_parquet(tmp_path / "a.parquet")
     columns = {c: table[c].to_numpy() for c in ("x0", "x1", "x2", "y")}
     np.savez(tmp_path / "a.npz", **columns)  # pyright: ignore
     moved = {**run_of()["problem"], "centre": [1.0, 0, 0], "spread": [1.0, 2.0, 1.0]}
     for run in (describe(), describe(problem=moved)):
-        one, two = (party.own_problem(run, tmp_path / f"a.{k}") for k in ("csv", "npz"))
-        np.testing.assert_array_equal(one.stacked()[0], two.stacked()[0])
-        np.testing.assert_array_equal(one.stacked()[1], two.stacked()[1])
+        one = party.own_problem(run, tmp_path / "a.csv")
+        for kind in ("npz", "parquet"):
+            two = party.own_problem(run, tmp_path / f"a.{kind}")
+            np.testing.assert_array_equal(one.stacked()[0], two.stacked()[0])
+            np.testing.assert_array_equal(one.stacked()[1], two.stacked()[1])
         blank = party.blank_problem(run)
         assert blank.dim == one.dim and blank.dtype == one.dtype
     np.testing.assert_allclose(one.stacked()[0][0, :, 0], x[:, 0] - 1.0)

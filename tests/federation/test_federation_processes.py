@@ -107,3 +107,16 @@ def test_a_refused_run_is_withdrawn_and_the_next_one_goes(tmp_path: Path):
             town.start(who)
         assert town.children["coordinator"].wait(90) == 2
     assert "with this run epsilon would come to" in town.log("coordinator")
+
+
+def test_somebody_who_comes_late_finds_the_run_under_way(tmp_path: Path):
+    run = run_of(rounds=200)
+    run["run"] |= {"least_agents": 2, "deadline": 0.3}
+    town = Town(tmp_path, run)
+    with town.starting("broker", "coordinator", "ada", "bob"):
+        town.wait_for_round(2)
+        town.start("cyd")
+        town.wait(180)
+    shared = town.model("coordinator", "shared")
+    assert town.model("cyd", "shared").tobytes() == shared.tobytes()
+    assert town.result("cyd")["sent"] > 0

@@ -1,1 +1,0 @@
-"""Scripts whose results are not in the project yet."""
