@@ -169,7 +169,7 @@ def setting_of(run: Description, own: Problem) -> Setting:
     ready = prepare(outline, algorithms.build(table))
     who = schedule.of(run.run.get("participation", 1.0), n)
     if who.kind != "all" and not ready.partial:
-        refuse(f"{type(ready).__name__} needs every agent in every round")
+        refuse(ready.needs_everybody())
     shared = run.run.get("shared_seed")
     # Who is asked, and the coordinator's own draws, are for everybody to know.
     seed = int(run.digest[:15], 16) if shared is None else int(shared)
