@@ -48,6 +48,7 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.million
 	$(BIN)/python -m bench.graph_delivery
 	$(BIN)/python -m bench.gtv
+	$(BIN)/python -m bench.dp_norm
 	$(BIN)/python -m bench.clipping
 	$(BIN)/python -m bench.federation
 	$(BIN)/python -m bench.fed_plt_table_2

@@ -53,6 +53,8 @@ class Algorithm:
 
     #: Whether it converges when some agents stay silent in a round.
     partial: ClassVar[bool] = True
+    #: Why it does not, where it does not: told when silent agents are refused.
+    why_not_partial: ClassVar[str] = ""
     #: Whether it handles a non-smooth h of the problem.
     composite: ClassVar[bool] = False
     #: Where the algorithm is described.
@@ -67,6 +69,11 @@ class Algorithm:
     def model(self, state: State) -> Array:
         """One agent's model, shape (d,), out of its state."""
         raise NotImplementedError
+
+    def needs_everybody(self) -> str:
+        """In words, for refusals: it takes every agent, and why."""
+        why = f" ({self.why_not_partial})" if self.why_not_partial else ""
+        return f"{type(self).__name__} needs every agent in every round{why}"
 
     def refuse_problem(self, problem: Problem) -> None:
         """Refuse, in one line, a problem that the algorithm cannot solve."""

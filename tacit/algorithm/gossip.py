@@ -52,6 +52,13 @@ class GossipSGD(GraphAlgorithm):
 
     It is biased where nodes differ; the bias shrinks with the step size.
 
+    Silent nodes, late letters and lost ones change the way, not the end. Mixing takes
+    weighted means, so it lengthens no node's error beyond the longest; a step with
+    step_size <= 1/L_i shrinks it by 1 - step_size sigma_i. So with full gradients of
+    strongly convex losses a round is a contraction in the largest error over nodes,
+    and such a map reaches its fixed point in any order, with letters of any age
+    (D. Bertsekas, J. Tsitsiklis, "Parallel and Distributed Computation", 6.2).
+
     Attributes:
         step_size: Of the local steps; None lets theory choose 1 / smoothness.
         local_steps: Gradient steps between two exchanges: 1 gossips every step.
@@ -67,7 +74,6 @@ class GossipSGD(GraphAlgorithm):
 
     source: ClassVar[str] = "X. Lian et al., decentralised SGD, NeurIPS 2017"
     delivery: ClassVar[str] = "slots"
-    partial: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check.positive(step_size=self.step_size)
@@ -152,6 +158,10 @@ class GradientTracking(GraphAlgorithm):
     source: ClassVar[str] = "A. Nedic, A. Olshevsky, W. Shi, DIGing, 2017"
     delivery: ClassVar[str] = "slots"
     partial: ClassVar[bool] = False
+    why_not_partial: ClassVar[str] = (
+        "its estimates add up to the gradients only if every letter arrives in its "
+        "round"
+    )
 
     def __post_init__(self) -> None:
         check.positive(step_size=self.step_size)

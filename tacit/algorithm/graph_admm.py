@@ -58,6 +58,9 @@ class GraphADMM(GraphAlgorithm):
 
     source: ClassVar[str] = "Z. Huang et al., DP-ADMM, on a graph"
     partial: ClassVar[bool] = False
+    why_not_partial: ClassVar[str] = (
+        "its multipliers add up to zero only if every letter arrives in its round"
+    )
 
     def __post_init__(self) -> None:
         check.positive(rho=self.rho)

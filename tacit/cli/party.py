@@ -175,7 +175,7 @@ def setting_of(run: Description, own: Problem) -> Setting:
     ready = prepare(outline, _algorithm(run))
     who = schedule.of(run.run.get("participation", 1.0), n)
     if who.kind != "all" and not ready.partial:
-        refuse(f"{type(ready).__name__} needs every agent in every round")
+        refuse(ready.needs_everybody())
     _require_observer(run, ready)
     shared = run.run.get("shared_seed")
     # Who is asked, and the coordinator's own draws, are for everybody to know.

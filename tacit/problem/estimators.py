@@ -150,7 +150,7 @@ def _models(estimators: Any, ids: tuple) -> list[Any]:
         if missing:
             check.refuse(f"node {missing[0]!r} has no estimator; add it to estimators")
         return [estimators[one] for one in ids]
-    if isinstance(estimators, Sequence):
+    if isinstance(estimators, Sequence) and not isinstance(estimators, str):
         if len(estimators) != len(ids):
             check.refuse(
                 f"expected {len(ids)} estimators, one per node, got {len(estimators)}"
@@ -160,15 +160,26 @@ def _models(estimators: Any, ids: tuple) -> list[Any]:
 
 
 def _are_classifiers(models: list[Any], ids: tuple) -> bool:
-    from sklearn.base import is_classifier, is_regressor  # slow to import
-
-    kinds = [is_classifier(model) for model in models]
-    for model, one, classifies in zip(models, ids, kinds, strict=True):
-        if not (classifies or is_regressor(model)):
-            check.refuse(
-                f"the estimator of node {one!r}, {type(model).__name__}, is neither a "
-                "regressor nor a classifier of scikit-learn"
-            )
+    kinds = [_classifies(model, one) for model, one in zip(models, ids, strict=True)]
     if any(kinds) and not all(kinds):
         check.refuse("expected all regressors or all classifiers, got some of each")
     return kinds[0]
+
+
+def _classifies(model: Any, node: Hashable) -> bool:
+    """Whether a node's model is a classifier; refused unless that or a regressor."""
+    from sklearn.base import is_classifier, is_regressor  # slow to import
+
+    try:
+        classifies = is_classifier(model)
+        known = classifies or is_regressor(model)
+    except (AttributeError, TypeError):  # what scikit-learn makes of foreign objects
+        classifies = known = False
+    if not known:
+        is_class = isinstance(model, type)
+        name = f"the class {model.__name__}" if is_class else type(model).__name__
+        check.refuse(
+            f"the estimator of node {node!r}, {name}, is neither a regressor nor a "
+            "classifier of scikit-learn; pass an object such as Ridge()"
+        )
+    return classifies

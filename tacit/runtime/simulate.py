@@ -262,8 +262,8 @@ def make_plan(
     who = schedule.of(participation, problem.n_agents, lanes is not None)
     if who.kind != "all" and not algorithm.partial:
         check.refuse(
-            f"{type(algorithm).__name__} needs every agent in every round; use "
-            "participation=1.0 or an algorithm with partial participation"
+            f"{algorithm.needs_everybody()}; use participation=1.0 or an algorithm "
+            "with partial participation"
         )
     chosen = measure.choose(record, problem, reference)
     network = None

@@ -98,8 +98,8 @@ def require(asynchronous: Any, algorithm: Any) -> None:
         )
     if not algorithm.partial:
         check.refuse(
-            f"{type(algorithm).__name__} needs every agent in every round; it cannot "
-            "run asynchronously"
+            f"{algorithm.needs_everybody()}; it cannot run asynchronously, run it "
+            "without asynchronous="
         )
 
 

@@ -105,7 +105,8 @@ def train_vertical(
 
     Args:
         parties: Every party's columns, shape (rows, its features), rows aligned.
-        y: Labels, known to `label_holder` only: values, or -1/+1 or 0/1.
+        y: Labels, known to `label_holder` only: values; logistic takes -1/+1, 0/1
+            or booleans.
         label_holder: Name of the party that has them. Put a column of ones among its
             columns for an intercept.
         model: "linear" (squared error) or "logistic".
@@ -157,6 +158,9 @@ def _open(
 ) -> _Session:
     check.one_of(("linear", "logistic"), model=model)
     check.one_of(list(parties), label_holder=holder)
+    y = np.asarray(y)
+    if model == "logistic" and y.dtype == bool:
+        y = y.astype(float)  # False and True are the classes 0 and 1
     labels = np.asarray(check.finite(y=y), np.float64)
     tables = {}
     for name, columns in parties.items():

@@ -40,6 +40,29 @@ def test_the_run_files_in_the_reference_are_valid():
         run_file.validate(table)
 
 
+def test_the_readme_leads_to_every_page():
+    text = (ROOT / "README.md").read_text()
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+    linked = set(re.findall(r"\]\((docs/[^)#]+)", text))
+    assert linked == pages
+
+
+def test_no_command_is_described_twice():
+    text = (ROOT / "docs" / "ref-command-line.md").read_text()
+    told = re.findall(r"tacit [a-z]+(?: [a-z]+)?", "".join(headings(text)))
+    assert len(told) == len(set(told)) and set(told) >= {f"tacit {c}" for c in COMMANDS}
+
+
+def test_make_bench_runs_every_benchmark():
+    scripts = [p for p in (ROOT / "bench").glob("*.py") if "__main__" in p.read_text()]
+    run = re.findall(r"-m bench\.(\w+)", (ROOT / "Makefile").read_text())
+    assert sorted(run) == sorted(script.stem for script in scripts)
+
+
+def headings(text):
+    return re.findall(r"^## (.*\n)", text, flags=re.M)
+
+
 def test_every_option_of_the_command_line_is_described(tacit_):
     text = (ROOT / "docs" / "ref-command-line.md").read_text()
     for command in COMMANDS:

@@ -201,13 +201,18 @@ def test_bad_input_is_refused_in_one_line(rows):
         (({0: Ridge()}, ring, x), "node 1 has no estimator"),
         (([Ridge()] * 5 + [LogisticRegression()], ring, x), "all regressors or all"),
         ((StandardScaler(), ring, x), "neither a regressor nor a classifier"),
+        ((3, ring, x), r"node 0, int, is neither .* pass an object such as Ridge"),
+        (("Ridge", ring, x), "node 0, str, is neither"),
+        ((Ridge, ring, x), "node 0, the class Ridge, is neither"),
+        (([Ridge()] * 4 + [object(), Ridge()], ring, x), "node 4, object, is neither"),
         ((Ridge(), ring, x[:, :1]), "expected shared of shape"),
         ((Ridge(), ring, x[:0]), "at least one point"),
         ((Ridge(), graph.ring(5), x), "lacks the agents"),
     ]
     for rest, words in cases:
-        with pytest.raises(tacit.TacitError, match=words):
+        with pytest.raises(tacit.TacitError, match=words) as error:
             estimator_network(x, y, agent, *rest)
+        assert "\n" not in str(error.value)
     for wrong in ({"alpha": -1.0}, {"alpha": 1.0, "damping": 1.0}):
         with pytest.raises(tacit.TacitError, match="expected"):
             tacit.ModelAgnosticFedRelax(**wrong)

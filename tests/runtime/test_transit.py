@@ -162,6 +162,62 @@ def test_every_graph_algorithm_gets_there(problem, optimum, algorithm):
         assert np.abs(run.agents - optimum).max() < 1e-8
 
 
+@pytest.mark.parametrize(
+    "algorithm",
+    [tacit.GossipSGD(local_steps=2), tacit.DPNorm(local_steps=2)],
+    ids=["GossipSGD", "DPNorm"],
+)
+def test_being_out_of_step_moves_no_fixed_point(problem, algorithm):
+    """For GossipSGD it is not the optimum; it is that of a run in step all the same."""
+    expected = tacit.simulate(problem, algorithm, 1500, record=()).agents
+    for rule in (
+        None,
+        Asynchronous(most_delay=6, lost=0.3),
+        Asynchronous(law="geometric", mean_delay=3.0, lost=0.2),
+    ):
+        run = tacit.simulate(
+            problem, algorithm, 3000, participation=0.4, asynchronous=rule, record=()
+        )
+        assert np.abs(run.agents - expected).max() < 1e-10
+
+
+def test_gossip_contracts_in_the_largest_error(problem):
+    """Why it may be out of step: 1 - mu sigma a round, whoever the farthest node is."""
+    algorithm = tacit.GossipSGD().resolve(problem)
+    rest = tacit.simulate(problem, algorithm, 1500, record=()).agents
+    factor = 1 - algorithm.step_size * problem.moduli.smallest
+    for seed in range(5):
+        start = rest + np.random.default_rng(seed).normal(size=rest.shape)
+        after = tacit.simulate(problem, algorithm, 1, start=start, record=()).agents
+        errors = [np.linalg.norm(w - rest, axis=1).max() for w in (start, after)]
+        assert errors[1] <= factor * errors[0] + 1e-12
+
+
+@pytest.mark.parametrize(
+    "algorithm, reason",
+    [
+        (tacit.GraphADMM(rho=0.2, local_steps=2), "multipliers add up to zero"),
+        (tacit.GradientTracking(), "estimates add up to the gradients"),
+    ],
+    ids=["GraphADMM", "GradientTracking"],
+)
+def test_sums_of_letters_must_stay_in_step(problem, algorithm, reason, monkeypatch):
+    """Refused with the reason; let through, it rests far from where it should."""
+    late: Any = dict(asynchronous=Asynchronous(most_delay=6), record=())
+    with pytest.raises(tacit.TacitError, match=reason) as error:
+        tacit.simulate(problem, algorithm, 2, **late)
+    assert "asynchronous" in str(error.value) and "\n" not in str(error.value)
+    with pytest.raises(tacit.TacitError, match=reason):
+        tacit.simulate(problem, algorithm, 2, participation=0.5)
+    monkeypatch.setattr(type(algorithm), "partial", True)
+    ends = [
+        tacit.simulate(problem, algorithm, n, participation=0.4, **late).agents
+        for n in (3000, 3001)
+    ]
+    assert np.ptp(ends, axis=0).max() < 1e-8
+    assert np.abs(ends[0] - problem.solve()).max() > 0.01
+
+
 def test_debugging_gives_the_same_numbers(problem):
     choices: Any = dict(
         seed=2,

@@ -74,6 +74,18 @@ def test_linear_regression_without_a_penalty_and_who_holds_the_labels(tables, la
         assert len(run.objective) == 2  # one Newton step
 
 
+def test_yes_and_no_are_one_and_zero(tables, labels):
+    algorithm = tacit.VerticalNewton(l2=1e-2)
+    zero_one = labels["logistic"]
+    runs = [
+        tacit.train_vertical(tables, y, "bank", algorithm=algorithm)
+        for y in (zero_one, zero_one == 1, (zero_one == 1).tolist())
+    ]
+    for name, w in runs[0].params.items():
+        for other in runs[1:]:
+            np.testing.assert_array_equal(other.params[name], w)
+
+
 def letters_of(tables, y, **options):
     seen = []
     run = tacit.train_vertical(

@@ -1,6 +1,7 @@
 """The theorems on GTVMin: on random instances, what is measured respects the bound.
 
-Every bound is also seen to be of the right size: a wrong constant would show.
+Random instances stay far below most bounds; test_gtv_tight.py has the worst cases,
+where a wrong constant shows.
 """
 
 from __future__ import annotations
@@ -38,29 +39,14 @@ def squares(rows) -> np.ndarray:
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_models_stay_near_their_mean(alpha):
-    """Prop. 3.1 and (165)."""
+    """Prop. 3.1 and (165); a quarter of the bound would do, see test_gtv_tight.py."""
     for seed in SEEDS:
         problem, _, eps = instance(seed)
         models = gtv.linear_optimum(problem, alpha)
         apart = np.sum((models - models.mean(axis=0)) ** 2)
         lambda_2 = problem.graph.spectrum().lambda_2
         bound = gtv.deviation_bound(lambda_2, alpha, squares(eps), problem.counts)
-        assert apart <= bound
-
-
-def test_the_deviation_bound_needs_its_alpha():
-    """Two nodes, one number each: w_1 - w_2 = (e_1 - e_2) / (1 + 2 alpha)."""
-    pair = graph.Graph.from_edges(2, [(0, 1)])
-    problem = tacit.from_arrays(
-        np.ones((2, 1)), [1.0, -1.0], [0, 1], "linear", graph=pair
-    )
-    for alpha in ALPHAS:
-        models = gtv.linear_optimum(problem, alpha)[:, 0]
-        assert np.ptp(models) == pytest.approx(2 / (1 + 2 * alpha))
-        apart = np.sum((models - models.mean()) ** 2)
-        bound = gtv.deviation_bound(2.0, alpha, [1.0, 1.0], [1, 1])
-        # apart / bound is alpha / (1/2 + alpha)^2 / 2: at most 1/4 away from failing.
-        assert apart / bound == pytest.approx(2 * alpha / (1 + 2 * alpha) ** 2)
+        assert apart <= bound / 4
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -148,7 +134,7 @@ def test_the_mean_model_is_near_the_truth(alpha):
 
 
 def test_a_relaxation_step_is_robust():
-    """(173)-(174): two inputs, one step; equality along the flattest direction."""
+    """(173)-(174): two inputs, one step."""
     problem, _, _ = instance(3)
     rng = np.random.default_rng(0)
     sigma = problem.moduli.strong_convexity
