@@ -9,6 +9,7 @@ the coordinates that the proximal operator lets move bring the residual to round
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -64,17 +65,33 @@ def in_float64(population: Population) -> Population:
     return dataclasses.replace(population, rows=jax.tree.map(widen, population.rows))
 
 
+# Compiled once for all problems of a shape: the population is an argument.
+@jax.jit
+def _value(p: Population, w: Array) -> Array:
+    return p.smooth_loss(w)
+
+
+@jax.jit
+def _grad(p: Population, w: Array) -> Array:
+    return p.grad(w)
+
+
+@jax.jit
+def _hessian(p: Population, w: Array) -> Array:
+    return jax.jacfwd(p.grad)(w)
+
+
+@jax.jit
+def _product(p: Population, w: Array, v: Array) -> Array:
+    return jax.jvp(p.grad, (w,), (v,))[1]
+
+
 def _smooth(population: Population) -> _Smooth:
-    """Compiled functions that take the population as an argument, not a constant."""
-    value = jax.jit(lambda p, w: p.smooth_loss(w))
-    grad = jax.jit(lambda p, w: p.grad(w))
-    hessian = jax.jit(lambda p, w: jax.jacfwd(p.grad)(w))
-    product = jax.jit(lambda p, w, v: jax.jvp(p.grad, (w,), (v,))[1])
     return _Smooth(
-        lambda w: value(population, w),
-        lambda w: grad(population, w),
-        lambda w: hessian(population, w),
-        lambda w, v: product(population, w, v),
+        functools.partial(_value, population),
+        functools.partial(_grad, population),
+        functools.partial(_hessian, population),
+        functools.partial(_product, population),
     )
 
 
@@ -141,7 +158,7 @@ def _line_search(
 
 def _proximal(smooth: _Smooth, population: Population, w: np.ndarray) -> np.ndarray:
     step = 1.0 / float(moduli.of(population).smoothness.sum())
-    w = _accelerated(smooth, population, w, step)
+    w = np.asarray(_accelerated(population, jnp.asarray(w), jnp.asarray(step)))
     for _ in range(50):
         moved = _restricted_newton(smooth, population, w, step)
         if moved is None:
@@ -170,35 +187,30 @@ def _residual(
     return float(np.max(np.abs(moved - w))) / max(1.0, float(np.max(np.abs(w))))
 
 
-def _accelerated(
-    smooth: _Smooth, population: Population, w: np.ndarray, step: float
-) -> np.ndarray:
-    """FISTA with restart (Beck and Teboulle; O'Donoghue and Candes), compiled."""
+@jax.jit
+def _accelerated(p: Population, w: Array, step: Array) -> Array:
+    """FISTA with restart (Beck and Teboulle; O'Donoghue and Candes)."""
 
-    @jax.jit
-    def run(p: Population, w: Array, step: Array) -> Array:
-        def body(carry: tuple) -> tuple:
-            x, y, t, _, k = carry
-            new = p.h.prox(y - step * p.grad(y), step)
-            restart = jnp.sum((y - new) * (new - x)) > 0
-            t = jnp.where(restart, 1.0, t)
-            t_new = (1 + jnp.sqrt(1 + 4 * t**2)) / 2
-            return (
-                new,
-                new + (t - 1) / t_new * (new - x),
-                t_new,
-                jnp.max(jnp.abs(new - y)),
-                k + 1,
-            )
+    def body(carry: tuple) -> tuple:
+        x, y, t, _, k = carry
+        new = p.h.prox(y - step * p.grad(y), step)
+        restart = jnp.sum((y - new) * (new - x)) > 0
+        t = jnp.where(restart, 1.0, t)
+        t_new = (1 + jnp.sqrt(1 + 4 * t**2)) / 2
+        return (
+            new,
+            new + (t - 1) / t_new * (new - x),
+            t_new,
+            jnp.max(jnp.abs(new - y)),
+            k + 1,
+        )
 
-        def go_on(carry: tuple) -> Array:
-            x, _, _, moved, k = carry
-            return (moved > 1e-15 * (1 + jnp.max(jnp.abs(x)))) & (k < 50_000)
+    def go_on(carry: tuple) -> Array:
+        x, _, _, moved, k = carry
+        return (moved > 1e-15 * (1 + jnp.max(jnp.abs(x)))) & (k < 50_000)
 
-        first = (w, w, jnp.asarray(1.0), jnp.asarray(jnp.inf), 0)
-        return jax.lax.while_loop(go_on, body, first)[0]
-
-    return np.asarray(run(population, jnp.asarray(w), jnp.asarray(step)))
+    first = (w, w, jnp.asarray(1.0), jnp.asarray(jnp.inf), 0)
+    return jax.lax.while_loop(go_on, body, first)[0]
 
 
 def _restricted_newton(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.problem import NonConvex, prox, synthetic
+from tacit.problem import NonConvex, prox, solve, synthetic
 
 
 def test_linear_least_squares_in_closed_form():
@@ -80,6 +80,18 @@ def test_composite_optimality(h):
     for _ in range(50):
         near = np.asarray(h.prox(w + 0.02 * rng.normal(size=4), 1e-12), dtype=float)
         assert problem.loss(near) >= problem.loss(w) - 1e-12
+
+
+def test_another_problem_of_the_same_shape_compiles_nothing():
+    compiled = [solve._value, solve._grad, solve._hessian, solve._accelerated]
+    sizes = []
+    for seed in (4, 5):
+        problem = synthetic.logistic(
+            agents=6, features=4, samples=25, l2=0.05, seed=seed, h=prox.L1(1.0)
+        )
+        problem.solve()
+        sizes.append([function._cache_size() for function in compiled])  # pyright: ignore
+    assert sizes[0] == sizes[1]
 
 
 def test_l1_optimum_has_exact_zeros():
