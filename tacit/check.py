@@ -8,7 +8,9 @@ checks again with tracers, where no number is there to look at.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import jax
@@ -112,6 +114,45 @@ def count(at_least: int = 1, **named: Any) -> Any:
     if not whole or value < at_least:
         refuse(f"expected {name} a whole number >= {at_least}, got {name}={value!r}")
     return int(value)
+
+
+def given(**named: Any) -> Any:
+    """Refuse None, which the other checks let pass for the sake of JAX."""
+    ((name, value),) = named.items()
+    if value is None:
+        refuse(f"expected {name} a number, got {name}=None")
+    return value
+
+
+def seed(most: int = 2**63 - 1, **named: Any) -> int:
+    """Refuse what is not a whole number from 0 to `most`; returns a Python int.
+
+    >>> seed(seed=2**70)
+    Traceback (most recent call last):
+    tacit.check.TacitError: expected seed <= 9223372036854775807, got seed=1180591620717411303424
+    """  # noqa: E501
+    ((name, value),) = named.items()
+    number = count(0, **{name: given(**named)})
+    if number > most:
+        refuse(f"expected {name} <= {most}, got {name}={value}")
+    return number
+
+
+def folder(**named: Path) -> Path:
+    """Make a folder unless it is there; refuse a path at which nothing can be kept."""
+    ((name, path),) = named.items()
+    if path.is_file():
+        refuse(f"{name}={str(path)!r} is a file; name a folder")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        refuse(
+            f"cannot make the folder {name}={str(path)!r}: "
+            f"{error.strerror or error}; name another"
+        )
+    if not os.access(path, os.W_OK):
+        refuse(f"cannot write into {name}={str(path)!r}; name another folder")
+    return path
 
 
 def one_of(choices: Iterable[str], **named: Any) -> Any:

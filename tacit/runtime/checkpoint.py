@@ -14,13 +14,11 @@ import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from tacit import check
-from tacit.problem.problem import Problem
 
 NAME = "checkpoint.npz"
 
@@ -89,8 +87,8 @@ def load(folder: Path, fingerprint: str) -> Saved | None:
         check.refuse(f"checkpoint {path} is damaged; delete it to start anew")
     if told["fingerprint"] != fingerprint:
         check.refuse(
-            f"checkpoint {path} belongs to another run (algorithm, data, seed or "
-            "schedule differ); choose another folder or delete it"
+            f"checkpoint {path} belongs to another run (algorithm, data, seed, "
+            "schedule or reference differ); choose another folder or delete it"
         )
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
@@ -100,16 +98,3 @@ def load(folder: Path, fingerprint: str) -> Saved | None:
     except (ValueError, KeyError, zipfile.BadZipFile):
         check.refuse(f"checkpoint {path} is damaged; delete it to start anew")
     return Saved(told["rounds"], leaves, metrics, rounds, told["seconds"])
-
-
-def fingerprint(problem: Problem, *parts: Any) -> str:
-    """A digest of everything that decides a run's numbers, the data included."""
-    digest = hashlib.sha256()
-    for part in (problem.population, *parts):
-        leaves, treedef = jax.tree.flatten(part)
-        digest.update(str(treedef).encode())
-        for leaf in leaves:
-            array = np.asarray(leaf)
-            digest.update(f"{array.dtype}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

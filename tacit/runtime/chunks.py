@@ -16,10 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.problem.problem import Problem
+from tacit import check
 from tacit.runtime import checkpoint
 from tacit.runtime.checkpoint import Saved
 from tacit.runtime.engine import CAPACITY, Plan, advance
+from tacit.runtime.fingerprint import fingerprint
 from tacit.runtime.keys import Keys
 from tacit.runtime.measure import name_of
 from tacit.runtime.progress import Bar
@@ -54,11 +55,11 @@ class Chunks:
         self.first_seconds = 0.0
         self.stopped = False
 
-    def keep_in(self, folder: Path, problem: Problem, parts: Any, every: int) -> None:
+    def keep_in(self, folder: Path, parts: Any, every: int) -> None:
         """Keep a checkpoint in `folder`, recognised by what decides the numbers."""
         names = [name_of(item) for item in self._plan.record]
         self._folder = folder
-        self._fingerprint = checkpoint.fingerprint(problem, parts, every)
+        self._fingerprint = fingerprint(parts, every)
         self._fingerprint += ":" + ",".join(names)
 
     def run(
@@ -66,7 +67,7 @@ class Chunks:
     ) -> Any:
         """Do the rounds that are left and return the last carry."""
         if resume and self._folder is not None:
-            carry = self._resume(carry)
+            carry = self._resume(carry, rounds, every)
         shown = sys.stderr.isatty() if progress is None else progress
         watched = shown or self._folder is not None
         if not self._plan.record and not watched:
@@ -75,8 +76,9 @@ class Chunks:
         with Bar(shown, rounds, self.rounds) as bar:
             while self.rounds < rounds and not self.stopped:
                 left = rounds - self.rounds
-                span = min(every, left)
-                asked = max(1, min(size, left // span))
+                # A run that goes on off the grid of records first returns to it.
+                span = min(every - self.rounds % every, left)
+                asked = max(1, min(size, left // span)) if span == every else 1
                 took, carry = self._chunk(carry, asked, span)
                 bar.update(self.rounds, self._last("loss"))
                 if self._folder is not None:
@@ -106,7 +108,7 @@ class Chunks:
         if self._plan.stop is None or not self.metrics[-1].size:
             return False
         last = self.metrics[-1][..., self._plan.stop, -1]
-        return bool(np.all(last <= self._limits[0]))
+        return bool(np.all(self._plan.enough(last, self._limits[0])))
 
     def _next_size(self, size: int, seconds_per_record: float) -> int:
         """Grow at most eightfold: the first chunk's time holds the compilation."""
@@ -128,14 +130,23 @@ class Chunks:
         assert self._folder is not None
         checkpoint.save(self._folder, saved, self._fingerprint)
 
-    def _resume(self, carry: Any) -> Any:
+    def _resume(self, carry: Any, rounds: int, every: int) -> Any:
         assert self._folder is not None
         saved = checkpoint.load(self._folder, self._fingerprint)
         if saved is None:
             return carry
+        if saved.rounds > rounds:
+            check.refuse(
+                f"the checkpoint in {self._folder} is at round {saved.rounds}, beyond "
+                f"rounds={rounds}; ask for at least {saved.rounds} rounds, or choose "
+                "another folder"
+            )
         self.rounds, self.seconds = saved.rounds, saved.seconds
-        self.metrics = [saved.metrics]
-        self.record_rounds = saved.record_rounds.tolist()
+        # A last round off the grid was recorded because it was the last one.
+        odd = saved.rounds < rounds and saved.rounds % every != 0
+        kept = len(saved.record_rounds) - odd
+        self.metrics = [saved.metrics[..., :kept]]
+        self.record_rounds = saved.record_rounds[:kept].tolist()
         self.stopped = self._reached()
         leaves = [jnp.asarray(leaf) for leaf in saved.leaves]
         return jax.tree.unflatten(jax.tree.structure(carry), leaves)

@@ -34,6 +34,7 @@ class Plan:
         lanes: Whether there is a first axis of lanes everywhere.
         sweep: Whether the algorithm's numbers differ between lanes.
         stop: Position of the metric that stops the run, or None.
+        rising: Whether it stops the run by being large, as an accuracy does.
     """
 
     record: tuple[Any, ...]
@@ -41,6 +42,11 @@ class Plan:
     lanes: bool = False
     sweep: bool = False
     stop: int | None = None
+    rising: bool = False
+
+    def enough(self, values: Any, tolerance: Any) -> Any:
+        """Whether values of the stopping metric are good enough to stop."""
+        return values >= tolerance if self.rising else values <= tolerance
 
 
 def _per_lane(plan: Plan, function: Any, arguments: int) -> Any:
@@ -99,7 +105,7 @@ def advance(
         book: Where metrics are written, (metrics, CAPACITY) or (lanes, metrics, ...).
         records: How many records, at most CAPACITY.
         every: Rounds per record.
-        tolerance: The run stops when the stopping metric of every lane is below.
+        tolerance: The run stops when the stopping metric of every lane has reached it.
         reference: For the metric "error".
 
     Returns:
@@ -132,7 +138,7 @@ def advance(
         pages = pages.at[..., k].set(values)
         reached = jnp.asarray(False)
         if plan.stop is not None:
-            reached = jnp.all(values[..., plan.stop] <= tolerance)
+            reached = jnp.all(plan.enough(values[..., plan.stop], tolerance))
         return k + 1, state, pages, reached
 
     def go_on(loop: tuple) -> Array:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tacit import check
@@ -75,27 +77,51 @@ METRICS: dict[str, Metric] = {
 }
 
 
+#: Metrics of which more is better: a run stops when they are that large.
+RISING = ("accuracy", "test_accuracy")
+
+
 def choose(record: Any, problem: Problem, reference: Any) -> tuple[Any, ...]:
     """Check what the user wants recorded: names, or functions (shared, agents)."""
     if isinstance(record, str) or callable(record):
         record = (record,)
+    if not np.iterable(record):
+        check.refuse(
+            "expected record a list of metrics such as ('loss',), or () for none, got "
+            f"record={record!r}"
+        )
     chosen = tuple(record)
     for item in chosen:
         if callable(item):
             continue
         check.one_of(METRICS, record=item)
-        if item in ("accuracy", "test_accuracy") and problem.model.classes is None:
+        if item in RISING and problem.model.classes is None:
             check.refuse(f"record={item!r} needs a classification model")
         if item.startswith("test_") and problem.population.test is None:
             check.refuse(f"record={item!r} needs test=(X, y) in the problem")
         if item == "error" and reference is None:
             check.refuse("record='error' needs reference=, for example problem.solve()")
+    _refuse_twins([name_of(item) for item in chosen])
     return chosen
+
+
+def _refuse_twins(names: list[str]) -> None:
+    """Metrics are kept by name, beside "round": two of one name would lose one."""
+    for i, name in enumerate(names):
+        if name in (*names[:i], "round"):
+            check.refuse(
+                f"record has two metrics called {name!r}; give each its own name: "
+                "define functions with def rather than lambda"
+            )
 
 
 def name_of(item: Any) -> str:
     """The key of a metric in `run.metrics`."""
-    return item if isinstance(item, str) else item.__name__
+    while isinstance(item, functools.partial):
+        item = item.func
+    # An object that can be called has the name of its class.
+    own = getattr(item, "__name__", type(item).__name__)
+    return item if isinstance(item, str) else own
 
 
 def measure(

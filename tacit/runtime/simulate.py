@@ -16,7 +16,7 @@ from tacit import check
 from tacit.algorithm.base import Algorithm, GraphAlgorithm
 from tacit.problem.oracle import Minibatch
 from tacit.problem.problem import Problem
-from tacit.runtime import crew, keys, links, measure, schedule, transit
+from tacit.runtime import choices, crew, keys, links, measure, transit
 from tacit.runtime.chunks import Chunks
 from tacit.runtime.engine import Plan, begin, finish
 from tacit.runtime.finish import describe, to_run
@@ -65,11 +65,12 @@ def simulate(
         seeds: Run several seeds at once: a number (seed, seed+1, ...) or a list. All
             arrays of the run then have a first axis over seeds.
         stop: Stop early, e.g. {"grad_norm_sq": 1e-10}, at the first record at which
-            the metric (of every seed) is that small.
+            the metric (of every seed) is that small; an accuracy, that large.
         reference: Point that the metric "error" measures the distance to.
         progress: Show a progress bar; None shows it on a terminal.
         checkpoint: Folder in which a checkpoint is kept after every chunk of rounds.
-        resume: Go on from the checkpoint there; a run resumed gives the same bits.
+        resume: Go on from the checkpoint there, if there is one, to `rounds` in all; a
+            run resumed gives the same bits.
         mapping: Compute agents "together", "one_by_one", or let the engine choose.
         asynchronous: For algorithms on a graph: delays, lost letters and bounds of an
             asynchronous run; a round is then an event. See `tacit.Asynchronous`.
@@ -80,9 +81,11 @@ def simulate(
     >>> bool(run.metrics["loss"][-1] < run.metrics["loss"][0])
     True
     """
-    lanes = None if seeds is None else _seed_list(seed, seeds)
+    choices.problem_of(problem)
+    seed = check.seed(seed=seed)
+    lanes = None if seeds is None else choices.seed_list(seed, seeds)
     bases = (
-        keys.from_seed(_seed(seed))
+        keys.from_seed(seed)
         if lanes is None
         else jax.vmap(keys.from_seed)(jnp.asarray(lanes))
     )
@@ -105,16 +108,16 @@ def simulate(
         world,
         bases,
         _Choices(
-            rounds=check.count(rounds=rounds),
-            every=check.count(record_every=record_every),
-            start=_start(problem, start),
-            tolerance=next(iter(stop.values())) if stop else 0.0,
-            reference=None if reference is None else jnp.asarray(reference),
+            rounds=check.count(rounds=check.given(rounds=rounds)),
+            every=check.count(record_every=check.given(record_every=record_every)),
+            start=choices.start_of(problem, start),
+            tolerance=choices.tolerance_of(stop),
+            reference=choices.reference_of(problem, reference),
             progress=progress,
-            folder=None if checkpoint is None else Path(checkpoint),
+            folder=choices.folder_of(checkpoint, resume),
             resume=resume,
             told={
-                "seed": int(seed),
+                "seed": seed,
                 "seeds": lanes,
                 "participation": participation,
                 "record_every": record_every,
@@ -145,6 +148,7 @@ def sweep(
     The algorithms must differ in numbers only, not in counts (those are compiled). All
     arrays of the run have a first axis over configurations; all use the same seed.
     """
+    choices.problem_of(problem)
     if not algorithms:
         check.refuse("sweep needs at least one algorithm")
     ready = [prepare(problem, a) for a in algorithms]
@@ -155,22 +159,22 @@ def sweep(
             "run one sweep for each"
         )
     stacked = jax.tree.map(lambda *v: jnp.stack([jnp.asarray(x) for x in v]), *ready)
-    lanes = [int(seed)] * len(ready)
+    lanes = [check.seed(seed=seed)] * len(ready)
     bases = jax.vmap(keys.from_seed)(jnp.asarray(lanes))
     plan, world = make_plan(
         problem, ready[0], participation, record, reference, stop, "auto", lanes
     )
-    choices = _Choices(
-        rounds=check.count(rounds=rounds),
-        every=check.count(record_every=record_every),
-        start=_start(problem, start),
-        tolerance=next(iter(stop.values())) if stop else 0.0,
-        reference=None if reference is None else jnp.asarray(reference),
+    chosen = _Choices(
+        rounds=check.count(rounds=check.given(rounds=rounds)),
+        every=check.count(record_every=check.given(record_every=record_every)),
+        start=choices.start_of(problem, start),
+        tolerance=choices.tolerance_of(stop),
+        reference=choices.reference_of(problem, reference),
         progress=progress,
         told={"seed": int(seed), "configs": len(ready), "participation": participation},
     )
     plan = dataclasses.replace(plan, sweep=True)
-    return _run(problem, stacked, plan, world, bases, choices)
+    return _run(problem, stacked, plan, world, bases, chosen)
 
 
 def prepare(problem: Problem, algorithm: Algorithm) -> Any:
@@ -179,8 +183,14 @@ def prepare(problem: Problem, algorithm: Algorithm) -> Any:
         check.refuse(
             f"expected an algorithm such as tacit.FedAvg(...), got {algorithm!r}"
         )
+    oracle = algorithm.oracle
+    if isinstance(oracle, type) or not hasattr(oracle, "draws"):
+        check.refuse(
+            "expected oracle such as tacit.Full() or tacit.Minibatch(size=16), got "
+            f"oracle={oracle!r}"
+        )
     algorithm.refuse_problem(problem)
-    algorithm.oracle.check(problem)
+    oracle.check(problem)
     ready = _in_precision_of(problem, algorithm.resolve(problem))
     for leaf in jax.tree.leaves(ready):
         if np.ndim(leaf) == 1 and np.shape(leaf)[0] != problem.n_agents:
@@ -222,24 +232,26 @@ def _run(
     plan: Plan,
     world: World,
     bases: Any,
-    choices: _Choices,
+    chosen: _Choices,
 ) -> Run:
-    carry = begin(plan, world, algorithm, bases, choices.start)
-    chunks = Chunks(plan, world, algorithm, bases, choices.tolerance, choices.reference)
-    if choices.folder is not None:
+    carry = begin(plan, world, algorithm, bases, chosen.start)
+    chunks = Chunks(plan, world, algorithm, bases, chosen.tolerance, chosen.reference)
+    if chosen.folder is not None:
         parts = (
+            problem.population,
             algorithm,
             (world.schedule, world.asynchronous),
             jax.tree.map(jax.random.key_data, bases),
-            choices.start,
+            chosen.start,
+            chosen.reference,
         )
-        chunks.keep_in(choices.folder, problem, parts, choices.every)
+        chunks.keep_in(chosen.folder, parts, chosen.every)
     carry = chunks.run(
-        carry, choices.rounds, choices.every, choices.progress, choices.resume
+        carry, chosen.rounds, chosen.every, chosen.progress, chosen.resume
     )
     params, agents = finish(plan, algorithm, carry)
     run = to_run(
-        problem, algorithm, world, plan, chunks, carry, (params, agents), choices.told
+        problem, algorithm, world, plan, chunks, carry, (params, agents), chosen.told
     )
     after_run = getattr(algorithm.oracle, "after_run", None)
     if after_run is None or plan.sweep:
@@ -259,12 +271,7 @@ def make_plan(
     asynchronous: Asynchronous | None = None,
 ) -> tuple[Plan, World]:
     """What the compiled program is specialised for, and what it is given."""
-    who = schedule.of(participation, problem.n_agents, lanes is not None)
-    if who.kind != "all" and not algorithm.partial:
-        check.refuse(
-            f"{algorithm.needs_everybody()}; use participation=1.0 or an algorithm "
-            "with partial participation"
-        )
+    who = choices.schedule_of(problem, algorithm, participation, lanes is not None)
     chosen = measure.choose(record, problem, reference)
     network = None
     if isinstance(algorithm, GraphAlgorithm):
@@ -272,11 +279,14 @@ def make_plan(
         network = links.of(
             problem.graph, algorithm, problem.dtype, asynchronous is not None
         )
+    stopper = choices.stop_index(chosen, stop)
     plan = Plan(
         record=chosen,
         together=_together(problem, algorithm, mapping),
         lanes=lanes is not None,
-        stop=_stop_index(chosen, stop),
+        stop=stopper,
+        rising=stopper is not None
+        and measure.name_of(chosen[stopper]) in measure.RISING,
     )
     transit.require(asynchronous, algorithm)
     prepare_rows = getattr(algorithm.oracle, "prepare", lambda population: population)
@@ -293,40 +303,3 @@ def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:
     if isinstance(oracle, Minibatch) and oracle.sampling != "poisson":
         rows = oracle.size
     return rows * problem.dim < crew.ONE_BY_ONE_WORK
-
-
-def _stop_index(record: tuple[Any, ...], stop: Mapping[str, float] | None) -> Any:
-    if not stop:
-        return None
-    if len(stop) != 1:
-        check.refuse("stop takes one metric, for example {'grad_norm_sq': 1e-10}")
-    names = [measure.name_of(item) for item in record]
-    (metric,) = stop
-    if metric not in names:
-        check.refuse(f"stop={metric!r} is not recorded; add it to record={names}")
-    return names.index(metric)
-
-
-def _start(problem: Problem, start: Any) -> Any:
-    point = problem.start if start is None else np.asarray(start, dtype=problem.dtype)
-    check.finite(start=point)
-    if point.shape not in ((problem.dim,), (problem.n_agents, problem.dim)):
-        check.refuse(
-            f"expected start of shape ({problem.dim},) or "
-            f"({problem.n_agents}, {problem.dim}), got {point.shape}"
-        )
-    return jnp.asarray(point)
-
-
-def _seed(seed: Any) -> int:
-    return check.count(0, seed=seed)
-
-
-def _seed_list(seed: int, seeds: int | Sequence[int]) -> list[int]:
-    if isinstance(seeds, int | np.integer):
-        first = _seed(seed)
-        return list(range(first, first + check.count(seeds=int(seeds))))
-    listed = [_seed(s) for s in seeds]
-    if not listed:
-        check.refuse("seeds is empty; give a number or a list of seeds")
-    return listed

@@ -103,6 +103,63 @@ def test_another_runs_checkpoint_is_refused(tmp_path):
         tacit.simulate(problem, other, 9, checkpoint=tmp_path, resume=True)
 
 
+def test_records_of_a_resumed_run_lie_where_they_would_have(tmp_path):
+    problem, algorithm = setting()
+    choices = dict(seed=5, record=("loss",), record_every=4)
+    whole = tacit.simulate(problem, algorithm, 22, **choices)
+    choices["checkpoint"] = tmp_path
+    tacit.simulate(problem, algorithm, 15, **choices)
+    run = tacit.simulate(problem, algorithm, 22, resume=True, **choices)
+    assert run.metrics["round"].tolist() == [4, 8, 12, 16, 20, 22]
+    np.testing.assert_array_equal(run.metrics["loss"], whole.metrics["loss"])
+    np.testing.assert_array_equal(run.params, whole.params)
+
+
+def test_resume_says_what_it_lacks(tmp_path):
+    problem, algorithm = setting()
+    with pytest.raises(tacit.TacitError, match="add checkpoint="):
+        tacit.simulate(problem, algorithm, 5, resume=True)
+    tacit.simulate(problem, algorithm, 5, checkpoint=tmp_path)
+    with pytest.raises(tacit.TacitError, match="ask for at least 5 rounds"):
+        tacit.simulate(problem, algorithm, 4, checkpoint=tmp_path, resume=True)
+    again = dict(checkpoint=tmp_path / "error", record=("error",))
+    tacit.simulate(problem, algorithm, 5, reference=np.zeros(3), **again)
+    with pytest.raises(tacit.TacitError, match="belongs to another run"):
+        tacit.simulate(
+            problem, algorithm, 5, reference=np.ones(3), resume=True, **again
+        )
+
+
+MODELS = """
+import numpy as np
+from tacit.problem import cnn, mlp
+from tacit.runtime.fingerprint import words_of
+
+def scaled(by):
+    return lambda w, x: by * (x @ w)
+
+models = (
+    mlp(3, (4,), 2), mlp(3, (4,), 2, seed=1), mlp(3, (5,), 2), cnn((4, 4, 1), 2, (2,)),
+    scaled(2.0), scaled(3.0), scaled(np.ones(2)), lambda w, x: x in {"a", "b", "c"},
+)
+told = [words_of(model) for model in models]
+"""
+
+
+def test_models_have_the_same_fingerprint_in_another_process():
+    """Not their address; what they are made of tells them apart."""
+    here = {"__name__": "__main__"}
+    exec(MODELS, here)
+    there = subprocess.run(
+        [sys.executable, "-c", MODELS + "print(*told, sep='\\n')"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert there.splitlines() == here["told"]
+    assert len(set(here["told"])) == 8 and "0x" not in there
+
+
 @pytest.mark.parametrize("harm", ["torn", "flipped", "emptied"])
 def test_a_damaged_checkpoint_is_refused(tmp_path, harm):
     problem, algorithm = setting()
