@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from tacit.check import count, positive, refuse, shape
+from tacit.check import count, given, positive, refuse, shape
 
 _REDRAWS = 1000
 
 
 def generator(seed: int) -> np.random.Generator:
     """A random generator from a whole number; nothing here draws without one."""
-    _required(seed=seed)
-    return np.random.default_rng(count(at_least=0, seed=seed))
+    return np.random.default_rng(count(at_least=0, seed=given(seed=seed)))
 
 
 def split_iid(rows: Any, agents: int, *, seed: int) -> np.ndarray:
@@ -58,7 +57,7 @@ def split_quantity(
     Returns:
         The agent number of each row.
     """
-    _required(alpha=alpha)
+    given(alpha=alpha)
     n, agents = _sizes(rows, agents, min_rows)
     random = generator(seed)
     shares = random.dirichlet(np.full(agents, float(positive(alpha=alpha))))
@@ -85,7 +84,7 @@ def split_dirichlet(
     Returns:
         The agent number of each row.
     """
-    _required(alpha=alpha)
+    given(alpha=alpha)
     codes = _codes(labels)
     _, agents = _sizes(codes, agents, min_rows)
     concentration = np.full(agents, float(positive(alpha=alpha)))
@@ -131,7 +130,7 @@ def split_by_classes(
     >>> np.bincount(agent[agent >= 0]).tolist()
     [40, 40, 40, 40, 40, 40]
     """
-    _required(classes_per_agent=classes_per_agent)
+    given(classes_per_agent=classes_per_agent)
     codes = _codes(labels)
     _, agents = _sizes(codes, agents)
     n_classes = codes.max() + 1
@@ -190,17 +189,11 @@ def split_by_column(
     return number[codes], tuple(str(level) for level in levels[kept])
 
 
-def _required(**named: Any) -> None:
-    """Refuse None, which the checks let pass for the sake of JAX."""
-    for name, value in named.items():
-        if value is None:
-            refuse(f"expected {name} a number, got {name}=None")
-
-
 def _sizes(rows: Any, agents: int, min_rows: int = 1) -> tuple[int, int]:
     """The number of rows and of agents, if there are enough rows."""
-    _required(agents=agents, rows=rows, min_rows=min_rows)
-    agents = count(agents=agents)
+    given(rows=rows)
+    given(min_rows=min_rows)
+    agents = count(agents=given(agents=agents))
     n = rows if np.ndim(rows) == 0 else len(shape((None,), labels=np.asarray(rows)))
     n = count(rows=n)
     if agents * count(min_rows=min_rows) > n:

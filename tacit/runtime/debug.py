@@ -20,7 +20,7 @@ from tacit import check
 from tacit.algorithm.base import GraphAlgorithm
 from tacit.problem.oracle import AgentOracle
 from tacit.problem.problem import Problem
-from tacit.runtime import keys, links, measure, schedule, transit
+from tacit.runtime import choices, keys, links, measure, transit
 from tacit.runtime.finish import describe, versions
 from tacit.runtime.mail import Mail, mean_of
 from tacit.runtime.rounds import (
@@ -56,8 +56,9 @@ def debug(
     asynchronous: Asynchronous | None = None,
 ) -> Run:
     """As `simulate`, one agent at a time. A failing agent is named, as is a NaN."""
+    choices.problem_of(problem)
     ready = prepare(problem, algorithm)
-    who = schedule.of(participation, problem.n_agents)
+    who = choices.schedule_of(problem, ready, participation)
     network = None
     if isinstance(ready, GraphAlgorithm):
         assert problem.graph is not None
@@ -66,13 +67,15 @@ def debug(
         )
     transit.require(asynchronous, ready)
     world = World(problem.population, network, who, asynchronous)
-    base = keys.from_seed(check.count(0, seed=seed))
+    base = keys.from_seed(check.seed(seed=seed))
     chosen = measure.choose(record, problem, reference)
-    point = problem.start if start is None else np.asarray(start, problem.dtype)
+    point = choices.start_of(problem, start)
+    reference = choices.reference_of(problem, reference)
+    check.count(rounds=check.given(rounds=rounds))
     with jax.disable_jit():
-        carry = first_carry(world, ready, base, jnp.asarray(point))
+        carry = first_carry(world, ready, base, point)
         pages = []
-        for number in range(1, check.count(rounds=rounds) + 1):
+        for number in range(1, rounds + 1):
             carry = _round(problem, Stage(world, ready, base, number), carry)
             shared, agents = _models(ready, carry)
             own = isinstance(ready, GraphAlgorithm)

@@ -64,7 +64,13 @@ def of(participation: Any, n: int, lanes: bool = False) -> Schedule:
                 f"expected participation of 1 to {n} agents, got participation={k}"
             )
         return Schedule() if k == n else Schedule(kind="cohort", size=k)
-    chance = np.asarray(participation, dtype=float)
+    try:
+        chance = np.asarray(participation, dtype=float)
+    except (TypeError, ValueError):
+        check.refuse(
+            "expected participation a probability in (0, 1], a whole number of agents "
+            f"or an array of probabilities, got participation={participation!r}"
+        )
     if chance.ndim > 0:
         check.shape((n,), participation=chance)
     inside = np.isfinite(chance) & (chance > 0) & (chance <= 1)
@@ -81,8 +87,14 @@ def of(participation: Any, n: int, lanes: bool = False) -> Schedule:
 
 
 def _block(chance: np.ndarray, n: int, lanes: bool) -> int:
-    """Room for the number of active agents that two standard deviations allow."""
+    """Room for the number of active agents that two standard deviations allow.
+
+    Half of all agents, or a quarter, an eighth, ...: another probability then mostly
+    runs in the same compiled program.
+    """
     each = np.broadcast_to(chance, (n,))
     likely = each.sum() + 2 * math.sqrt(float(np.sum(each * (1 - each))))
     # Several seeds run in lockstep, where a loop over blocks would not save work.
-    return 0 if lanes or likely > n / 2 else max(1, math.ceil(likely))
+    if lanes or likely > n / 2:
+        return 0
+    return math.ceil(n / 2 ** math.floor(math.log2(n / likely)))

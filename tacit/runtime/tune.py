@@ -22,6 +22,7 @@ from tacit.problem.gtv import GTVMin
 from tacit.problem.problem import Problem
 from tacit.runtime import schedule
 from tacit.runtime.grids import GRIDS
+from tacit.runtime.measure import RISING
 from tacit.runtime.simulate import prepare, sweep
 from tacit.runtime.tune_alpha import AlphaTuning, tune_alpha
 from tacit.theory import fed_plt as theory
@@ -172,6 +173,11 @@ def tune_algorithm(
     """
     began = time.perf_counter()
     check.positive(accuracy=accuracy)
+    if metric in RISING:
+        check.refuse(
+            f"metric={metric!r} grows as a run gets better; tune by one that falls, "
+            "for example metric='loss'"
+        )
     kind = find(algorithm)
     if kind not in GRIDS:
         check.refuse(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -115,8 +117,19 @@ def test_early_stopping_at_the_first_record_below_the_tolerance(problem):
     run = tacit.simulate(problem, tacit.ServerGD(), 200, stop={"grad_norm_sq": 1e-8})
     assert run.rounds == small + 1 == len(run.metrics["round"])
     assert run.info["stopped_early"]
+    before = engine.advance._cache_size()  # pyright: ignore
+    tacit.simulate(problem, tacit.ServerGD(), 2, stop={"grad_norm_sq": 1})
+    assert engine.advance._cache_size() == before  # pyright: ignore
     with pytest.raises(tacit.TacitError, match="not recorded"):
         tacit.simulate(problem, AVERAGE, 5, stop={"accuracy": 0.1})
+
+
+def test_an_accuracy_stops_a_run_by_being_large(problem):
+    slow, start = tacit.ServerGD(step_size=0.01), -problem.solve()
+    choices = dict(start=start, record=("accuracy",), record_every=2)
+    run = tacit.simulate(problem, slow, 200, stop={"accuracy": 0.8}, **choices)
+    reached = run.metrics["accuracy"] >= 0.8
+    assert reached[-1] and not reached[:-1].any() and 2 < run.rounds < 200
 
 
 def test_participation_happens_as_often_as_asked(problem):
@@ -134,6 +147,9 @@ def test_few_active_agents_are_computed_in_blocks():
     assert schedule.of(0.1, 100).block > 0
     assert schedule.of(0.9, 100).block == 0
     assert schedule.of(0.1, 100, lanes=True).block == 0
+    # Numbers nearby share a program, which has room for at most twice as many.
+    assert schedule.of(0.2, 100).block == schedule.of(0.31, 100).block == 50
+    assert schedule.of(0.05, 1000).block == 125
 
 
 def test_nobody_active_changes_nothing(problem):
@@ -203,16 +219,62 @@ BAD = {
     "metric needs reference": (dict(record=("error",)), "reference="),
     "not an algorithm": (dict(algorithm="FedAvg"), "expected an algorithm"),
     "unknown mapping": (dict(mapping="together!"), "mapping"),
+    "no problem": (dict(problem=None), "expected a problem, made with"),
+    "rounds None": (dict(rounds=None), "expected rounds a number"),
+    "seed None": (dict(seed=None), "expected seed a number"),
+    "huge seed": (dict(seed=2**70), "expected seed <= 9223372036854775807"),
+    "half a seed": (dict(seeds=2.5), "expected seeds a whole number or a list"),
+    "participation word": (dict(participation="all"), "got participation='all'"),
+    "stop number": (dict(stop=1e-3), "stop takes one metric, for example"),
+    "stop word": (dict(stop={"loss": "small"}), "stop takes a finite number"),
+    "stop two": (dict(stop={"loss": 1, "error": 1}), "stop takes one metric"),
+    "reference": (dict(reference=np.ones(4)), "expected reference of shape"),
+    "reference word": (dict(reference="best"), "an array of numbers"),
+    "start word": (dict(start="zero"), "expected start an array of numbers"),
+    "record None": (dict(record=None), r"or \(\) for none, got record=None"),
+    "two lambdas": (
+        dict(record=(lambda s, a: 1.0, lambda s, a: 2.0)),
+        "two metrics called '<lambda>'; .* with def",
+    ),
+    "checkpoint file": (dict(checkpoint=__file__), "is a file; name a folder"),
+    "checkpoint under a file": (
+        dict(checkpoint=f"{__file__}/inner"),
+        "cannot make the folder",
+    ),
+    "checkpoint number": (dict(checkpoint=3), "the path of a folder, got 3"),
+    "oracle word": (
+        dict(algorithm=tacit.FedAvg(step_size=0.1, oracle="full")),  # pyright: ignore
+        r"expected oracle such as tacit.Full\(\)",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", BAD, ids=BAD.keys())
 def test_bad_input_is_refused_in_one_line(problem, case):
     changes, message = BAD[case]
-    arguments = {"algorithm": AVERAGE, "rounds": 3, **changes}
+    arguments = {"problem": problem, "algorithm": AVERAGE, "rounds": 3, **changes}
     with pytest.raises(tacit.TacitError, match=message) as error:
-        tacit.simulate(problem, **arguments)
+        tacit.simulate(**arguments)
     assert "\n" not in str(error.value)
+
+
+def test_debug_refuses_what_simulate_refuses(problem):
+    for changes, message in (
+        (dict(participation=2), "FedLin needs every agent in every round"),
+        (dict(start=np.zeros(4)), "expected start of shape"),
+        (dict(rounds=None), "expected rounds a number"),
+    ):
+        with pytest.raises(tacit.TacitError, match=message):
+            tacit.debug(problem, tacit.FedLin(), **{"rounds": 1, **changes})
+
+
+def test_a_partial_metric_has_the_name_of_its_function(problem):
+    def size(shared, agents, power):
+        return abs(shared).sum() ** power
+
+    record = (functools.partial(size, power=2),)
+    run = tacit.simulate(problem, AVERAGE, 2, record=record)
+    assert run.metrics["size"][-1] == pytest.approx(np.abs(run.params).sum() ** 2)
 
 
 def test_debug_names_the_agent_and_the_round(problem):

@@ -75,6 +75,8 @@ def test_unknown_names_are_refused(problem):
     with pytest.raises(tacit.TacitError, match="did you mean 'FedPLT'"):
         tacit.tune(problem, "FedPTL")
     ring = synthetic.linear(agents=5, features=2, samples=6, graph=graph.ring(5))
+    with pytest.raises(tacit.TacitError, match="tune by one that falls"):
+        tacit.tune(problem, "FedPLT", t_grad=1.0, t_comm=1.0, metric="accuracy")
     with pytest.raises(tacit.TacitError, match="FedGD has no grid"):
         tacit.tune(ring, "FedGD")
 
