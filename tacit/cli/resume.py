@@ -22,10 +22,17 @@ def resume(
     from tacit.cli import run_file
     from tacit.cli.builders import job_from
     from tacit.cli.execute import execute, finish
+    from tacit.runtime.checkpoint import NAME
 
     if (folder / "run.json").exists():
         refuse(f"the run in {folder} is finished; see it with: tacit report {folder}")
     if not (folder / folders.CONFIG).is_file():
-        refuse(f"no run in {folder}; name a folder that `tacit run` has made")
+        own = (folder / NAME).exists()
+        refuse(
+            f"no run file in {folder}; it was started by tacit.simulate, go on there "
+            "with resume=True"
+            if own
+            else f"no run in {folder}; name a folder that `tacit run` has made"
+        )
     job = job_from(run_file.read(folder / folders.CONFIG), folder)
     finish(execute(job, folder, resume=True), folder)

@@ -7,9 +7,12 @@ last: a folder with a `run.json` is a whole run.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import tomllib
+import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,10 +58,7 @@ class Run:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the run into a folder, which is made if it is not there."""
-        path = Path(folder)
-        if path.is_file():
-            check.refuse(f"cannot save the run: {path} is a file; name a folder")
-        path.mkdir(parents=True, exist_ok=True)
+        path = check.folder(folder=Path(folder))
         config = tomli_w.dumps(plain_values(self.config))
         _write(path / "config.toml", config.encode())
         arrays = {"params": self.params, "agents": self.agents}
@@ -92,30 +92,53 @@ def load_run(folder: str | os.PathLike[str]) -> Run:
     """Read a run back from its folder."""
     path = Path(folder)
     if not (path / "run.json").exists():
-        unfinished = (path / "checkpoint.npz").exists()
-        remedy = (
-            f"it is unfinished, go on with: tacit resume {path}"
-            if unfinished
-            else "name a folder that holds run.json"
-        )
-        check.refuse(f"no finished run in {path}: {remedy}")
+        check.refuse(f"no finished run in {path}: {_remedy(path)}")
     try:
         config = tomllib.loads((path / "config.toml").read_text())
         info = json.loads((path / "run.json").read_text())
-        with np.load(path / "trace.npz", allow_pickle=False) as file:
+        # Read whole first: NumPy leaves a torn file open.
+        content = io.BytesIO((path / "trace.npz").read_bytes())
+        with np.load(content, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         privacy = None
         if (path / "privacy.json").exists():
             told = json.loads((path / "privacy.json").read_text())
             privacy = PrivacyReport.from_dict(told)
-    except (OSError, ValueError) as error:
-        check.refuse(f"cannot read the run in {path}: {error}")
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        check.refuse(f"cannot read the run in {path}: {error}; run it again")
+    _refuse_gaps(path, config, info, arrays)
     metrics = {
         k.removeprefix("metric_"): v
         for k, v in arrays.items()
         if k.startswith("metric_")
     }
     return Run(arrays["params"], arrays["agents"], metrics, config, info, privacy)
+
+
+def _remedy(path: Path) -> str:
+    """What to do about a folder without a finished run."""
+    if (path / "config.toml").exists():
+        return f"it is unfinished, go on with: tacit resume {path}"
+    if (path / "checkpoint.npz").exists():
+        return (
+            "it is the checkpoint of a simulation, go on with: tacit.simulate(..., "
+            f"checkpoint={str(path)!r}, resume=True), and save what it returns"
+        )
+    return "name a folder that holds run.json"
+
+
+def _refuse_gaps(path: Path, config: Any, info: Any, arrays: dict[str, Any]) -> None:
+    """Refuse files that can be read but are not those of a run."""
+    lacks = [
+        f"{name} in trace.npz" for name in ("params", "agents") if name not in arrays
+    ]
+    named = config.get("name") or config.get("algorithm", {}).get("name")
+    lacks += [] if named else ["the algorithm's name in config.toml"]
+    lacks += [] if isinstance(info, dict) else ["a table in run.json"]
+    if lacks:
+        check.refuse(
+            f"cannot read the run in {path}: it lacks {lacks[0]}; run it again"
+        )
 
 
 def _write(path: Path, content: bytes) -> None:

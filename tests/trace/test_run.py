@@ -58,16 +58,31 @@ def test_the_trace_needs_no_pickle(run, tmp_path):
 
 
 def test_what_is_not_a_run_is_refused(run, tmp_path):
-    with pytest.raises(tacit.TacitError, match="no finished run"):
+    with pytest.raises(tacit.TacitError, match="name a folder that holds run.json"):
         tacit.load_run(tmp_path)
     (tmp_path / "checkpoint.npz").write_bytes(b"")
-    with pytest.raises(tacit.TacitError, match="tacit resume"):
+    with pytest.raises(tacit.TacitError, match=r"tacit.simulate\(.*resume=True"):
+        tacit.load_run(tmp_path)
+    (tmp_path / "config.toml").write_bytes(b"")
+    with pytest.raises(tacit.TacitError, match="go on with: tacit resume"):
         tacit.load_run(tmp_path)
     file = tmp_path / "file"
     file.write_text("x")
-    with pytest.raises(tacit.TacitError, match="is a file"):
-        run.save(file)
-    folder = run.save(tmp_path / "run")
-    (folder / "trace.npz").write_bytes(b"broken")
-    with pytest.raises(tacit.TacitError, match="cannot read the run"):
-        tacit.load_run(folder)
+    for place, words in ((file, "is a file"), (file / "in", "cannot make the folder")):
+        with pytest.raises(tacit.TacitError, match=words):
+            run.save(place)
+
+
+@pytest.mark.parametrize("harm", ["broken", "empty", "torn", "bare", "config"])
+def test_a_damaged_run_is_refused(run, tmp_path, harm):
+    trace = run.save(tmp_path) / "trace.npz"
+    whole = trace.read_bytes()
+    if harm == "bare":
+        np.savez(trace, agents=run.agents)
+    elif harm == "config":
+        (tmp_path / "config.toml").write_bytes(b"")
+    else:
+        half = whole[: len(whole) // 2]
+        trace.write_bytes({"broken": b"broken", "empty": b"", "torn": half}[harm])
+    with pytest.raises(tacit.TacitError, match="cannot read the run .*; run it again"):
+        tacit.load_run(tmp_path)
