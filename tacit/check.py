@@ -209,3 +209,61 @@ def shape(expected: tuple[int | None, ...], **named: Any) -> Any:
         want = f"({sides[0]},)" if len(sides) == 1 else f"({', '.join(sides)})"
         refuse(f"expected {name} of shape {want}, got shape {got}")
     return value
+
+
+def column(**named: Any) -> np.ndarray:
+    """One value per row, all of one kind, none missing; pandas columns become arrays.
+
+    >>> column(agent=["a", None, "b"])
+    Traceback (most recent call last):
+    tacit.check.TacitError: agent has no value in 1 rows, the first is row 1; fill it in or drop the rows
+    >>> column(agent=["a", 2])
+    Traceback (most recent call last):
+    tacit.check.TacitError: agent mixes numbers and str; make all its values of one kind
+    """  # noqa: E501
+    ((name, value),) = named.items()
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        refuse(f"expected {name} one value per row, got rows of different lengths")
+    shape((None,), **{name: array})
+    missing = _missing(array, value)
+    if missing.any():
+        refuse(
+            f"{name} has no value in {int(missing.sum())} rows, the first is row "
+            f"{int(np.argmax(missing))}; fill it in or drop the rows"
+        )
+    if array.dtype == object or _was_listed(array, value):
+        kinds = {_kind(v) for v in _objects(value).tolist()}
+        if len(kinds) > 1:
+            both = " and ".join(sorted(kinds)[:2])
+            refuse(f"{name} mixes {both}; make all its values of one kind")
+        if array.dtype == object and kinds <= {"numbers", "bool"}:
+            return np.array(array.tolist())
+    return array
+
+
+def _kind(value: Any) -> str:
+    real = isinstance(value, float | np.floating)
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    # 1 beside 1.5 is a column of numbers.
+    return "numbers" if real or whole else type(value).__name__
+
+
+def _was_listed(array: np.ndarray, value: Any) -> bool:
+    """Whether NumPy made text of a list: None, NaN and numbers beside words too."""
+    return array.dtype.kind in "US" and not isinstance(value, np.ndarray)
+
+
+def _objects(value: Any) -> np.ndarray:
+    return np.asarray(value, dtype=object)
+
+
+def _missing(array: np.ndarray, value: Any) -> np.ndarray:
+    if array.dtype == object or _was_listed(array, value):
+        import pandas as pd  # slow to import, and numbers do without
+
+        return np.asarray(pd.isna(_objects(value)))
+    if array.dtype.kind in "mM":
+        return np.isnat(array)
+    return np.isnan(array) if array.dtype.kind in "fc" else np.zeros(len(array), bool)

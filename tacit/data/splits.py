@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.check import column as check_column
 from tacit.check import count, given, positive, refuse, shape
 
 _REDRAWS = 1000
@@ -175,7 +176,7 @@ def split_by_column(
     >>> agent.tolist(), names
     ([1, 0, 1], ('a', 'b'))
     """
-    values = shape((None,), column=np.asarray(column))
+    values = check_column(column=column)
     if not len(values):
         refuse("expected a column with at least one row, got none")
     levels, codes, sizes = np.unique(values, return_inverse=True, return_counts=True)

@@ -317,3 +317,28 @@ class Simplex:
         taus = (jnp.cumsum(falling) - total) / jnp.arange(1, v.size + 1, dtype=v.dtype)
         tau = taus[jnp.sum(falling > taus) - 1]
         return jnp.maximum(v - tau, 0)
+
+
+def penalty_of(h: Any, dim: int) -> Any:
+    """Refuse an `h` that is no proximable function of `dim` parameters."""
+    if h is None:
+        return None
+    prox = getattr(h, "prox", None)
+    if isinstance(h, type) or not callable(h) or prox is None:
+        refuse(
+            "expected h a proximable function such as tacit.problem.prox.L1(0.1), got "
+            f"h={h!r}"
+        )
+    w = jax.ShapeDtypeStruct((dim,), jnp.float32)
+    try:
+        # Shapes only: nothing is computed or compiled.
+        made = jax.eval_shape(lambda v: prox(v, 1.0), w).shape, jax.eval_shape(h, w)
+    except (TypeError, ValueError) as error:
+        first = str(error).strip().split("\n")[0]
+        refuse(f"h={type(h).__name__} does not fit {dim} parameters: {first}")
+    if made[0] != (dim,) or made[1].shape != ():
+        refuse(
+            f"h={type(h).__name__} does not fit {dim} parameters: its proximal point "
+            f"has shape {made[0]}; give one number, or one per parameter"
+        )
+    return h

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -64,3 +66,15 @@ class NonConvex:
 
 
 Regulariser = SquaredL2 | NonConvex
+
+
+def regulariser_of(regulariser: Any, l2: Any) -> Regulariser:
+    """The smooth penalty of a problem: the one given, or (l2/2) ||w||^2."""
+    if regulariser is None:
+        return SquaredL2(weight=check.given(l2=l2))
+    if not isinstance(regulariser, SquaredL2 | NonConvex):
+        check.refuse(
+            "expected regulariser such as tacit.problem.NonConvex(weight=0.1), got "
+            f"regulariser={regulariser!r}; for a plain number use l2="
+        )
+    return regulariser

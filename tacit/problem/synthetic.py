@@ -11,6 +11,9 @@ from tacit.problem.arrays import from_arrays
 from tacit.problem.problem import Problem
 from tacit.problem.regulariser import Regulariser
 
+#: Of scikit-learn, whose generators take 32 bits.
+_LARGEST_SEED = 2**32 - 1
+
 
 def logistic(
     agents: int = 100,
@@ -38,6 +41,7 @@ def logistic(
     check.count(agents=agents)
     check.count(features=features)
     check.count(at_least=2, samples=samples)
+    check.seed(_LARGEST_SEED, seed=seed)
     if heterogeneous:
         seeds = np.random.SeedSequence(seed).generate_state(agents)
         parts = [_clusters(samples, features, int(s)) for s in seeds]
@@ -95,7 +99,9 @@ def linear(
     differ.
     """
     check.count(agents=agents)
+    check.count(features=features)
     check.count(samples=samples)
+    check.seed(seed=seed)
     check.not_negative(noise=noise)
     check.not_negative(spread=spread)
     rng = np.random.default_rng(seed)

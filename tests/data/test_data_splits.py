@@ -223,6 +223,8 @@ def test_vertical_blocks_put_together_are_the_table():
         ),
         (lambda: split_by_classes([0, 0, 1, 1], 4, 1, seed=1), "would hold no row"),
         (lambda: split_by_column([]), "at least one row"),
+        (lambda: split_by_column(["a", None]), "column has no value in 1 rows"),
+        (lambda: split_by_column(["a", 1]), "column mixes numbers and str"),
         (lambda: split_vertical(np.ones((2, 3)), 4), "parties <= 3"),
         (lambda: split_vertical(np.ones((2, 3)), [[0], [1]]), "column 2 belongs to no"),
         (lambda: split_vertical(np.ones((2, 2)), [[0, 1], [1]]), "several parties"),

@@ -6,9 +6,10 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import tacit
-from tacit.problem import graph, prox
+from tacit.problem import graph, prox, synthetic
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(10, 3))
@@ -121,6 +122,62 @@ BAD = {
         dict(model="softmax", y=np.array(["u", "v"] * 5), classes=["u", "w"]),
         "outside the model's classes",
     ),
+    "NaN label": (
+        dict(model="softmax", y=np.where(Y > 0, 1, np.nan)),
+        "y has no value",
+    ),
+    "None label": (dict(model="softmax", y=[*"ababababa", None]), "first is row 9"),
+    "None among numbers": (dict(y=[*Y[:9], None]), "y has no value in 1 rows"),
+    "mixed label kinds": (
+        dict(model="softmax", y=[*"ababababa", 3]),
+        "y mixes numbers",
+    ),
+    "NaN agent": (dict(agent=np.where(Y > 0, 1, np.nan)), "agent has no value in 5"),
+    "None agent": (dict(agent=pd.Series([*AGENT[:9], None])), "first is row 9"),
+    "NaN among ids": (dict(agent=[np.nan, *AGENT[1:]]), "agent has no value in 1"),
+    "mixed ids": (dict(agent=[1, *AGENT[1:]]), "agent mixes numbers and str"),
+    "unheld rows": (dict(agent=np.arange(10) % 3 - 1), "rows that nobody holds"),
+    "stranger's kind": (dict(unlabelled=[7]), "unlabelled ids of the kind of agent"),
+    "h word": (dict(h="l1"), r"such as tacit.problem.prox.L1\(0.1\), got h='l1'"),
+    "h number": (dict(h=0.1), "expected h a proximable function"),
+    "h class": (dict(h=prox.L1), "expected h a proximable function"),
+    "h of another size": (dict(h=prox.L1(np.ones(5))), "L1 does not fit 3 parameters"),
+    "h of a matrix": (dict(h=prox.L1(np.ones((3, 1)))), "does not fit 3 parameters"),
+    "regulariser": (dict(regulariser=0.1), "for a plain number use l2="),
+    "l2 None": (dict(l2=None), "expected l2 a number"),
+    "graph word": (dict(graph="ring"), "networkx graph, got a str; make one with"),
+    "graph matrix": (dict(graph=np.eye(3)), "got a ndarray; make one with"),
+    "no model": (dict(model=None), "expected model one of linear, ridge"),
+    "model class": (dict(model=tacit.problem.Logistic), "expected model one of"),
+    "no dtype": (dict(dtype="float99"), "float32 or float64, got dtype=float99"),
+    "three classes": (dict(classes=(1, 2, 3)), "use model='softmax' for more"),
+    "classes word": (dict(classes="ab"), "expected classes a list of labels"),
+    "class twice": (
+        dict(model="softmax", y=np.array(["u", "v"] * 5), classes=["u", "v", "u"]),
+        "classes has 'u' twice",
+    ),
+    "unknown label": (
+        dict(y=np.array(["no", "yes"] * 5), classes=("no", "ja")),
+        r"label y\[1\]='yes' is outside",
+    ),
+    "complex X": (dict(X=X * 1j), "expected X real, got dtype complex128"),
+    "too large": (dict(X=X * 1e300, dtype="float32"), "too large for dtype float32"),
+    "no columns": (dict(X=X[:, :0]), "X has no columns"),
+    "sparse X": (dict(X=sparse.csr_matrix(X)), r"pass X.toarray\(\)"),
+    "text column": (
+        dict(X=pd.DataFrame({"p": X[:, 0], "q": [*"ababababab"]})),
+        "column 'q' of X is not of numbers .*get_dummies",
+    ),
+    "empty cell": (
+        dict(X=pd.DataFrame({"p": pd.array([1, None] * 5, dtype="Int64")})),
+        "column 'p' of X has 5 NaN or empty cells",
+    ),
+    "object X": (
+        dict(X=np.array([[1, "a"]] * 10, dtype=object)),
+        "column 1 of X holds 'a', which is no number",
+    ),
+    "ragged X": (dict(X=[[1.0], [1.0, 2.0]]), "rows of different lengths"),
+    "no test pair": (dict(test=X), r"expected test=\(X, y\)"),
 }
 
 
@@ -131,6 +188,37 @@ def test_bad_input_is_refused_in_one_line(case):
     with pytest.raises(tacit.TacitError, match=message) as error:
         tacit.from_arrays(**arguments)
     assert "\n" not in str(error.value)
+
+
+def test_true_and_false_and_pandas_own_numbers_are_numbers():
+    whole, flags = np.arange(10), Y > 0
+    table = pd.DataFrame({"p": whole, "q": flags})
+    table["p"] = table["p"].astype("Int64")
+    wanted = np.c_[whole, flags].astype(float)
+    for x in (table, wanted.astype(object), table.astype("Float64")):
+        made = tacit.from_arrays(x, pd.Series(flags, dtype="boolean"), AGENT)
+        np.testing.assert_array_equal(made.stacked()[0][1], wanted[:4])
+        np.testing.assert_array_equal(made.stacked()[1][1], Y[:4])
+    made = tacit.from_arrays(np.c_[flags, ~flags], Y, AGENT)
+    np.testing.assert_array_equal(made.stacked()[0][1, :, 0], flags[:4])
+
+
+def test_labels_are_matched_by_what_they_are():
+    """1.0 is the class 1, and true the second of two classes."""
+    halves = np.where(Y > 0, 2.0, 1.0)
+    network = tacit.problem.mlp(3, (2,), 2)
+    for model, y, classes, names in (
+        ("softmax", halves, (1, 2), ("1", "2")),
+        ("softmax", halves.astype(int), (1.0, 2.0), ("1", "2")),
+        ("softmax", halves, None, ("1", "2")),
+        ("softmax", halves, ("1.0", "2.0"), ("1.0", "2.0")),
+        (network, Y > 0, None, ("0", "1")),
+        (network, Y > 0, (False, True), ("False", "True")),
+        ("logistic", halves, (1, 2), ("1", "2")),
+    ):
+        problem = tacit.from_arrays(X, y, AGENT, model=model, classes=classes)
+        assert problem.class_names == names
+        np.testing.assert_array_equal(problem.stacked()[1][1] > 0, Y[:4] > 0)
 
 
 def test_graph_nodes_are_matched_by_id():
@@ -150,3 +238,17 @@ def test_evaluating_at_a_wrong_shape_is_refused():
     regression = tacit.from_arrays(X, Y, AGENT, model="linear")
     with pytest.raises(tacit.TacitError, match="classification"):
         regression.accuracy(np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: synthetic.logistic(seed=-1), "seed a whole number >= 0"),
+        (lambda: synthetic.logistic(seed=2**32), "expected seed <= 4294967295"),
+        (lambda: synthetic.linear(features=0), "features a whole number >= 1"),
+        (lambda: synthetic.linear(seed=None), "expected seed a number"),  # pyright: ignore
+    ],
+)
+def test_synthetic_problems_check_their_numbers(make, message):
+    with pytest.raises(tacit.TacitError, match=message):
+        make()
