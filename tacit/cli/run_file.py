@@ -39,6 +39,10 @@ class _OpenTable(_Table):
         return dict(self.model_extra or {})
 
 
+#: Seeds are whole numbers of 64 bits.
+_LARGEST_SEED = 2**63 - 1
+
+
 def _word_or_table(value: Any) -> Any:
     if value is not None and not isinstance(value, str | dict):
         raise ValueError("neither a word nor a table")
@@ -55,9 +59,13 @@ def _number_or_list(value: Any) -> Any:
 
 def _count_or_counts(value: Any) -> Any:
     entries = value if isinstance(value, list) else [value]
+    least = 0 if isinstance(value, list) else 1
     for entry in entries:
-        if isinstance(entry, bool) or not isinstance(entry, int) or entry < 0:
+        whole = isinstance(entry, int) and not isinstance(entry, bool)
+        if not whole or not least <= entry <= _LARGEST_SEED:
             raise ValueError("neither a whole number nor a list of them")
+    if not entries:
+        raise ValueError("an empty list")
     return value
 
 
@@ -103,7 +111,9 @@ class ProblemTable(_OpenTable):
     dtype: Literal["float32", "float64"] | None = Field(
         None, description='"float32" or "float64"'
     )
-    seed: int = Field(0, description="a whole number >= 0", ge=0)
+    seed: int = Field(
+        0, description="a whole number >= 0, below 2^63", ge=0, le=_LARGEST_SEED
+    )
 
 
 class AlgorithmTable(_OpenTable):
@@ -116,9 +126,11 @@ class RunTable(_Table):
     """[run]: how long, with whom, what is recorded."""
 
     rounds: int = Field(description="a whole number >= 1, such as 200", ge=1)
-    seed: int = Field(0, description="a whole number >= 0", ge=0)
+    seed: int = Field(
+        0, description="a whole number >= 0, below 2^63", ge=0, le=_LARGEST_SEED
+    )
     seeds: Annotated[Any, BeforeValidator(_count_or_counts)] = Field(
-        None, description="a whole number of seeds, or a list such as [1, 2, 3]"
+        None, description="a whole number of seeds >= 1, or a list such as [1, 2, 3]"
     )
     participation: Annotated[Any, BeforeValidator(_number_or_list)] = Field(
         1.0,

@@ -61,6 +61,8 @@ def read_table(
     path = Path(path)
     frame = _read(path, separator, list(missing_values))
     wanted = [target] if agent is None else [target, agent]
+    if isinstance(features, str):
+        refuse(f"expected features a list of columns, got features={features!r}")
     if features is None:
         features = [c for c in frame.columns if c not in wanted]
     _check_columns(frame, path, wanted, list(features))

@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -125,12 +126,28 @@ class _Layers:
         return np.concatenate(parts).astype(np.float32)
 
 
+def _counts(name: str, sizes: Any) -> Any:
+    """Refuse what is no tuple of whole numbers >= 1."""
+    if not isinstance(sizes, tuple):
+        check.refuse(f"expected {name} a list of sizes such as (32,), got {sizes!r}")
+    for size in sizes:
+        check.count(**{name: check.given(**{name: size})})
+    return sizes
+
+
+def _image(image: Any) -> Any:
+    if len(_counts("image", image)) != 3:
+        check.refuse(f"expected image=(height, width, channels), got image={image!r}")
+    return image
+
+
 @functools.lru_cache
 def mlp(
     features: int, hidden: tuple[int, ...], classes: int | None, seed: int = 0
 ) -> Differentiable:
     """A multi-layer perceptron with ReLU between its layers."""
     check.count(features=features)
+    _counts("hidden", hidden)
     sizes = (features, *hidden, classes or 1)
     layers = _Layers(
         tuple(
@@ -167,7 +184,8 @@ def cnn(
         channels: Output channels of the convolutions, one pooling after each.
         seed: Of the starting point.
     """
-    height, width, depth = image
+    height, width, depth = _image(image)
+    _counts("channels", channels)
     shrink = 2 ** len(channels)
     if height % shrink or width % shrink:
         check.refuse(
@@ -217,6 +235,7 @@ def resnet10(
         groups: Channels are normalised in this many groups.
         seed: Of the starting point.
     """
+    _image(image)
     if check.count(width=width) % check.count(groups=groups):
         check.refuse(f"expected width divisible by groups={groups}, got width={width}")
     widths = [width * 2**stage for stage in range(4)]

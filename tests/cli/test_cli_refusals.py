@@ -29,6 +29,11 @@ CHANGES = [
         "unknown key algorithm.oracle.sise = 3; did you mean 'size'?",
     ),
     ("algorithm.oracle={name='Minibatch'}", "missing key algorithm.oracle.size"),
+    (
+        "algorithm.oracle={name='Penalty'}",
+        "unknown algorithm.oracle.name = 'Penalty'; known: Full, Minibatch",
+    ),
+    ("algorithm.oracle=ExactProx", "unknown algorithm.oracle.name = 'ExactProx'; "),
     ("algorithm.oracle={size=3}", "missing key algorithm.oracle.name"),
     ("run.participation=0", "run: expected participation of 1 to 4 agents, got"),
     ("run.participation=5", "run: expected participation of 1 to 4 agents, got"),
@@ -43,7 +48,12 @@ CHANGES = [
     ("run.seeds=1.5", "run.seeds = 1.5: expected a whole number of seeds"),
     ("run.record=[5]", "run.record = 5: expected a list of metrics"),
     ("run.record=['los']", "run: unknown record='los'; did you mean 'loss'?"),
-    ("run.record=['test_loss']", "needs test=(X, y) in the problem"),
+    ("run.record=['test_loss']", "for example problem.test_share = 0.2"),
+    ("run.record=['loss', 'loss']", "run: record has two metrics called 'loss'"),
+    ("run.seeds=0", "run.seeds = 0: expected a whole number of seeds >= 1"),
+    ("run.seeds=[]", "run.seeds = []: expected a whole number of seeds >= 1"),
+    (f"run.seed={2**70}", "expected a whole number >= 0, below 2^63"),
+    (f"problem.seed={2**40}", "problem: expected seed <= 4294967295"),
     ("run.stop={loss=1.0, accuracy=2.0}", "expected a table with one metric"),
     ("run.stop={loss='low'}", "expected a table with one metric"),
     ("run.stop={error=1.0}", "run.stop names 'error', which is not recorded"),
@@ -127,6 +137,15 @@ FILES = [
         "alpha=1.0\n[run]\nrounds=1",
         "missing key problem.graph; FedGD needs a graph",
     ),
+    (
+        "[problem]\ndata='synthetic-linear'\nfeatures='x'\n[algorithm]\n"
+        "name='FedAvg'\n[run]\nrounds=1",
+        "problem: expected features a whole number >= 1, got features='x'",
+    ),
+    (
+        "[problem]\ndata='nofile.csv'\n[algorithm]\nname='FedAvg'\n[run]\nrounds=1",
+        "problem.data: there is no file",
+    ),
 ]
 
 
@@ -158,6 +177,14 @@ def test_a_table_with_nan_is_refused(tacit_, sites, place):
 
 
 TABLES = [
+    ("problem.features=age", "expected features a list of columns, got features='age'"),
+    ("problem.model={name='mlp', hidden=4}", "problem.model: expected hidden a list"),
+    ("problem.model={name='mlp', hidden=['a']}", "expected hidden a whole number >= 1"),
+    (
+        "problem.model={name='mlp', hidden=[0]}",
+        "hidden a whole number >= 1, got hidden=0",
+    ),
+    ("problem.split={kind='iid', agents=2}", "both say who holds the rows; leave one"),
     ("problem.target=il", "did you mean 'ill'?"),
     ("problem.agent=sit", "did you mean 'site'?"),
     ("problem.features=['aeg']", "did you mean 'age'?"),
@@ -179,6 +206,12 @@ def test_tables_that_do_not_fit_are_told(tacit_, sites, place, change, words):
     (line,) = tacit_.refused("run", sites, "--set", change)
     assert words in line
     assert {path.name for path in place.iterdir()} == {"sites.csv", "sites.toml"}
+
+
+def test_known_keys_are_told_once(tacit_, sites):
+    (line,) = tacit_.refused("run", sites, "--set", "problem.sede=1")
+    known = line.partition("known: ")[2].split(", ")
+    assert known.count("seed") == 1 and len(set(known)) == len(known)
 
 
 def test_three_labels_are_outside_the_set_of_a_logistic_model(tacit_, sites, place):
@@ -215,6 +248,17 @@ def test_a_change_within_what_is_no_table_is_told(tacit_, small):
 def test_a_folder_without_a_run_is_told(tacit_, command, place):
     (line,) = tacit_.refused(command, "nowhere")
     assert "nowhere" in line and list(place.iterdir()) == []
+
+
+def test_the_remedy_for_an_unfinished_run_is_one_that_works(tacit_, place):
+    (place / "checkpoint.npz").write_bytes(b"")
+    for command in ("resume", "report"):
+        (line,) = tacit_.refused(command, ".")
+        assert "tacit.simulate" in line and "resume=True" in line
+    (place / "config.toml").write_bytes(b"")
+    (place / "checkpoint.npz").unlink()
+    (line,) = tacit_.refused("report", ".")
+    assert "go on with: tacit resume" in line
 
 
 @pytest.mark.parametrize(

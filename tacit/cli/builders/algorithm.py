@@ -48,7 +48,8 @@ def _make(where: str, cls: Any, given: dict[str, Any], algorithm: type) -> Any:
         value = given.get(field.name)
         if isinstance(value, str) and getattr(made, field.name) == value:
             if "str" not in str(field.type) and not isinstance(field.default, str):
-                look_up(f"{where}.{field.name}", value, _records(algorithm, value))
+                records = _records(algorithm, field.name, value)
+                look_up(f"{where}.{field.name}", value, records)
     return made
 
 
@@ -83,10 +84,11 @@ def _values(
 
 def _value(where: str, field: Any, value: Any, algorithm: type) -> Any:
     if isinstance(value, dict) or _names_record(field, value, algorithm):
-        return _record(where, value, algorithm)
+        return _record(where, field.name, value, algorithm)
     if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
         return tuple(
-            _record(f"{where}[{i}]", entry, algorithm) for i, entry in enumerate(value)
+            _record(f"{where}[{i}]", field.name, entry, algorithm)
+            for i, entry in enumerate(value)
         )
     if isinstance(value, list) and field.metadata.get("static"):
         return tuple(value)  # part of a compiled program, so it must be hashable
@@ -97,35 +99,42 @@ def _names_record(field: Any, value: Any, algorithm: type) -> bool:
     """Whether a word is short for a table with a name only."""
     if not isinstance(value, str) or isinstance(field.default, str):
         return False
-    known = map(plain_name, _records(algorithm, value))
+    known = map(plain_name, _records(algorithm, field.name, value))
     return dataclasses.is_dataclass(field.default) or plain_name(value) in known
 
 
-def _record(where: str, table: Any, algorithm: type) -> Any:
+def _record(where: str, field: str, table: Any, algorithm: type) -> Any:
     word = table.get("name") if isinstance(table, dict) else table
-    cls, rest = take_kind(where, table, _records(algorithm, word), "name")
+    cls, rest = take_kind(where, table, _records(algorithm, field, word), "name")
     check_keys(where, cls, rest)
     return _make(where, cls, rest, algorithm)
 
 
-def _records(algorithm: type, word: Any = None) -> dict[str, type]:
-    """Records that an algorithm may hold: public ones, and those its own file knows.
+def _records(algorithm: type, field: str, word: Any = None) -> dict[str, type]:
+    """Records that a field may hold: public ones, and those its own file knows.
 
     The privacy room loads slowly, so it is asked only for a word nobody else knows.
     """
     own = vars(sys.modules[algorithm.__module__])
-    found = {**_usable(vars(problem)), **_usable(vars(solvers)), **_usable(own)}
+    found: dict[str, type] = {}
+    for names in (vars(problem), vars(solvers), own):
+        found |= _usable(names, field)
     if isinstance(word, str) and plain_name(word) not in map(plain_name, found):
-        found |= _usable(vars(importlib.import_module("tacit.privacy")))
+        found |= _usable(vars(importlib.import_module("tacit.privacy")), field)
     return found
 
 
-def _usable(names: Mapping[str, Any]) -> dict[str, type]:
+#: What a record in a field of that name must be able to do.
+_DOES = {"oracle": "draws", "solver": "solve", "solvers": "solve", "penalty": "mask"}
+
+
+def _usable(names: Mapping[str, Any], field: str) -> dict[str, type]:
     """Oracles, solvers, penalties: what answers for gradients, trains, or couples."""
+    wanted = [_DOES[field]] if field in _DOES else [*_DOES.values()]
     return {
         name: value
         for name, value in names.items()
         if isinstance(value, type)
         and dataclasses.is_dataclass(value)
-        and any(hasattr(value, name) for name in ("draws", "solve", "mask"))
+        and any(hasattr(value, name) for name in wanted)
     }

@@ -74,7 +74,7 @@ def check_keys(
     """
     ours = set(set_by_us)
     open_keys = {k: p for k, p in keys_of(function).items() if k not in ours}
-    known = [*open_keys, *also]
+    known = list(dict.fromkeys((*open_keys, *also)))
     for key, value in given.items():
         if key not in known:
             refuse(f"unknown key {where}.{key} = {value!r}; {nearest(key, known)}")

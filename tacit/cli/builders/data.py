@@ -38,6 +38,7 @@ def load(table: ProblemTable) -> Dataset:
     """Load the data set that a run file names, rows given to agents."""
     name, ours = table.data, ProblemTable.model_fields
     if is_path(name):
+        _refuse_table(table)
         fixed = {"path": name, "seed": table.seed}
         loaded = call("problem", data.read_table, table.options, fixed, ours)
     elif name in data.names():
@@ -61,11 +62,22 @@ def load(table: ProblemTable) -> Dataset:
     return loaded.with_agents(call("problem.split", function, rest, {rows: loaded.y}))
 
 
+def _refuse_table(table: ProblemTable) -> None:
+    """Refuse a table that is not there, or whose rows are given away twice."""
+    if not Path(table.data).is_file():
+        refuse(f"problem.data: there is no file {table.data}; check the path")
+    if table.split is not None and "agent" in table.options:
+        refuse(
+            f"problem.agent = {table.options['agent']!r} and problem.split both say "
+            "who holds the rows; leave one of them out"
+        )
+
+
 def _from_catalogue(table: ProblemTable) -> Dataset:
     known = data.options(table.data)
     for key, value in table.options.items():
         if key not in known:
-            others = [*ProblemTable.model_fields, *known]
+            others = dict.fromkeys((*ProblemTable.model_fields, *known))
             refuse(f"unknown key problem.{key} = {value!r}; {nearest(key, others)}")
     seed = {"seed": table.seed} if "seed" in known else {}
     with told_of("problem"):

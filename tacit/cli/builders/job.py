@@ -121,6 +121,13 @@ def _rehearse(job: Job) -> None:
         )
     with told_of("algorithm"):
         prepare(job.problem, job.algorithm)
+    for metric in job.options["record"]:
+        known = metric in measure.METRICS and metric.startswith("test_")
+        if known and job.problem.population.test is None:
+            refuse(
+                f"run.record names {metric!r}, which needs test rows; have some held "
+                "out by the data set, for example problem.test_share = 0.2"
+            )
     with told_of("run"):
         schedule.of(job.options["participation"], job.problem.n_agents)
         transit.require(job.options.get("asynchronous"), job.algorithm)
