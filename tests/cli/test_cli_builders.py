@@ -217,7 +217,9 @@ def test_agents_that_are_numbers_are_in_the_order_of_numbers(sites, place):
 def test_rows_of_a_table_can_be_split_anew(sites, place):
     table = tomllib.loads((place / sites).read_text())
     table["problem"]["split"] = {"kind": "iid", "agents": 12}
-    made = job_from(table, place).problem
+    job = job_from(table, place)
+    made = job.problem
+    assert any("by problem.split, not as the data" in note for note in job.notes)
     assert made.ids == tuple(range(12)) and made.counts.sum() == 32
 
 

@@ -184,7 +184,6 @@ TABLES = [
         "problem.model={name='mlp', hidden=[0]}",
         "hidden a whole number >= 1, got hidden=0",
     ),
-    ("problem.split={kind='iid', agents=2}", "both say who holds the rows; leave one"),
     ("problem.target=il", "did you mean 'ill'?"),
     ("problem.agent=sit", "did you mean 'site'?"),
     ("problem.features=['aeg']", "did you mean 'age'?"),

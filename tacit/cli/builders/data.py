@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tacit import data
@@ -38,7 +39,8 @@ def load(table: ProblemTable) -> Dataset:
     """Load the data set that a run file names, rows given to agents."""
     name, ours = table.data, ProblemTable.model_fields
     if is_path(name):
-        _refuse_table(table)
+        if not Path(name).is_file():
+            refuse(f"problem.data: there is no file {name}; check the path")
         fixed = {"path": name, "seed": table.seed}
         loaded = call("problem", data.read_table, table.options, fixed, ours)
     elif name in data.names():
@@ -59,18 +61,12 @@ def load(table: ProblemTable) -> Dataset:
     function, rest = take_kind("problem.split", table.split, SPLITS, "kind")
     rows = next(iter(keys_of(function)))
     rest.setdefault("seed", table.seed)
-    return loaded.with_agents(call("problem.split", function, rest, {rows: loaded.y}))
-
-
-def _refuse_table(table: ProblemTable) -> None:
-    """Refuse a table that is not there, or whose rows are given away twice."""
-    if not Path(table.data).is_file():
-        refuse(f"problem.data: there is no file {table.data}; check the path")
-    if table.split is not None and "agent" in table.options:
-        refuse(
-            f"problem.agent = {table.options['agent']!r} and problem.split both say "
-            "who holds the rows; leave one of them out"
-        )
+    given = call("problem.split", function, rest, {rows: loaded.y})
+    made = loaded.with_agents(given)
+    if loaded.agent is None:
+        return made
+    note = "rows given to agents by problem.split, not as the data had them"
+    return replace(made, notes=(*made.notes, note))
 
 
 def _from_catalogue(table: ProblemTable) -> Dataset:
