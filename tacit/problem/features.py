@@ -38,6 +38,8 @@ def in_type(values: np.ndarray, kind: np.dtype, name: str) -> np.ndarray:
     """Numbers in the problem's type; refused where they are too large for it."""
     with np.errstate(over="ignore"):
         made = values.astype(kind)
+    if values.dtype == kind:
+        return made
     too_large = ~np.isfinite(made)
     if too_large.any() and np.all(np.isfinite(values)):
         check.refuse(
