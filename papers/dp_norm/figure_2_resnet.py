@@ -23,9 +23,9 @@ from tacit.privacy import Clipped, dp_norm_sigma
 from tacit.privacy.dp_norm import lemma_1_sensitivity
 from tacit.problem import graph, resnet10
 
-NODES, PER_NODE, BATCH, STEPS, ROUNDS = 6, 400, 100, 4, 60
+NODES, PER_NODE, BATCH, STEPS, ROUNDS = 6, 400, 100, 4, 40
 STEP, ALPHA, RHO, WIDTH, SIDE = 0.05, 0.001, 1.0, 4, 14
-CLIP, TESTED, EVERY = 1.0, 1000, 6
+CLIP, TESTED, EVERY = 1.0, 1000, 4
 EPSILONS = (None, 1.0, 0.5)
 FIELDS = ("method", "epsilon", "noise_std", "worth", "round", "accuracy")
 BATCHES = tacit.Minibatch(size=BATCH, sampling="permutation")

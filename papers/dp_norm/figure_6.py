@@ -38,7 +38,11 @@ def main(out: Path = RESULTS) -> Path:
         "Figure 6 (a2, b2): step size of DP-ADMM, rho = 1e-4",
         "step size",
         swept(problem, "step_size", STEPS, rho=b.PENALTY),
-        ["**The paper's reading.** 0.01 is best, and below DP-Norm everywhere."],
+        [
+            "**The paper's reading.** 0.01 is best, and below DP-Norm everywhere. "
+            "**Ours.** In 100 rounds the longest step learns most; none is near what "
+            "the method reaches in 2,000 (Figure 2)."
+        ],
     )
     return sweep_page(
         out,

@@ -49,18 +49,28 @@ def draw(
     y_label: str,
     log_x: bool = False,
 ) -> None:
-    """Panels side by side, each with named curves (x, y)."""
+    """Panels side by side, each with named curves (x, y).
+
+    The same method has one colour, dashed where its noise is the sound one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = new_figure(LIGHT, 3.4 * max(2, len(panels)), 3.6)
-    names: dict[str, Any] = {}
+    colors: dict[str, Any] = {}
     every_axes: Any = figure.subplots(1, len(panels), squeeze=False, sharey=False)
     for axes, (title, curves) in zip(every_axes[0], panels.items(), strict=True):
         dress(axes, LIGHT)
         axes.set_title(title, fontsize=10, color=LIGHT.ink)
         for name, (x, y) in curves.items():
-            color = LIGHT.series[len(names) % len(LIGHT.series)]
-            color = names.setdefault(name, color)
-            axes.plot(x, y, color=color, linewidth=1.5, marker=".", label=name)
+            next_color = LIGHT.series[len(colors) % len(LIGHT.series)]
+            axes.plot(
+                x,
+                y,
+                color=colors.setdefault(name.replace("sound", "paper"), next_color),
+                linestyle="--" if "sound" in name else "-",
+                linewidth=1.5,
+                marker=".",
+                label=name,
+            )
         axes.set_xlabel(x_label)
         if log_x:
             axes.set_xscale("symlog", linthresh=1e-3)
@@ -75,10 +85,10 @@ def draw(
         handles,
         labels,
         loc="outside lower left",
-        ncols=3,
+        ncols=2 if len(panels) < 3 else 3,
         frameon=False,
         labelcolor=LIGHT.ink,
-        fontsize=9,
+        fontsize=8,
     )
     path.write_bytes(png(figure))
 

@@ -74,8 +74,8 @@ def curve_page(
     rows, drawn, kept = [], {}, []
     for panel, lines in panels.items():
         drawn[panel] = {}
-        for label in dict.fromkeys(_label(line) for line in lines):
-            mine = [line for line in lines if _label(line) == label]
+        for label in dict.fromkeys(_curve(line) for line in lines):
+            mine = [line for line in lines if _curve(line) == label]
             x = [int(line["round"]) for line in mine]
             y = [float(line["accuracy"]) for line in mine]
             drawn[panel][label] = (x, y)
@@ -89,5 +89,10 @@ def curve_page(
     return write_page(out, name, parts)
 
 
+def _curve(line: dict[str, Any]) -> str:
+    """What a curve is called; its panel, or its page, tells the epsilon."""
+    return f"{line['method']}, {line['noise']} noise"
+
+
 def _label(line: dict[str, Any]) -> str:
-    return f"{line['method']}, {line['noise']} noise, epsilon {line['epsilon']}"
+    return f"{_curve(line)}, epsilon {line['epsilon']}"
