@@ -91,7 +91,8 @@ def curve_page(
 
 def _curve(line: dict[str, Any]) -> str:
     """What a curve is called; its panel, or its page, tells the epsilon."""
-    return f"{line['method']}, {line['noise']} noise"
+    method = line["method"]
+    return method if method == "single node" else f"{method}, {line['noise']} noise"
 
 
 def _label(line: dict[str, Any]) -> str:
