@@ -50,7 +50,12 @@ def main(out: Path = RESULTS) -> Path:
         "Figure 6 (a1, b1): penalty of DP-ADMM, step 0.01",
         "rho",
         swept(problem, "rho", PENALTIES, step_size=0.01),
-        ["**The paper's reading.** 1e-4 (epsilon 1) and 5e-5 (0.5) are best."],
+        [
+            "**The paper's reading.** 1e-4 (epsilon 1) and 5e-5 (0.5) are best. "
+            "**Ours.** Up to 1e-4 the penalty makes no difference in 100 rounds: every "
+            "node still has a model of its own six classes. 1e-2 is best, 1e-3 worst, "
+            "for both noises."
+        ],
     )
 
 
