@@ -28,9 +28,9 @@ def main(out: Path = RESULTS) -> Path:
         {"alpha = 0.2": lines},
         [
             "**The paper's reading.** Three nodes are slower, the others alike. "
-            "**Ours.** Eight and six nodes do best, four worst. Each ring has other "
-            "images and other class sets, and this is one seed of a noisy run "
-            "([scatter.md](scatter.md)), so the order of three and four means little."
+            "**Ours.** Eight and six nodes do best, four worst, as with the other "
+            "methods ([figure_8.md](figure_8.md)): each ring has other images and "
+            "other class sets, which matter more than its size."
         ],
     )
 
