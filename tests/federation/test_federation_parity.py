@@ -23,7 +23,7 @@ from tests.federation.build import Federation
 from tests.test_contract import participations
 
 ROUNDS = 4
-#: Random schedules for each setting; the eight settings together try 1,000 with 125.
+#: Random schedules for each setting; the ten settings together try 1,000 with 100.
 SCHEDULES = int(os.environ.get("TACIT_SCHEDULES", "8"))
 BAD_POST = Faults(loss=0.2, repeat=0.2, most_delay=3.0)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
