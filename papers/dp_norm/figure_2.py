@@ -149,7 +149,8 @@ def page(out: Path, found: dict[int, list[dict[str, Any]]]) -> Path:
         "what is missing."
     )
     if far:
-        verdict += " Outside: " + "; ".join(far) + "."
+        verdict += " Outside: " + "; ".join(far) + ". How far single runs with this "
+        verdict += "noise scatter is in [scatter.md](scatter.md)."
     return write_page(
         out,
         "figure_2",
