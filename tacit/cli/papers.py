@@ -89,7 +89,6 @@ def find() -> dict[str, Script]:
 
     found: dict[str, Script] = {}
     for folder in folders():
-        # `pending/` holds scripts whose results are not in the project yet.
         for path in folder.glob("*/*.py"):
             words = _told_by(path)
             if words is not None:

@@ -313,8 +313,9 @@ def with_budget(
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
             f"with this run epsilon would come to {after:.4g} against the "
-            f"{setting.observer} (delta={budget['delta']:g}), and {limit:g} is allowed "
-            "here for all runs together; ask for a smaller epsilon"
+            f"{setting.observer} for one {where['unit']} (delta={budget['delta']:g}; "
+            f"{price.theorem}), and {limit:g} is allowed here for all runs together; "
+            "ask for a smaller epsilon"
         )
     allowed = max(budget["epsilon"], after * _ROUNDING) if limit is None else limit
     ledger.allow(
