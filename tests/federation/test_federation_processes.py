@@ -119,4 +119,6 @@ def test_somebody_who_comes_late_finds_the_run_under_way(tmp_path: Path):
         town.wait(180)
     shared = town.model("coordinator", "shared")
     assert town.model("cyd", "shared").tobytes() == shared.tobytes()
-    assert town.result("cyd")["sent"] > 0
+    # It answered questions, and did not only hear of the end.
+    told = json.loads((tmp_path / "cyd-home" / "status.json").read_text())
+    assert told["round"] > 2
