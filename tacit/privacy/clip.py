@@ -22,6 +22,7 @@ from jax import Array
 
 from tacit import check
 from tacit.privacy import inputs
+from tacit.problem import products
 from tacit.problem.local import Local, Population
 from tacit.problem.models import Linear, Logistic, Model, Softmax
 from tacit.problem.oracle import Full, Minibatch, Oracle
@@ -202,10 +203,11 @@ def clipped_sum(model: Model, w: Array, batch: Batch, norm: Any, micro: int) -> 
     if isinstance(model, Linear | Logistic):
         # min(1, C/(|r| ||x||)) r  is  r clipped to [-C/||x||, C/||x||].
         limit = norm / jnp.maximum(batch.row_lengths(), _SHORTEST)
-        residual = model.residual(x @ w, y)
+        residual = model.residual(model.scores(w, x), y)
         # Written as comparisons, which not-a-number fails: it is clipped as well.
         above = jnp.where(residual > -limit, residual, -limit)
-        return (weights * jnp.where(residual < limit, above, limit)) @ x
+        clipped = jnp.where(residual < limit, above, limit)
+        return products.combine(weights * clipped, x)
     if isinstance(model, Softmax):
         residual = _numbers(model.residual(model.scores(w, x), y))
         factor = weights * _shrink(_lengths(residual) * batch.row_lengths(), norm)
@@ -226,7 +228,8 @@ def example_norms(model: Model, w: Array, batch: Batch, micro: int) -> Array:
     """The norm of every row's gradient, regulariser left out."""
     x, y = batch.x, batch.y
     if isinstance(model, Linear | Logistic):
-        return jnp.abs(_numbers(model.residual(x @ w, y))) * batch.row_lengths()
+        residual = _numbers(model.residual(model.scores(w, x), y))
+        return jnp.abs(residual) * batch.row_lengths()
     if isinstance(model, Softmax):
         residual = _numbers(model.residual(model.scores(w, x), y))
         return _lengths(residual) * batch.row_lengths()

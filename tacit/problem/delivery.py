@@ -138,10 +138,21 @@ def neighbour_sum(graph: Graph, letters: Any) -> jax.Array:
 
 @jax.jit
 def _neighbour_sum(layout: Layout, letters: jax.Array) -> jax.Array:
+    if layout.first_row is None:
+        return _bucket_sum(layout.buckets[0], letters)
+    # Without a branch XLA merges the sum into the loop that uses it, which is slower
+    # than both loops together. It cannot know that row numbers are never negative.
+    always = layout.first_row[0] >= 0
+    return jax.lax.cond(always, _sum_by_buckets, _nothing, layout, letters)
+
+
+def _nothing(layout: Layout, letters: jax.Array) -> jax.Array:
+    return jnp.zeros_like(letters)
+
+
+def _sum_by_buckets(layout: Layout, letters: jax.Array) -> jax.Array:
     parts = [_bucket_sum(bucket, letters) for bucket in layout.buckets]
     rows = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
-    if layout.first_row is None:
-        return rows
     sums = _take(rows, layout.first_row)
     if layout.hub_rows is None:
         return sums
@@ -162,8 +173,8 @@ def _bucket_sum(bucket: Bucket, letters: jax.Array) -> jax.Array:
 
 
 def _take(rows: jax.Array, index: Array | None) -> jax.Array:
-    """Gather rows whose index is known to exist."""
-    return rows.at[index].get(mode="promise_in_bounds")
+    """Gather rows whose index is known to exist, without a look at its sign."""
+    return rows.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 class Slots(NamedTuple):
@@ -256,6 +267,8 @@ def exchange(slots: Slots, outbox: Any) -> jax.Array:
 
 @jax.jit
 def _exchange(neighbour: Array, back: Array, mask: Array, outbox: Any) -> jax.Array:
-    inbox = outbox.at[neighbour, back].get(mode="promise_in_bounds")
+    inbox = outbox.at[neighbour, back].get(
+        mode="promise_in_bounds", wrap_negative_indices=False
+    )
     kept = mask[(..., *(None,) * (outbox.ndim - 2))]
     return jnp.where(kept, inbox, jnp.zeros((), outbox.dtype))

@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from tacit.problem import products
+
 
 class Model(Protocol):
     """What the rest of Tacit asks of a model. `weights` sum to one over real rows."""
@@ -60,7 +62,7 @@ class _Scalar:
         return self.features
 
     def scores(self, w: Array, x: Array) -> Array:
-        return x @ w
+        return products.times(x, w)
 
     def loss_of(self, s: Array, y: Array) -> Array:
         raise NotImplementedError
@@ -72,8 +74,8 @@ class _Scalar:
         return self.loss_of(self.scores(w, x), y)
 
     def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
-        # A matrix-vector product the other way round keeps x in its row order.
-        return (weights * self.residual(x @ w, y)) @ x
+        residual = self.residual(self.scores(w, x), y)
+        return products.combine(weights * residual, x)
 
     def start(self) -> np.ndarray:
         return np.zeros(self.dim)
@@ -105,7 +107,7 @@ class Linear(_Scalar):
 
     def predict(self, w: Array, x: Array) -> Array:
         """The predicted value."""
-        return x @ w
+        return self.scores(w, x)
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ class Logistic(_Scalar):
 
     def predict(self, w: Array, x: Array) -> Array:
         """-1 or +1."""
-        scores = x @ w
+        scores = self.scores(w, x)
         return jnp.where(scores > 0, 1, -1).astype(scores.dtype)
 
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.linalg import cho_solve
 
+from tacit.problem import products
 from tacit.problem.local import Local
 from tacit.problem.models import Linear
 from tacit.problem.regulariser import SquaredL2
@@ -40,7 +41,7 @@ def toward(local: Local, v: Array, pull: Any) -> Array:
     weights = 2 * local.mean_weights()
     residual_pull = jnp.broadcast_to(weights, local.rows.y.shape) * local.rows.y
     # (56)-(58): (2 Q_i + S) w = 2 X_i^T y_i / m_i + pull v, S = pull + l2.
-    right = residual_pull @ local.x + pull * v
+    right = products.combine(residual_pull, local.x) + pull * v
     return solve(local, right, pull)
 
 
@@ -59,9 +60,9 @@ def solve(local: Local, right: Array, pull: Any) -> Array:
     s = jnp.maximum(diagonal, jnp.finfo(right.dtype).tiny ** 0.5)
     # (X^T W X + s I)^-1 r = (r - X^T V (s I + V X X^T V)^-1 V X r) / s, V V = W
     v = jnp.sqrt(weights)
-    gram = v[:, None] * (x @ x.T) * v + s * jnp.eye(m, dtype=right.dtype)
-    inner = _positive_solve(gram, v * (x @ right))
-    return (right - (v * inner) @ x) / s
+    gram = v[:, None] * products.gram(x) * v + s * jnp.eye(m, dtype=right.dtype)
+    inner = _positive_solve(gram, v * products.times(x, right))
+    return (right - products.combine(v * inner, x)) / s
 
 
 def _positive_solve(matrix: Array, right: Array) -> Array:

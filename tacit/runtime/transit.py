@@ -133,7 +133,9 @@ def outboxes(slots: Slots, letters: Array) -> Array:
     """What every agent would receive along each slot if nothing were delayed."""
     if letters.ndim == slots.mask.ndim + 1:
         return exchange(slots, letters)
-    sent = letters.at[slots.neighbour].get(mode="promise_in_bounds")
+    sent = letters.at[slots.neighbour].get(
+        mode="promise_in_bounds", wrap_negative_indices=False
+    )
     return jnp.where(slots.mask[..., None], sent, 0)
 
 
