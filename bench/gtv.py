@@ -28,6 +28,7 @@ from tacit.problem.graph import Graph
 
 FEATURES, SAMPLES, ALPHA = 10, 5, 0.5
 RUN = 10  # rounds of a run
+REPEATS = 15
 
 
 def network(n: int, seed: int = 0) -> Graph:
@@ -94,9 +95,9 @@ def rounds(made: tacit.Problem) -> dict[str, Cost]:
         "FedRelax": tacit.FedRelax(alpha=ALPHA),
     }
     alone = {k: tacit_rounds(made, one, 1.0, 1) for k, one in methods.items()}
-    seen = least({"scipy": scipy_product, **alone}, repeats=15)
+    seen = least({"scipy": scipy_product, **alone}, REPEATS)
     runs = {f"{k} in a run": tacit_rounds(made, methods[k], 1.0, RUN) for k in methods}
-    for name, cost in least(runs, repeats=3).items():
+    for name, cost in least(runs, REPEATS).items():
         seen[name] = Cost(cost.wall / RUN, cost.cpu / RUN)
     return seen
 
@@ -142,7 +143,7 @@ def main() -> None:
     for name in seen[0] if len(sizes) > 1 else ():
         costs = np.log([one[name] for one in seen])
         wall, cpu = np.polyfit(np.log(sizes), costs, 1)[0]
-        print(f"growth exponent {name:<17}{wall:.3f}, of processor seconds {cpu:.3f}")
+        print(f"growth exponent {name:<18}{wall:.3f}, of processor seconds {cpu:.3f}")
 
 
 if __name__ == "__main__":
