@@ -17,6 +17,7 @@ import jax
 from jax import Array
 
 from tacit import check
+from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle, Oracle
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class GraphAlgorithm(Algorithm):
 
 def noise_for(key: Array, steps: int, w: Array) -> Array:
     """N(0, I) for `steps` vectors like w; drawn flat, which short vectors gain from."""
-    drawn = jax.random.normal(key, (steps * w.size,), w.dtype)
+    drawn = normal(key, (steps * w.size,), w.dtype)
     return drawn.reshape(steps, *w.shape)
 
 

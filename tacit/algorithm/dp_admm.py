@@ -27,6 +27,7 @@ from jax import Array
 from tacit import check
 from tacit.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacit.algorithm.defaults import require_common, splitting_rho
+from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.trees import record, replace
 
@@ -138,7 +139,7 @@ class DPADMM(ServerAlgorithm):
         lam = state.lam - state.started * rho * (state.w - w)
         g = oracle.once(for_rows, state.w)
         if self.noise_std is not None:
-            g = g + self.noise_std * jax.random.normal(for_noise, g.shape, g.dtype)
+            g = g + self.noise_std * normal(for_noise, g.shape, g.dtype)
         # argmin <g, v> - <lam_i, v> + rho/2 ||v - w||^2 + ||v - w~_i||^2/(2 eta_t)
         own = (inverse * state.w + rho * w + lam - g) / (rho + inverse)
         return State(own, lam, jnp.ones_like(state.started)), own - lam / rho

@@ -26,6 +26,7 @@ from jax import Array
 from tacit import check
 from tacit.algorithm.base import Coordinator, Number, ServerAlgorithm, gradient_steps
 from tacit.algorithm.defaults import require_common
+from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace, static
@@ -83,7 +84,7 @@ class DPFedAvg(ServerAlgorithm):
         for_rows, for_noise = jax.random.split(key)
         w = gradient_steps(for_rows, oracle, inbox, self.step_size, self.local_steps)
         if self.noise_std is not None:
-            noise = jax.random.normal(for_noise, w.shape, w.dtype)
+            noise = normal(for_noise, w.shape, w.dtype)
             w = w + self.step_size * self.noise_std * noise
         return State(w), w
 
@@ -174,7 +175,7 @@ class ClientDPFedAvg(ServerAlgorithm):
         change = coordinator.n_agents * (mean - hub.mean)
         if self.noise_std is not None:
             # No noise before the first round: nothing was sent.
-            noise = jax.random.normal(key, mean.shape, mean.dtype)
+            noise = normal(key, mean.shape, mean.dtype)
             change = change + hub.started * self.noise_std * noise
         w = hub.w + change / self.cohort
         return Hub(w, mean, jnp.ones_like(hub.started)), w

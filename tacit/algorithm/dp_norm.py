@@ -22,6 +22,7 @@ from jax import Array
 from tacit import check
 from tacit.algorithm.base import Edges, GraphAlgorithm, Number
 from tacit.algorithm.defaults import require_common
+from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace, static
@@ -117,7 +118,7 @@ class DPNorm(GraphAlgorithm):
             # One draw for all letters that show the same iterate, else one for each.
             shared = self.letter_noise == "shared"
             noise_shape = w.shape if shared else shown.shape
-            noise = jax.random.normal(for_noise, noise_shape, w.dtype)
+            noise = normal(for_noise, noise_shape, w.dtype)
             shown = shown + self.noise_std * noise
         # lambda = (eta/gamma) (z - s (w + n)) and y = (2/eta) lambda - z, together
         # y = ((2 - gamma) z - 2 s (w + n)) / gamma.

@@ -25,6 +25,7 @@ from jax import Array
 from tacit import check
 from tacit.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacit.algorithm.defaults import require_common
+from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace
@@ -131,7 +132,7 @@ class DPSGD(ServerAlgorithm):
         for_rows, for_noise = jax.random.split(key)
         letter = oracle.once(for_rows, inbox.w)
         if self.noise_std is not None:
-            noise = jax.random.normal(for_noise, letter.shape, letter.dtype)
+            noise = normal(for_noise, letter.shape, letter.dtype)
             letter = letter + self.noise_std * noise
         return State(inbox.w), letter
 

@@ -32,6 +32,7 @@ from jax import Array
 from tacit import check
 from tacit.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacit.algorithm.defaults import require_common, splitting_rho
+from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.trees import record, replace, static
 
@@ -151,7 +152,7 @@ class FedSPD(ServerAlgorithm):
         # y_i = 2 x_i - x0 - lam_i/rho (+ noise), which is x_i - lam_i/rho afterwards
         letter = 2 * x - x0 - lam / rho
         if self.noise_std is not None:
-            noise = jax.random.normal(for_noise, x.shape, x.dtype)
+            noise = normal(for_noise, x.shape, x.dtype)
             letter = letter + 2 * self.noise_std / (rho + gamma) * noise
         if self.state == "public":
             # x~ = (y_i + x0 + lam_i/rho)/2

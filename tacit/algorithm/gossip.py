@@ -20,6 +20,7 @@ from jax import Array
 
 from tacit import check
 from tacit.algorithm.base import Edges, GraphAlgorithm, Number, descend
+from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace, static
@@ -124,7 +125,7 @@ def noisy_steps(
 
     def body(v: Array, each: tuple[Any, Array]) -> tuple[Array, None]:
         draw, noise_key = each
-        noise = noise_std * jax.random.normal(noise_key, w.shape, w.dtype)
+        noise = noise_std * normal(noise_key, w.shape, w.dtype)
         return update(v, oracle(draw, v) + noise), None
 
     draws = oracle.draws(for_rows, steps)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
-import jax
 from jax import Array
 
 from tacit import check
 from tacit.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm
+from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.theory import descent
 from tacit.trees import record, replace
@@ -78,7 +78,7 @@ class ServerGD(ServerAlgorithm):
         if self.noise_std is None:
             return State(inbox), oracle.once(key, inbox)
         for_rows, for_noise = oracle.keys(key)
-        noise = jax.random.normal(for_noise, inbox.shape, inbox.dtype)
+        noise = normal(for_noise, inbox.shape, inbox.dtype)
         return State(inbox), oracle.once(for_rows, inbox) + self.noise_std * noise
 
     def model(self, state: State) -> Array:

@@ -36,6 +36,7 @@ from tacit.privacy.letters import (
     over_rounds,
 )
 from tacit.privacy.wrapper import Wrapper
+from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle
 from tacit.problem.problem import Problem
 from tacit.trees import record, replace
@@ -124,7 +125,7 @@ class AdaptiveClipping(Wrapper):
         here = AgentOracle(clipped, oracle.local)
         state, letter = inner.local(for_letter, here, state, inbox.broadcast)
         share = clipped.share_below(oracle.local, inner.shared(inbox.broadcast))
-        noise = jax.random.normal(for_share, (), share.dtype)
+        noise = normal(for_share, (), share.dtype)
         return state, Sent(letter, share + self.share_noise_std * noise)
 
     def shared(self, broadcast: Told) -> Array:

@@ -17,6 +17,7 @@ from jax.core import Tracer
 from tacit import check
 from tacit.privacy import inputs
 from tacit.privacy.analytic_gaussian import gaussian_sigma
+from tacit.problem.normal import normal
 
 
 def _require_key(key: Any) -> None:
@@ -47,7 +48,7 @@ def gaussian(key: jax.Array, value: Any, noise_std: Any) -> jax.Array:
     _require_key(key)
     check.positive(noise_std=noise_std)
     value = _floating("value", value)
-    noise = jax.random.normal(key, value.shape, value.dtype)
+    noise = normal(key, value.shape, value.dtype)
     return value + jnp.asarray(noise_std, value.dtype) * noise
 
 

@@ -1,0 +1,77 @@
+"""Standard normal numbers: those of `jax.random.normal`, bit by bit, in less time.
+
+On a CPU, JAX hashes with a loop that runs five times whatever is hashed, which keeps
+compilation short and costs more than all the arithmetic where an agent draws a few
+numbers. Here the hash is written out, so that a number is made from its place to its
+value in one pass, 1.3 to 6 times faster (`bench/clipping.py`).
+
+The hash is Threefry-2x32 with 20 rounds (J. Salmon et al., "Parallel random numbers: as
+easy as 1, 2, 3", SC 2011).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+#: By how many bits words are turned, in odd and in even groups of four rounds.
+_TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = np.uint32(0x1BD11BDA)
+_BITS = {np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64}
+
+
+def normal(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """N(0, 1), as `jax.random.normal(key, shape, dtype)` draws them.
+
+    >>> key = jax.random.key(0)
+    >>> mine, theirs = (f(key, (3,), "float32") for f in (normal, jax.random.normal))
+    >>> bool((mine == theirs).all())
+    True
+    """
+    kind = np.dtype(dtype)
+    if kind not in _BITS or not _hashed_by_place(key) or math.prod(shape) >= 2**32:
+        return jax.random.normal(key, shape, kind)
+    # Uniform in (-1, 1), then the inverse of the normal distribution function.
+    least = np.nextafter(kind.type(-1), kind.type(0))
+    uniform = _below_one(key, shape, kind) * (kind.type(1) - least) + least
+    return kind.type(math.sqrt(2)) * lax.erf_inv(lax.max(least, uniform))
+
+
+def _hashed_by_place(key: Array) -> bool:
+    """Whether JAX makes number i from the key and i alone, as is its default."""
+    by_place = jax.config.jax_threefry_partitionable  # pyright: ignore[reportAttributeAccessIssue]
+    typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    return by_place and typed and str(jax.random.key_impl(key)) == "threefry2x32"
+
+
+def _below_one(key: Array, shape: tuple[int, ...], kind: np.dtype) -> Array:
+    """Uniform in [0, 1): random bits behind the binary point of 1, less 1."""
+    place = lax.iota(np.uint32, math.prod(shape)).reshape(shape)
+    first, second = _threefry(jax.random.key_data(key), place)
+    word = _BITS[kind]
+    if word is np.uint32:
+        random = first ^ second
+    else:
+        random = first.astype(word) << word(32) | second.astype(word)
+    unused = jnp.finfo(kind).bits - jnp.finfo(kind).nmant
+    fraction = lax.shift_right_logical(random, word(unused))
+    one = kind.type(1)
+    return lax.bitcast_convert_type(fraction | one.view(word), kind) - one
+
+
+def _threefry(key: Array, place: Array) -> tuple[Array, Array]:
+    """Two random words for every place: the hash of (0, place) under the key."""
+    parts = key[0], key[1], key[0] ^ key[1] ^ _PARITY
+    x, y = jnp.broadcast_to(parts[0], place.shape), place + parts[1]
+    for group in range(5):
+        for turn in _TURNS[group % 2]:
+            x = x + y
+            y = x ^ (y << np.uint32(turn) | y >> np.uint32(32 - turn))
+        x = x + parts[(group + 1) % 3]
+        y = y + parts[(group + 2) % 3] + np.uint32(group + 1)
+    return x, y
