@@ -17,8 +17,8 @@ import jax
 from jax import Array
 
 from tacit import check
-from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle, Oracle
+from tacit.problem.random_numbers import normal
 
 if TYPE_CHECKING:
     from tacit.problem.problem import Problem

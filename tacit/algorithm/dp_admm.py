@@ -27,8 +27,8 @@ from jax import Array
 from tacit import check
 from tacit.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacit.algorithm.defaults import require_common, splitting_rho
-from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle, Full, Oracle
+from tacit.problem.random_numbers import normal
 from tacit.trees import record, replace
 
 if TYPE_CHECKING:

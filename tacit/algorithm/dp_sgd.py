@@ -25,8 +25,8 @@ from jax import Array
 from tacit import check
 from tacit.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacit.algorithm.defaults import require_common
-from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle, Full, Oracle
+from tacit.problem.random_numbers import normal
 from tacit.theory import descent
 from tacit.trees import record, replace
 

@@ -36,9 +36,9 @@ from tacit.privacy.letters import (
     over_rounds,
 )
 from tacit.privacy.wrapper import Wrapper
-from tacit.problem.normal import normal
 from tacit.problem.oracle import AgentOracle
 from tacit.problem.problem import Problem
+from tacit.problem.random_numbers import normal
 from tacit.trees import record, replace
 
 

@@ -17,7 +17,7 @@ from jax.core import Tracer
 from tacit import check
 from tacit.privacy import inputs
 from tacit.privacy.analytic_gaussian import gaussian_sigma
-from tacit.problem.normal import normal
+from tacit.problem.random_numbers import normal
 
 
 def _require_key(key: Any) -> None:

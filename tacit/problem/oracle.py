@@ -25,6 +25,7 @@ from jax import Array
 
 from tacit import check
 from tacit.problem.local import Local
+from tacit.problem.random_numbers import uniform
 from tacit.problem.sampling import below, without_replacement
 from tacit.trees import record, static
 
@@ -131,14 +132,14 @@ class Minibatch:
     def _poisson(self, local: Local, key: Array, steps: int) -> Array:
         rows = local.padded_rows
         chance = self.size / local.count
-        joins = jax.random.uniform(key, (steps, rows)) < chance
+        joins = uniform(key, (steps, rows)) < chance
         joins &= jnp.arange(rows) < local.count
         return joins.astype(local.rows.x.dtype) / self.size
 
     def _permuted(self, local: Local, key: Array, step: Array) -> Array:
         per_epoch = local.count // self.size
         epoch, turn = step // per_epoch, step % per_epoch
-        order = jax.random.uniform(jax.random.fold_in(key, epoch), (local.padded_rows,))
+        order = uniform(jax.random.fold_in(key, epoch), (local.padded_rows,))
         order = jnp.where(jnp.arange(local.padded_rows) < local.count, order, 2.0)
         shuffled = jnp.argsort(order)
         return jax.lax.dynamic_slice(shuffled, (turn * self.size,), (self.size,))

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tacit.problem.random_numbers import uniform
+
 
 def below(key: Array, limits: Any, shape: tuple[int, ...]) -> Array:
     """Whole numbers uniform below `limits`, from one hash instead of randint's three.
@@ -16,7 +18,7 @@ def below(key: Array, limits: Any, shape: tuple[int, ...]) -> Array:
     more than limit / 2^52.
     """
     limits = jnp.asarray(limits)
-    draws = jnp.floor(jax.random.uniform(key, shape, jnp.float64) * limits)
+    draws = jnp.floor(uniform(key, shape, jnp.float64) * limits)
     # Rounding may lift the product to the limit itself.
     return jnp.minimum(draws.astype(jnp.int32), limits.astype(jnp.int32) - 1)
 
@@ -44,5 +46,5 @@ def cohort(key: Array, n: int, k: int) -> Array:
     if k * 4 <= n:
         return jnp.sort(without_replacement(key, n, k)[0])
     # The agents with the k smallest of n random numbers.
-    order = jnp.argsort(jax.random.uniform(key, (n,), jnp.float64))
+    order = jnp.argsort(uniform(key, (n,), jnp.float64))
     return jnp.sort(order[:k]).astype(jnp.int32)

@@ -1,4 +1,4 @@
-"""Standard normal numbers: those of `jax.random.normal`, bit by bit, in less time.
+"""Random numbers: those of `jax.random`, bit by bit, in less time.
 
 On a CPU, JAX hashes with a loop that runs five times whatever is hashed, which keeps
 compilation short and costs more than all the arithmetic where an agent draws a few
@@ -25,7 +25,15 @@ _PARITY = np.uint32(0x1BD11BDA)
 _BITS = {np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64}
 
 
-def normal(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+def uniform(key: Array, shape: tuple[int, ...], dtype: Any = float) -> Array:
+    """In [0, 1), as `jax.random.uniform(key, shape, dtype)` draws them."""
+    kind = _kind(dtype)
+    if not _written_out(key, shape, kind):
+        return jax.random.uniform(key, shape, kind)
+    return _below_one(key, shape, kind)
+
+
+def normal(key: Array, shape: tuple[int, ...], dtype: Any = float) -> Array:
     """N(0, 1), as `jax.random.normal(key, shape, dtype)` draws them.
 
     >>> key = jax.random.key(0)
@@ -33,17 +41,24 @@ def normal(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
     >>> bool((mine == theirs).all())
     True
     """
-    kind = np.dtype(dtype)
-    if kind not in _BITS or not _hashed_by_place(key) or math.prod(shape) >= 2**32:
+    kind = _kind(dtype)
+    if not _written_out(key, shape, kind):
         return jax.random.normal(key, shape, kind)
     # Uniform in (-1, 1), then the inverse of the normal distribution function.
     least = np.nextafter(kind.type(-1), kind.type(0))
-    uniform = _below_one(key, shape, kind) * (kind.type(1) - least) + least
-    return kind.type(math.sqrt(2)) * lax.erf_inv(lax.max(least, uniform))
+    spread = _below_one(key, shape, kind) * (kind.type(1) - least) + least
+    return kind.type(math.sqrt(2)) * lax.erf_inv(lax.max(least, spread))
 
 
-def _hashed_by_place(key: Array) -> bool:
-    """Whether JAX makes number i from the key and i alone, as is its default."""
+def _kind(dtype: Any) -> np.dtype:
+    """The precision asked for, or what is there of it."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
+
+
+def _written_out(key: Array, shape: tuple[int, ...], kind: np.dtype) -> bool:
+    """Whether JAX hashes as below: its default for the usual precisions."""
+    if kind not in _BITS or math.prod(shape) >= 2**32:
+        return False
     by_place = jax.config.jax_threefry_partitionable  # pyright: ignore[reportAttributeAccessIssue]
     typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     return by_place and typed and str(jax.random.key_impl(key)) == "threefry2x32"
