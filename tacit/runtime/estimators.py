@@ -1,19 +1,34 @@
 """Rounds over nodes with scikit-learn models of any kind.
 
 These models are no arrays, so that no compiled loop runs them: a round fits every
-node's model, in parallel with joblib, and passes predictions along the edges.
+node's model, in parallel with joblib, and passes predictions along the edges. The
+letters of the last round are all that the next one needs, so that a checkpoint holds
+letters and no models.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit import check
 from tacit.algorithm.model_agnostic import ModelAgnosticFedRelax, predictions
 from tacit.problem.estimators import EstimatorNetwork, EstimatorNode
+from tacit.runtime import checkpoint as checkpoints
+from tacit.runtime import choices
+from tacit.runtime.fingerprint import fingerprint, words_of
+from tacit.runtime.progress import Bar
+
+Measured = dict[str, float]  # metrics of one round, by name
+
+
+#: Metrics of a round, in the order of checkpoints; the last with validation rows only.
+MEASURES = ("train_error", "discrepancy", "change", "validation_error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +77,9 @@ def simulate_estimators(
     tolerance: float = 0.0,
     n_jobs: int = 1,
     seed: int = 0,
+    progress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
 ) -> EstimatorRun:
     """Run model-agnostic FedRelax.
 
@@ -77,15 +95,25 @@ def simulate_estimators(
         n_jobs: How many processes fit models side by side (joblib); -1 for all cores.
             The result does not depend on it.
         seed: Of the draws for estimators that take no weights.
+        progress: Show a progress bar; None shows it on a terminal.
+        checkpoint: Folder in which a checkpoint is kept before every round.
+        resume: Go on from the checkpoint there, if there is one, to `rounds` in all.
+            The round after the checkpoint is done again; the result is the same if
+            the estimators' own is (give forests a `random_state`).
     """
     from joblib import Parallel, delayed  # comes with scikit-learn
 
     check.count(rounds=rounds)
     check.not_negative(tolerance=tolerance)
+    seed = check.seed(seed=seed)
     held_out = None if validation is None else network.rows(*validation)
-    letters, fitted, history = None, (), []
-    with Parallel(n_jobs=n_jobs) as parallel:
-        for number in range(1, rounds + 1):
+    diary = _Diary.of(checkpoint, resume, network, algorithm, held_out, seed)
+    letters, history = diary.read(rounds) if resume else (None, [])
+    shown = sys.stderr.isatty() if progress is None else progress
+    fitted = ()
+    with Parallel(n_jobs=n_jobs) as parallel, Bar(shown, rounds, len(history)) as bar:
+        for number in range(len(history) + 1, rounds + 1):
+            diary.write(letters, history)
             inboxes = _deliver(network, letters)
             done: Any = parallel(
                 delayed(_one_node)(algorithm, *_place(network, i), *mail, seed, number)
@@ -95,6 +123,7 @@ def simulate_estimators(
             told = np.stack([letter for _, letter in done])
             history.append(_measure(network, fitted, told, letters, held_out))
             letters = told
+            bar.update(number, None)
             if history[-1]["change"] <= tolerance:
                 break
     metrics = {k: np.array([h[k] for h in history]) for k in history[0]}
@@ -103,6 +132,58 @@ def simulate_estimators(
     assert letters is not None
     told = dict(letters=sent, bytes=sent * letters[0].nbytes)
     return EstimatorRun(network, algorithm, fitted, metrics, told)
+
+
+class _Diary(NamedTuple):
+    """Where letters and metrics are kept between rounds, if anywhere."""
+
+    folder: Path | None
+    fingerprint: str
+
+    @classmethod
+    def of(
+        cls,
+        checkpoint: Any,
+        resume: bool,
+        network: EstimatorNetwork,
+        algorithm: ModelAgnosticFedRelax,
+        held_out: Any,
+        seed: int,
+    ) -> _Diary:
+        """A diary that knows its run again by what decides the numbers."""
+        folder = choices.folder_of(checkpoint, resume)
+        if folder is None:
+            return cls(None, "")
+        graph, models = network.graph, [node.estimator for node in network.nodes]
+        rows = [(node.x, node.y) for node in network.nodes]
+        words = [(type(model), model.get_params()) for model in models]
+        arrays = (rows, network.shared, graph.receivers, graph.senders, graph.weights)
+        said = words_of((network.ids, network.classes, words, algorithm, seed))
+        return cls(folder, fingerprint(arrays, held_out, said))
+
+    def write(self, letters: Any, history: list[Measured]) -> None:
+        """Keep all that the next round needs; before the first it needs nothing."""
+        if self.folder is None or letters is None:
+            return
+        metrics = np.array([list(measured.values()) for measured in history]).T
+        rounds = np.arange(1, len(history) + 1)
+        saved = checkpoints.Saved(len(history), [letters], metrics, rounds, 0.0)
+        checkpoints.save(self.folder, saved, self.fingerprint)
+
+    def read(self, rounds: int) -> tuple[Any, list[Measured]]:
+        """Letters and metrics of the rounds done, fewer than `rounds`."""
+        assert self.folder is not None
+        saved = checkpoints.load(self.folder, self.fingerprint)
+        if saved is None:
+            return None, []
+        if saved.rounds >= rounds:
+            check.refuse(
+                f"the checkpoint in {self.folder} is after round {saved.rounds}; ask "
+                f"for more than {saved.rounds} rounds, or choose another folder"
+            )
+        names = MEASURES[: len(saved.metrics)]
+        history = [dict(zip(names, r, strict=True)) for r in saved.metrics.T.tolist()]
+        return saved.leaves[0], history
 
 
 def _deliver(network: EstimatorNetwork, letters: Any) -> Any:
@@ -152,20 +233,17 @@ def _one_node(
 
 def _measure(
     network: EstimatorNetwork, fitted: Any, letters: Any, last: Any, held_out: Any
-) -> dict[str, float]:
+) -> Measured:
     flat = letters.reshape(len(letters), -1)
     # (65): sum over edges of A_ij (1/m') ||p_i - p_j||^2 = trace(P' L P) / m'
     gap = np.sum(flat * (network.graph.laplacian() @ flat)) / len(network.shared)
     own = [(node.x, node.y) for node in network.nodes]
-    told = {
-        "train_error": float(np.mean(_errors(fitted, own, network.classes))),
-        "discrepancy": float(gap),
-        "change": np.inf if last is None else float(np.max(np.abs(letters - last))),
-    }
+    error = np.mean(_errors(fitted, own, network.classes))
+    change = np.inf if last is None else np.max(np.abs(letters - last))
+    values = [error, gap, change]
     if held_out is not None:
-        errors = _errors(fitted, held_out, network.classes)
-        told["validation_error"] = float(np.nanmean(errors))
-    return told
+        values.append(np.nanmean(_errors(fitted, held_out, network.classes)))
+    return dict(zip(MEASURES, map(float, values), strict=False))
 
 
 def _errors(fitted: Any, rows: Any, classes: Any) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Model-agnostic FedRelax against closed forms and the book's exercise 5.3."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
@@ -221,3 +223,43 @@ def test_bad_input_is_refused_in_one_line(rows):
         tacit.simulate_estimators(network, tacit.ModelAgnosticFedRelax(alpha=1.0), 2)
     with pytest.raises(tacit.TacitError, match="unknown node"):
         network.rows(x, y, agent + 1)
+
+
+def resumable(rows, folder, rounds, resume=True, **changes: Any):
+    models = [Ridge(), KNeighborsRegressor(2)] * (NODES // 2)
+    settings: dict[str, Any] = {"validation": rows, "seed": 4} | changes
+    alpha = settings.pop("alpha", 0.5)
+    return tacit.simulate_estimators(
+        network_of(rows, models),
+        tacit.ModelAgnosticFedRelax(alpha=alpha, damping=0.2),
+        rounds,
+        checkpoint=folder,
+        resume=resume,
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("validated", [True, False])
+def test_resumed_runs_are_those_never_interrupted(rows, tmp_path, validated):
+    changes: dict[str, Any] = {} if validated else {"validation": None}
+    whole = resumable(rows, tmp_path / "whole", 7, resume=False, **changes)
+    resumable(rows, tmp_path / "cut", 4, **changes)
+    for _ in range(2):  # the second time only the last round is left
+        run = resumable(rows, tmp_path / "cut", 7, **changes)
+        assert run.metrics.keys() == whole.metrics.keys()
+        for name, values in whole.metrics.items():
+            np.testing.assert_array_equal(run.metrics[name], values)
+        assert run.communication == whole.communication
+        np.testing.assert_array_equal(run.errors(*rows), whole.errors(*rows))
+
+
+def test_a_checkpoint_of_another_run_is_refused(rows, tmp_path):
+    resumable(rows, tmp_path, 3)
+    with pytest.raises(ValueError, match="belongs to another run"):
+        resumable(rows, tmp_path, 5, alpha=0.6)
+    with pytest.raises(ValueError, match="belongs to another run"):
+        resumable(rows, tmp_path, 5, seed=5)
+    with pytest.raises(ValueError, match="ask for more than 2 rounds"):
+        resumable(rows, tmp_path, 2)
+    with pytest.raises(ValueError, match="add checkpoint=folder"):
+        resumable(rows, None, 2)
