@@ -124,7 +124,11 @@ def given(**named: Any) -> Any:
     return value
 
 
-def seed(most: int = 2**63 - 1, **named: Any) -> int:
+#: Seeds are whole numbers of 64 bits.
+LARGEST_SEED = 2**63 - 1
+
+
+def seed(most: int = LARGEST_SEED, **named: Any) -> int:
     """Refuse what is not a whole number from 0 to `most`; returns a Python int.
 
     >>> seed(seed=2**70)

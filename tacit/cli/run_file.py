@@ -18,7 +18,7 @@ from pydantic import (
     ValidationError,
 )
 
-from tacit.check import refuse
+from tacit.check import LARGEST_SEED, refuse
 from tacit.cli.refusals import RunFileError, lines_of
 
 
@@ -37,10 +37,6 @@ class _OpenTable(_Table):
     def options(self) -> dict[str, Any]:
         """The keys that belong to what the table names."""
         return dict(self.model_extra or {})
-
-
-#: Seeds are whole numbers of 64 bits.
-_LARGEST_SEED = 2**63 - 1
 
 
 def _word_or_table(value: Any) -> Any:
@@ -62,7 +58,7 @@ def _count_or_counts(value: Any) -> Any:
     least = 0 if isinstance(value, list) else 1
     for entry in entries:
         whole = isinstance(entry, int) and not isinstance(entry, bool)
-        if not whole or not least <= entry <= _LARGEST_SEED:
+        if not whole or not least <= entry <= LARGEST_SEED:
             raise ValueError("neither a whole number nor a list of them")
     if not entries:
         raise ValueError("an empty list")
@@ -112,7 +108,7 @@ class ProblemTable(_OpenTable):
         None, description='"float32" or "float64"'
     )
     seed: int = Field(
-        0, description="a whole number >= 0, below 2^63", ge=0, le=_LARGEST_SEED
+        0, description="a whole number >= 0, below 2^63", ge=0, le=LARGEST_SEED
     )
 
 
@@ -127,7 +123,7 @@ class RunTable(_Table):
 
     rounds: int = Field(description="a whole number >= 1, such as 200", ge=1)
     seed: int = Field(
-        0, description="a whole number >= 0, below 2^63", ge=0, le=_LARGEST_SEED
+        0, description="a whole number >= 0, below 2^63", ge=0, le=LARGEST_SEED
     )
     seeds: Annotated[Any, BeforeValidator(_count_or_counts)] = Field(
         None, description="a whole number of seeds >= 1, or a list such as [1, 2, 3]"

@@ -59,8 +59,8 @@ class Run:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the run into a folder, which is made if it is not there."""
         path = check.folder(folder=Path(folder))
-        config = tomli_w.dumps(plain_values(self.config))
-        _write(path / "config.toml", config.encode())
+        # Without run.json a folder holds no run: parts of two runs never pass for one.
+        (path / "run.json").unlink(missing_ok=True)
         arrays = {"params": self.params, "agents": self.agents}
         arrays |= {f"metric_{k}": v for k, v in self.metrics.items()}
         partial = path / ".trace.npz.partial"
@@ -74,6 +74,8 @@ class Run:
             _write(path / "privacy.json", told.encode())
         else:
             (path / "privacy.json").unlink(missing_ok=True)
+        config = tomli_w.dumps(plain_values(self.config))
+        _write(path / "config.toml", config.encode())
         told = json.dumps(plain_values(self.info), indent=1)
         _write(path / "run.json", told.encode())
         return path
@@ -124,6 +126,8 @@ def _remedy(path: Path) -> str:
             "it is the checkpoint of a simulation, go on with: tacit.simulate(..., "
             f"checkpoint={str(path)!r}, resume=True), and save what it returns"
         )
+    if (path / "trace.npz").exists():
+        return "it was not saved whole, save it again"
     return "name a folder that holds run.json"
 
 

@@ -86,3 +86,19 @@ def test_a_damaged_run_is_refused(run, tmp_path, harm):
         trace.write_bytes({"broken": b"broken", "empty": b"", "torn": half}[harm])
     with pytest.raises(tacit.TacitError, match="cannot read the run .*; run it again"):
         tacit.load_run(tmp_path)
+
+
+def test_a_crash_while_saving_over_a_run_leaves_no_mixture(run, tmp_path, monkeypatch):
+    run.save(tmp_path)
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        run.save(tmp_path)
+    with pytest.raises(tacit.TacitError, match="no finished run"):
+        tacit.load_run(tmp_path)
+    (tmp_path / "config.toml").unlink()
+    with pytest.raises(tacit.TacitError, match="not saved whole, save it again"):
+        tacit.load_run(tmp_path)
