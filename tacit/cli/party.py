@@ -24,7 +24,7 @@ from tacit.privacy import Ledger, Question, forecast, guarantee, private
 from tacit.privacy.letters import natural_relation
 from tacit.problem import Problem, from_arrays
 from tacit.problem.graph import Graph
-from tacit.runtime import keys, schedule
+from tacit.runtime import choices, keys, schedule
 from tacit.runtime.federation.coordinator import Coordinator
 from tacit.runtime.federation.description import Description
 from tacit.runtime.federation.graph_agent import Calendar, GraphAgent
@@ -173,9 +173,7 @@ def setting_of(run: Description, own: Problem) -> Setting:
         refuse("the agents of a run are named in alphabetical order")
     outline = Outline(own, n, graph_of(run))
     ready = prepare(outline, _algorithm(run))
-    who = schedule.of(run.run.get("participation", 1.0), n)
-    if who.kind != "all" and not ready.partial:
-        refuse(ready.needs_everybody())
+    who = choices.schedule_of(outline, ready, run.run.get("participation", 1.0))
     _require_observer(run, ready)
     shared = run.run.get("shared_seed")
     # Who is asked, and the coordinator's own draws, are for everybody to know.
