@@ -6,8 +6,9 @@ Abadi et al., "Deep Learning with Differential Privacy", CCS 2016.
 
 A linear model's gradient of one record is residual * x, so its norm is
 |residual| ||x|| (softmax: ||residual|| ||x||) and no per-example gradient is ever
-built. For other models gradients of single records are made by `vmap`, a microbatch at
-a time.
+built. Nor is it for perceptrons, whose layers have gradients of the same kind (I.
+Goodfellow, "Efficient per-example gradient computations", 2015). For other models
+gradients of single records are made by `vmap`, a microbatch at a time.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tacit.privacy import inputs
 from tacit.problem import products
 from tacit.problem.local import Local, Population
 from tacit.problem.models import Linear, Logistic, Model, Softmax
+from tacit.problem.networks import LayerGradient, Perceptron
 from tacit.problem.oracle import Full, Minibatch, Oracle
 from tacit.trees import record, replace, static
 
@@ -80,8 +82,8 @@ class Clipped:
         norm: C, the largest norm of one record's gradient; choose it without looking
             at private data.
         oracle: Which records are used: `Full` or `Minibatch`.
-        microbatch: Records whose gradients are held at once, for models that are not
-            linear.
+        microbatch: Records whose gradients are held at once, for models that are
+            neither linear nor perceptrons.
         promise: Set by `tacit.private`.
 
     | relation      | what changes                    | Full      | Minibatch |
@@ -212,6 +214,9 @@ def clipped_sum(model: Model, w: Array, batch: Batch, norm: Any, micro: int) -> 
         residual = _numbers(model.residual(model.scores(w, x), y))
         factor = weights * _shrink(_lengths(residual) * batch.row_lengths(), norm)
         return (jnp.reshape(factor, (-1, 1)) * residual).T.dot(x).reshape(-1)
+    if isinstance(model, Perceptron):
+        layers, norms = _layers_and_norms(model, w, batch)
+        return model.added_up(layers, weights * _shrink(norms, norm))
 
     def one_batch(total: Array, rows: tuple) -> tuple[Array, None]:
         part_x, part_y, part_weights = rows
@@ -233,11 +238,33 @@ def example_norms(model: Model, w: Array, batch: Batch, micro: int) -> Array:
     if isinstance(model, Softmax):
         residual = _numbers(model.residual(model.scores(w, x), y))
         return _lengths(residual) * batch.row_lengths()
+    if isinstance(model, Perceptron):
+        return _layers_and_norms(model, w, batch)[1]
     norms = jax.lax.map(
         lambda rows: _lengths(example_grads(model, w, *rows)),
         _in_microbatches((x, y), micro),
     )
     return norms.reshape(-1)[: y.shape[0]]
+
+
+def _layers_and_norms(
+    model: Perceptron, w: Array, batch: Batch
+) -> tuple[list[LayerGradient], Array]:
+    """The factors of all rows' gradients, and the gradients' norms.
+
+    A row whose gradient is no number, or too long for one, has factors of zeros.
+    """
+    layers = model.layer_gradients(w, batch.x, batch.y)
+    # ||a b'||^2 + ||b||^2 = (||a||^2 + 1) ||b||^2, of the layers' matrices and biases.
+    # Squares of short b may vanish beside long a.
+    lengths = [
+        jnp.hypot(_lengths(a), 1) * jnp.maximum(_lengths(b), _SHORTEST)
+        for a, b in layers
+    ]
+    norms = _lengths(jnp.stack(lengths, axis=-1))
+    whole = jnp.isfinite(norms)
+    kept = jax.tree.map(lambda part: jnp.where(whole[:, None], part, 0), layers)
+    return kept, _numbers(norms)
 
 
 def example_grads(model: Model, w: Array, x: Array, y: Array) -> Array:

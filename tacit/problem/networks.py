@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,10 @@ class Differentiable:
 
     def losses(self, w: Array, x: Array, y: Array) -> Array:
         """Cross-entropy, or squared error for regression."""
-        scores = self.apply(w, x)
+        return self.losses_of(self.apply(w, x), y)
+
+    def losses_of(self, scores: Array, y: Array) -> Array:
+        """The losses, given the scores."""
         if self.classes is None:
             return (scores - y) ** 2
         return jax.nn.logsumexp(scores, axis=-1) - pick(scores, y)
@@ -112,6 +115,13 @@ class _Layers:
             for (a, b), s in zip(_slices(self.shapes), self.shapes, strict=True)
         ]
 
+    def pack(self, parts: list[Array]) -> Array:
+        """The flat vector of all pieces, written in place: faster than joining them."""
+        flat = jnp.zeros(self.dim, parts[0].dtype)
+        for (first, _), part in zip(_slices(self.shapes), parts, strict=True):
+            flat = jax.lax.dynamic_update_slice(flat, part.ravel(), (first,))
+        return flat
+
     def glorot(self, seed: int) -> np.ndarray:
         """Glorot-normal weights and zero biases (arrays of one axis are biases)."""
         rng = np.random.default_rng(seed)
@@ -124,6 +134,50 @@ class _Layers:
                 spread = math.sqrt(2 / (receptive * (s[-2] + s[-1])))
                 parts.append(rng.normal(0, spread, s).ravel())
         return np.concatenate(parts).astype(np.float32)
+
+
+class LayerGradient(NamedTuple):
+    """What a layer's part of every row's gradient is made of.
+
+    Of row r, the gradient by the layer's matrix is inputs[r] times outputs[r]
+    transposed, and the gradient by its bias is outputs[r].
+    """
+
+    inputs: Array  # (rows, inputs)
+    outputs: Array  # (rows, outputs): derivatives of the losses by the outputs
+
+    def added_up(self, weights: Array) -> tuple[Array, Array]:
+        """The weighted sum of the rows' gradients, by the matrix and by the bias."""
+        scaled = jnp.reshape(weights, (-1, 1)) * self.outputs
+        return self.inputs.T @ scaled, scaled.sum(axis=0)
+
+
+@dataclass(frozen=True)
+class Perceptron(Differentiable):
+    """Dense layers with ReLU between them; made by `mlp`."""
+
+    layers: _Layers = _Layers(())
+
+    def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
+        """As for any model, a little faster."""
+        return self.added_up(self.layer_gradients(w, x, y), weights)
+
+    def added_up(self, layers: list[LayerGradient], weights: Array) -> Array:
+        """The weighted sum of the rows' gradients, flat."""
+        return self.layers.pack([p for one in layers for p in one.added_up(weights)])
+
+    def layer_gradients(self, w: Array, x: Array, y: Array) -> list[LayerGradient]:
+        """The rows' gradients, layer by layer and in factors: none is ever built."""
+        widths = [shape[0] for shape in self.layers.shapes[1::2]]
+        nothing = [jnp.zeros((x.shape[0], width), w.dtype) for width in widths]
+
+        def total(shifts: list[Array]) -> tuple[Array, list[Array]]:
+            scores, inputs = _perceive(self.layers, w, x, shifts)
+            scores = scores[:, 0] if self.classes is None else scores
+            return jnp.sum(self.losses_of(scores, y)), inputs
+
+        outputs, inputs = jax.grad(total, has_aux=True)(nothing)
+        return list(map(LayerGradient, inputs, outputs))
 
 
 def _counts(name: str, sizes: Any) -> Any:
@@ -158,15 +212,26 @@ def mlp(
     )
 
     def apply(w: Array, x: Array) -> Array:
-        parts = layers.unpack(w)
-        x = x.reshape(x.shape[0], -1)
-        for matrix, bias in zip(parts[:-2:2], parts[1:-2:2], strict=True):
-            x = jax.nn.relu(x @ matrix + bias)
-        scores = x @ parts[-2] + parts[-1]
+        scores = _perceive(layers, w, x)[0]
         return scores[:, 0] if classes is None else scores
 
     name = f"mlp{list(sizes)}"
-    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+    initial = functools.partial(layers.glorot, seed)
+    return Perceptron(layers.dim, apply, initial, classes, name, layers)
+
+
+def _perceive(
+    layers: _Layers, w: Array, x: Array, shifts: Any = None
+) -> tuple[Array, list[Array]]:
+    """Scores, and every layer's inputs; `shifts` are added to the layers' outputs."""
+    parts = layers.unpack(w)
+    x, inputs = x.reshape(x.shape[0], -1), []
+    for k, (matrix, bias) in enumerate(zip(parts[::2], parts[1::2], strict=True)):
+        x = jax.nn.relu(x) if k else x
+        inputs.append(x)
+        x = x @ matrix + bias
+        x = x if shifts is None else x + shifts[k]
+    return x, inputs
 
 
 @functools.lru_cache

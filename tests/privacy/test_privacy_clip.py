@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,7 @@ ORACLES = {
 }
 
 
-def problem_of(model: str, features: int = 3, dtype=np.float64, scale: float = 2.0):
+def problem_of(model: Any, features: int = 3, dtype=np.float64, scale: float = 2.0):
     """Three unequal agents, so that padding is exercised."""
     draw = np.random.default_rng(4)
     agent = np.repeat([0, 1, 2], [9, 12, 7])
@@ -118,9 +119,52 @@ def test_a_large_norm_changes_nothing(model):
     np.testing.assert_allclose(loose, plain, rtol=1e-6, atol=1e-9)
 
 
+def one_by_one(model: networks.Perceptron) -> networks.Differentiable:
+    """The same network, of which clipping does not know the layers."""
+    return networks.Differentiable(
+        model.dim, model.apply, model.initial, model.classes, "bare"
+    )
+
+
+@pytest.mark.parametrize("classes", (3, None))
+@pytest.mark.parametrize("hidden", ((), (4,), (5, 4)))
+def test_perceptrons_need_no_gradients_of_single_records(classes, hidden):
+    draw = np.random.default_rng(2)
+    x, agent = 2 * draw.normal(size=(11, 3)), np.zeros(11)
+    y = draw.normal(size=11) if classes is None else draw.integers(0, classes, 11)
+    model = networks.mlp(3, hidden, classes)
+    twins = [
+        tacit.from_arrays(x, y, agent, model=one, dtype=np.float64)
+        for one in (model, one_by_one(model))
+    ]
+    w = point(twins[0])
+    for norm in (0.3, 2.0):
+        oracle = Clipped(norm=norm)
+        sums = [gradient(oracle, local_of(one), None, w) for one in twins]
+        np.testing.assert_allclose(*sums, rtol=1e-10, atol=1e-13)
+        shares = [float(share_below(oracle, local_of(one), w)) for one in twins]
+        assert shares[0] == shares[1]
+
+
+@pytest.mark.parametrize("bad", (np.nan, np.inf, 1e200))
+def test_a_record_that_breaks_a_perceptron_does_not_show(bad):
+    problem = problem_of("mlp")
+    w = point(problem)
+    rows = problem.population.rows
+    broken = rows._replace(x=rows.x.at[0, 2].set(bad))
+    found = gradient(
+        Clipped(norm=0.5), problem.population.local(tree_rows(broken, 0)), None, w
+    )
+    local = local_of(problem)
+    weights = local.mean_weights() * (jnp.arange(local.padded_rows) != 2)
+    wanted = by_hand(local, w, 0.5, weights)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("micro", (1, 100))
 def test_microbatches_do_not_show(micro):
-    problem = problem_of("mlp", dtype=np.float64)
+    model = one_by_one(networks.mlp(3, (4,), 3))
+    problem = problem_of(model, dtype=np.float64)
     local, w = local_of(problem), point(problem)
     one = Clipped(norm=0.5, microbatch=7)
     other = Clipped(norm=0.5, microbatch=micro)
