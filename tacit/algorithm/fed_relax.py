@@ -77,7 +77,9 @@ class FedRelax(GraphAlgorithm):
         """The exact step needs curvature, and a unique answer at every node."""
         super().refuse_problem(problem)
         self.penalty.check(problem.dim)
-        require_local_answers(self, problem)
+        assert problem.graph is not None
+        pull = self.alpha * np.asarray(problem.graph.degrees)
+        require_local_answers(self, problem, pull * np.min(self.penalty.curvature) > 0)
 
     def resolve(self, problem: Problem) -> Self:
         """Let theory set what the solver left out."""

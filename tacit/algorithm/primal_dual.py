@@ -84,7 +84,10 @@ class PrimalDual(GraphAlgorithm):
         """The exact step needs curvature, and a unique answer at every node."""
         super().refuse_problem(problem)
         self.penalty.check(problem.dim)
-        require_local_answers(self, problem)
+        assert problem.graph is not None
+        coupled = bool(np.all(self.penalty.mask(problem.dim) > 0))
+        joined = np.asarray(problem.graph.neighbour_counts) > 0
+        require_local_answers(self, problem, joined & coupled)
 
     def resolve(self, problem: Problem) -> Self:
         """Set rho, and let theory set what the solver left out."""
