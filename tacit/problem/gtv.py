@@ -99,8 +99,9 @@ class GTVMin:
         by Newton's method; linear models with norms by the primal-dual method.
 
         Args:
-            tolerance: Relative residual at which to stop; None takes 1e-12 for small
-                problems and 1e-6 for conjugate gradients on large ones.
+            tolerance: Relative residual at which to stop; None takes 1e-10 for
+                conjugate gradients, 1e-12 for Newton's method and 1e-11 for norms. A
+                factorisation is exact to rounding.
             method: "auto", or for linear models with a squared penalty "factor" or
                 "conjugate_gradients".
         """

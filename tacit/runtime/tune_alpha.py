@@ -50,9 +50,9 @@ class AlphaTuning:
 
 def usual_alphas(gtv: GTVMin) -> np.ndarray:
     """A grid in units of the losses' curvature per unit of degree."""
-    curvature = float(np.median(gtv.problem.moduli.smoothness))
-    degree = max(float(np.mean(gtv.graph.degrees)), 1e-12)
-    return max(curvature, 1e-6) / degree * np.geomspace(1e-3, 1e3, 13)
+    curvature = max(gtv.problem.moduli.usual, 1e-6)
+    degree = float(np.mean(gtv.graph.degrees)) or 1.0  # without edges all are alike
+    return curvature / degree * np.geomspace(1e-3, 1e3, 13)
 
 
 def tune_alpha(

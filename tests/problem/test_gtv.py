@@ -84,7 +84,8 @@ def reference(gtv: tacit.GTVMin) -> np.ndarray:
     n, d = gtv.problem.n_agents, gtv.problem.dim
     x, y, counts = gtv.problem.stacked()
     w = cvxpy.Variable((n, d))
-    total = sum(cvxpy.sum_squares(x[i] @ w[i] - y[i]) / counts[i] for i in range(n))
+    labelled = np.flatnonzero(counts)
+    total = sum(cvxpy.sum_squares(x[i] @ w[i] - y[i]) / counts[i] for i in labelled)
     norms = {
         "squared": cvxpy.sum_squares,
         "l2": lambda u: cvxpy.norm(u, 2),
@@ -200,6 +201,37 @@ def test_closed_form_step_is_the_minimiser(rows, features):
             w = jax.jit(ridge.toward)(local, jnp.asarray(v), jnp.asarray(pull))
             left = local.grad(w) + pull * (w - v)
         assert np.abs(left).max() < 1e-12
+
+
+def mostly_unlabelled(nodes: int = 7) -> tacit.Problem:
+    """A line of nodes of which only the two ends have rows."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20, 2))
+    owner = np.repeat([0, nodes - 1], 10)
+    line = graph.Graph.from_edges(nodes, [(i, i + 1) for i in range(nodes - 1)])
+    return tacit.from_arrays(
+        x,
+        x[:, 0] * (1 + owner) + 0.1 * rng.normal(size=20),
+        owner,
+        "linear",
+        graph=line,
+        unlabelled=range(1, nodes - 1),
+    )
+
+
+def test_norms_where_few_nodes_have_rows():
+    """The step follows the nodes with rows; in between models are not unique."""
+    gtv = tacit.GTVMin(mostly_unlabelled(), 0.3, "l2")
+    models, expected = gtv.solve(), reference(gtv)
+    np.testing.assert_allclose(models[[0, -1]], expected[[0, -1]], atol=1e-5)
+    assert gtv.objective(models) == pytest.approx(gtv.objective(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize("penalty", ["squared", "l2"])
+def test_one_node_without_edges(penalty):
+    single = on(graph.Graph.from_edges(1, []))
+    gtv = tacit.GTVMin(single, 0.5, penalty)
+    np.testing.assert_allclose(gtv.solve()[0], single.solve(), atol=1e-12)
 
 
 def test_refusals(problem):

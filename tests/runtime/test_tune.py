@@ -81,6 +81,23 @@ def test_unknown_names_are_refused(problem):
         tacit.tune(ring, "FedGD")
 
 
+def test_the_grid_of_alphas_follows_nodes_with_rows():
+    """Unlabelled nodes, however many, have no curvature to measure alpha by."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20, 2))
+    nodes = tacit.from_arrays(
+        x,
+        x @ [1.0, 2.0],
+        np.repeat([0, 1], 10),
+        "linear",
+        graph=graph.ring(9),
+        unlabelled=range(2, 9),
+    )
+    usual = tacit.tune(tacit.GTVMin(nodes, 1.0), repeats=1).trials
+    curvature = np.median(nodes.moduli.smoothness[:2])
+    assert usual[6].alpha == pytest.approx(curvature / 2)
+
+
 def test_alpha_is_chosen_by_held_out_rows():
     """One true model calls for strong coupling, unrelated ones for weak coupling."""
     ring = tacit.problem.graph.ring(8)
