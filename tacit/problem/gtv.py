@@ -52,7 +52,8 @@ class GTVMin:
             check.refuse("GTVMin couples smooth losses; use a problem with h=None")
         self.problem = problem
         self.graph: Graph = problem.graph
-        self.alpha = float(check.not_negative(alpha=alpha))
+        check.not_negative(alpha=check.given(alpha=alpha))
+        self.alpha = float(check.shape((), alpha=alpha))
         self.penalty = penalties.of(penalty)
         if not isinstance(self.penalty, penalties.Penalty | penalties.Combined):
             check.refuse(f"expected penalty one of {penalties.KINDS} or a Penalty")

@@ -46,7 +46,8 @@ class Penalty:
         check.one_of(KINDS, penalty=self.kind)
         check.not_negative(strength=self.strength)
         given = self.coordinates
-        if isinstance(given, list | tuple | np.ndarray) and np.ndim(given) == 1:
+        listed = isinstance(given, list | tuple | np.ndarray | Array)
+        if listed and np.ndim(given) == 1:
             mask = np.asarray(given)
             if not np.all((mask == 0) | (mask == 1)):
                 check.refuse("expected coordinates one boolean each, True if coupled")
@@ -194,6 +195,11 @@ def of(given: Any) -> Any:
     if isinstance(given, str):
         return Penalty(kind=given)
     if isinstance(given, list | tuple):
+        if not given or not all(isinstance(part, Penalty) for part in given):
+            check.refuse(
+                "expected several penalties as Penalty(kind=..., coordinates=...), got "
+                f"penalty={given!r}"
+            )
         return Combined(parts=tuple(given))
     # Anything else may be a placeholder that JAX puts into records.
     return given

@@ -181,8 +181,9 @@ def test_convex_clustering():
     np.testing.assert_array_equal(gtv.clusters(models), np.repeat([0, 1, 2], 5))
 
 
-def test_coordinates_that_are_not_coupled_are_trained_alone(problem):
-    free = Penalty(coordinates=[True, True, False])
+@pytest.mark.parametrize("array", [list, np.array, jnp.array])
+def test_coordinates_that_are_not_coupled_are_trained_alone(problem, array):
+    free = Penalty(coordinates=array([True, True, False]))
     models = tacit.GTVMin(problem, 1e8, free).solve()
     assert np.ptp(models[:, :2], axis=0).max() < 1e-5
     assert np.ptp(models[:, 2]) > 0.1
@@ -239,6 +240,9 @@ def test_refusals(problem):
     for wrong, match in [
         (lambda: tacit.GTVMin(synthetic.linear(4), 0.5), "needs a graph"),
         (lambda: tacit.GTVMin(problem, -1.0), "alpha"),
+        (lambda: tacit.GTVMin(problem, np.ones(12)), "alpha"),  # pyright: ignore
+        (lambda: tacit.GTVMin(problem, 1.0, ["l2", "l1"]), "several penalties"),
+        (lambda: tacit.GTVMin(problem, 1.0, []), "several penalties"),
         (lambda: tacit.GTVMin(problem, 1.0, "l3"), "penalty"),
         (lambda: tacit.GTVMin(problem, 1.0, 7), "penalty"),
         (lambda: Penalty(coordinates=[0.5, 1]), "boolean"),
