@@ -117,6 +117,17 @@ def test_alpha_is_chosen_by_held_out_rows():
         assert "validation loss" in str(tuning)
     again = tacit.tune(tacit.GTVMin(alike, alpha=1.0))
     assert again.trials == found[0].trials
+    alone = tacit.tune(tacit.GTVMin(apart, 1.0), alphas=[0.1, 0.0], repeats=1)
+    assert [t.alpha for t in alone.trials] == [0.0, 0.1]
+    single = tacit.problem.synthetic.linear(3, samples=1, graph=graph.ring(3))
+    for nodes, wrong, match in [
+        (alike, dict(alphas=[]), "to try or more"),
+        (alike, dict(alphas=0.5), "shape"),
+        (alike, dict(alphas=[-1.0]), "alphas >= 0"),
+        (single, {}, "two rows"),
+    ]:
+        with pytest.raises(tacit.TacitError, match=match):
+            tacit.tune(tacit.GTVMin(nodes, 1.0), **wrong)
     with pytest.raises(tacit.TacitError, match="takes no algorithm"):
         tacit.tune(tacit.GTVMin(alike, 1.0), "FedGD")  # pyright: ignore
     with pytest.raises(tacit.TacitError, match="name the algorithm"):
