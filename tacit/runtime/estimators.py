@@ -76,7 +76,8 @@ def simulate_estimators(
         tolerance: Stop when no prediction on a shared point changed by more.
         n_jobs: How many processes fit models side by side (joblib); -1 for all cores.
             The result does not depend on it.
-        seed: Of the draws for estimators that take no weights.
+        seed: Of the draws for estimators that take no weights, and of those whose
+            `random_state` was left open.
     """
     from joblib import Parallel, delayed  # comes with scikit-learn
 
