@@ -256,6 +256,11 @@ def test_refusals(problem):
     ]:
         with pytest.raises(tacit.TacitError, match=match):
             wrong()
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    signs, owner = np.sign(x[:, 0]), np.arange(60) % 3
+    separable = tacit.from_arrays(x, signs, owner, graph=graph.ring(3))
+    with pytest.raises(tacit.TacitError, match="separable"):
+        tacit.GTVMin(separable, 0.5).solve()
     # Two rows in all cannot determine three coefficients.
     poor = on(graph.ring(3), samples=1, features=5)
     with pytest.raises(tacit.TacitError, match="unique"):
