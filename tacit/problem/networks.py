@@ -31,6 +31,7 @@ class Differentiable:
         initial: Function () -> NumPy vector, the starting point.
         classes: Number of classes, or None for regression with squared error.
         name: Shown in reports.
+        shapes: Of the arrays that make up the flat vector, in turn; () if not told.
     """
 
     dim: int
@@ -38,6 +39,23 @@ class Differentiable:
     initial: Callable[[], np.ndarray]
     classes: int | None = None
     name: str = "model"
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+    def layers(self, *numbers: int) -> np.ndarray:
+        """Which parameters make up these layers, for `Penalty(coordinates=...)`.
+
+        A layer is a matrix or a kernel and the biases after it; -1 is the last one.
+
+        >>> mlp(2, (3,), 1).layers(-1).tolist() == [False] * 9 + [True] * 4
+        True
+        """
+        sizes = [math.prod(shape) for shape in self.shapes]
+        starts = np.cumsum([len(shape) > 1 for shape in self.shapes])
+        count = int(starts[-1]) if sizes else 0
+        for number in numbers:
+            if not -count <= number < count:
+                check.refuse(f"{self.name} has {count} layers, got number {number}")
+        return np.isin(np.repeat(starts - 1, sizes), [k % count for k in numbers])
 
     def losses(self, w: Array, x: Array, y: Array) -> Array:
         """Cross-entropy, or squared error for regression."""
@@ -125,6 +143,16 @@ class _Layers:
                 parts.append(rng.normal(0, spread, s).ravel())
         return np.concatenate(parts).astype(np.float32)
 
+    def network(
+        self, apply: Any, seed: int, classes: int | None, name: str
+    ) -> Differentiable:
+        """The model that reads its arrays by these shapes."""
+
+        def initial() -> np.ndarray:
+            return self.glorot(seed)
+
+        return Differentiable(self.dim, apply, initial, classes, name, self.shapes)
+
 
 def _counts(name: str, sizes: Any) -> Any:
     """Refuse what is no tuple of whole numbers >= 1."""
@@ -166,7 +194,7 @@ def mlp(
         return scores[:, 0] if classes is None else scores
 
     name = f"mlp{list(sizes)}"
-    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+    return layers.network(apply, seed, classes, name)
 
 
 @functools.lru_cache
@@ -211,7 +239,7 @@ def cnn(
         return x.reshape(x.shape[0], -1) @ parts[-2] + parts[-1]
 
     name = f"cnn{list(channels)}"
-    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+    return layers.network(apply, seed, classes, name)
 
 
 @functools.lru_cache
@@ -268,7 +296,7 @@ def resnet10(
         return x.mean(axis=(1, 2)) @ next(parts) + next(parts)
 
     name = f"resnet10[{width}]"
-    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+    return layers.network(apply, seed, classes, name)
 
 
 def _conv(x: Array, kernel: Array, stride: int = 1) -> Array:
