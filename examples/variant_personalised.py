@@ -25,7 +25,7 @@ names = np.stack([rng.permutation(10) for _ in range(agents)])
 kept = np.concatenate([np.flatnonzero(agent == i)[:per_agent] for i in range(agents)])
 
 model = mlp(digits.x.shape[1], (hidden,), 10)
-first = np.arange(model.dim) < (digits.x.shape[1] + 1) * hidden
+first = model.layers(0)
 problem = tacit.from_arrays(
     digits.x[kept],
     names[agent[kept], digits.y[kept]],

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import jax
+import numpy as np
 from jax import Array
 
 from tacit import check
@@ -70,6 +71,10 @@ class Algorithm:
     def model(self, state: State) -> Array:
         """One agent's model, shape (d,), out of its state."""
         raise NotImplementedError
+
+    def goal(self, problem: Problem) -> np.ndarray:
+        """What its models should reach: one for all, (d,), or one for each, (N, d)."""
+        return problem.solve()
 
     def needs_everybody(self) -> str:
         """In words, for refusals: it takes every agent, and why."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit import check
-from tacit.problem import penalty as penalties
 from tacit.problem.models import Linear, Logistic, Softmax
 from tacit.problem.oracle import Full
 from tacit.theory import fed_plt
@@ -25,10 +24,12 @@ def require_common(algorithm: Any, *names: str) -> None:
             )
 
 
-def require_local_answers(algorithm: Any, problem: Problem) -> None:
+def require_local_answers(algorithm: Any, problem: Problem, held: Any) -> None:
     """Refuse what neither the algorithm's solver nor the exact step on a graph solves.
 
-    The exact step needs known curvature, all rows, and a unique answer at every node.
+    The exact step needs known curvature, all rows, and a unique answer at every node:
+    where its neighbours do not hold all coordinates (`held`, for every node), its own
+    rows must determine them.
     """
     if algorithm.solver is not None:
         algorithm.solver.check(problem, algorithm.oracle)
@@ -41,7 +42,15 @@ def require_local_answers(algorithm: Any, problem: Problem) -> None:
         )
     if not isinstance(algorithm.oracle, Full):
         check.refuse(f"{name} without a solver needs exact gradients, oracle=Full")
-    penalties.require_determined(algorithm.penalty, problem)
+    free = np.flatnonzero(~np.broadcast_to(held, problem.n_agents))
+    if not len(free) or problem.population.regulariser.curvature_bounds[0] > 0:
+        return
+    open_nodes = free[problem.moduli.strong_convexity[free] <= 0]
+    if len(open_nodes):
+        check.refuse(
+            "coordinates that are not coupled are not determined by the rows of node "
+            f"{problem.ids[open_nodes[0]]!r}; add l2 > 0, rows or edges, or couple them"
+        )
 
 
 def curvature_bounds(problem: Problem, shift: float = 0.0) -> tuple[Any, Any]:
@@ -53,9 +62,14 @@ def curvature_bounds(problem: Problem, shift: float = 0.0) -> tuple[Any, Any]:
 
 
 def proximal_step_size(problem: Problem, rho: Any, shift: float = 0.0) -> Any:
-    """2 / (L_i + mu_i + 2/rho) of every agent: the best step for its own problem."""
+    """2 / (L_i + mu_i + 2/rho) of every agent: the best step for its own problem.
+
+    An agent whose problem is flat in some direction, for want of rows and of anybody
+    who holds it, takes half of that, with which steps do not swing for ever.
+    """
     low, high = curvature_bounds(problem, shift)
-    return 2 / (low + high + 2 / rho)
+    flat = low + 1 / rho <= 1e-9 * high
+    return np.where(flat, 1.0, 2.0) / (low + high + 2 / rho)
 
 
 def splitting_rho(problem: Problem) -> float:

@@ -14,11 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tacit import check
 from tacit.algorithm.base import Edges, GraphAlgorithm, Number
 from tacit.problem import penalty as penalties
+from tacit.problem.gtv import GTVMin
 from tacit.problem.oracle import AgentOracle, Full, Minibatch, Oracle
 from tacit.theory import gtv
 from tacit.trees import record, replace, static
@@ -56,6 +58,10 @@ class _GTVDescent(GraphAlgorithm):
     def needs_connection(self) -> bool:
         """As the user chose."""
         return self.need_connected
+
+    def goal(self, problem: Problem) -> np.ndarray:
+        """Every node's model in the solution of GTVMin, (N, d)."""
+        return GTVMin(problem, self.alpha, self.penalty).solve()
 
     def resolve(self, problem: Problem) -> Self:
         """Set the step size by theory where the user gave none."""

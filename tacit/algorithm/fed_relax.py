@@ -23,6 +23,7 @@ from tacit.algorithm.defaults import require_local_answers
 from tacit.algorithm.solvers import Solver, exact_prox
 from tacit.problem import penalty as penalties
 from tacit.problem import ridge
+from tacit.problem.gtv import GTVMin
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.trees import record, replace, static
 
@@ -77,7 +78,13 @@ class FedRelax(GraphAlgorithm):
         """The exact step needs curvature, and a unique answer at every node."""
         super().refuse_problem(problem)
         self.penalty.check(problem.dim)
-        require_local_answers(self, problem)
+        assert problem.graph is not None
+        pull = self.alpha * np.asarray(problem.graph.degrees)
+        require_local_answers(self, problem, pull * np.min(self.penalty.curvature) > 0)
+
+    def goal(self, problem: Problem) -> np.ndarray:
+        """Every node's model in the solution of GTVMin, (N, d)."""
+        return GTVMin(problem, self.alpha, self.penalty).solve()
 
     def resolve(self, problem: Problem) -> Self:
         """Let theory set what the solver left out."""

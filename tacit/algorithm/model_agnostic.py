@@ -121,11 +121,12 @@ def fit_weighted(
 
     One that takes no `sample_weight` is fitted to equally many rows drawn in proportion
     to their weight. The draw is systematic: a row's count differs from its expectation
-    by less than one.
+    by less than one. A `random_state` that was left open is drawn too.
     """
     from sklearn.base import clone  # slow to import
 
     chosen: Any = clone(_enough_classes(estimator, y))
+    _set_random_states(chosen, random)
     if np.all(weight == weight[0]):
         return chosen.fit(x, y)
     argument = weight_argument(chosen)
@@ -144,6 +145,19 @@ def _enough_classes(estimator: Any, y: np.ndarray) -> Any:
 
         return DummyClassifier()
     return estimator
+
+
+def _set_random_states(estimator: Any, random: np.random.Generator) -> None:
+    """Chance that was left to NumPy's global state comes from the node's own draws."""
+    given = estimator.get_params()
+    left = [k for k, v in sorted(given.items()) if _is_open(k, v)]
+    # A child, lest the rows drawn depend on how many seeds are.
+    seeds = random.spawn(1)[0].integers(2**31, size=len(left)).tolist()
+    estimator.set_params(**dict(zip(left, seeds, strict=True)))
+
+
+def _is_open(name: str, value: Any) -> bool:
+    return value is None and name.rpartition("__")[2] == "random_state"
 
 
 def weight_argument(estimator: Any) -> str | None:

@@ -30,6 +30,7 @@ from tacit.algorithm.defaults import require_common, require_local_answers
 from tacit.algorithm.solvers import Solver, exact_prox
 from tacit.problem import penalty as penalties
 from tacit.problem import ridge
+from tacit.problem.gtv import GTVMin
 from tacit.problem.gtv_edges import edge_rho
 from tacit.problem.oracle import AgentOracle, Full, Oracle
 from tacit.trees import record, replace, static
@@ -84,7 +85,14 @@ class PrimalDual(GraphAlgorithm):
         """The exact step needs curvature, and a unique answer at every node."""
         super().refuse_problem(problem)
         self.penalty.check(problem.dim)
-        require_local_answers(self, problem)
+        assert problem.graph is not None
+        coupled = bool(np.all(self.penalty.mask(problem.dim) > 0))
+        joined = np.asarray(problem.graph.neighbour_counts) > 0
+        require_local_answers(self, problem, joined & coupled)
+
+    def goal(self, problem: Problem) -> np.ndarray:
+        """Every node's model in the solution of GTVMin, (N, d)."""
+        return GTVMin(problem, self.alpha, self.penalty).solve()
 
     def resolve(self, problem: Problem) -> Self:
         """Set rho, and let theory set what the solver left out."""

@@ -86,7 +86,8 @@ def _factor(hessian: np.ndarray) -> tuple:
     try:
         factor = cho_factor(hessian)
         pivots = np.diag(factor[0]) ** 2
-        if pivots.min() > 1e-13 * pivots.max():
+        # Who has the labels may have no columns at all.
+        if not len(pivots) or pivots.min() > 1e-13 * pivots.max():
             return factor
     except LinAlgError:
         pass

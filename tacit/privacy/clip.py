@@ -163,7 +163,7 @@ class Clipped:
             return whole._replace(weights=draw)
         x, y = local.take(draw)
         lengths = None if whole.lengths is None else whole.lengths[draw]
-        return Batch(x, y, jnp.asarray(1 / self.oracle.size, x.dtype), lengths)
+        return Batch(x, y, local.batch_weight(self.oracle.size), lengths)
 
     def sensitivity(
         self, relation: str, samples: int, *, unit: str = "record", norm: Any = None

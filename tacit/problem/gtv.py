@@ -52,7 +52,8 @@ class GTVMin:
             check.refuse("GTVMin couples smooth losses; use a problem with h=None")
         self.problem = problem
         self.graph: Graph = problem.graph
-        self.alpha = float(check.not_negative(alpha=alpha))
+        check.not_negative(alpha=check.given(alpha=alpha))
+        self.alpha = float(check.shape((), alpha=alpha))
         self.penalty = penalties.of(penalty)
         if not isinstance(self.penalty, penalties.Penalty | penalties.Combined):
             check.refuse(f"expected penalty one of {penalties.KINDS} or a Penalty")
@@ -99,8 +100,9 @@ class GTVMin:
         by Newton's method; linear models with norms by the primal-dual method.
 
         Args:
-            tolerance: Relative residual at which to stop; None takes 1e-12 for small
-                problems and 1e-6 for conjugate gradients on large ones.
+            tolerance: Relative residual at which to stop; None takes 1e-10 for
+                conjugate gradients, 1e-12 for Newton's method and 1e-11 for norms. A
+                factorisation is exact to rounding.
             method: "auto", or for linear models with a squared penalty "factor" or
                 "conjugate_gradients".
         """

@@ -71,10 +71,9 @@ def solve(gtv: GTVMin, tolerance: float) -> np.ndarray:
 
 def edge_rho(problem: Problem) -> float:
     """A penalty per edge that matches the curvature of a node's loss."""
-    curvature = float(np.median(problem.moduli.smoothness))
     assert problem.graph is not None
     count = max(1.0, float(np.mean(problem.graph.neighbour_counts)))
-    return max(curvature, 1e-6) / count
+    return max(problem.moduli.usual, 1e-6) / count
 
 
 @jax.jit
@@ -102,8 +101,8 @@ def _run_primal_dual(
         w, u, _, k = carry
         w, u = jax.lax.fori_loop(0, _CHECK_EVERY - 1, lambda _, c: step(*c), (w, u))
         new, fresh = step(w, u)
-        size = 1 + jnp.maximum(jnp.max(jnp.abs(new)), jnp.max(jnp.abs(fresh)))
-        moved = jnp.maximum(jnp.max(jnp.abs(new - w)), jnp.max(jnp.abs(fresh - u)))
+        size = 1 + jnp.maximum(_largest(new), _largest(fresh))
+        moved = jnp.maximum(_largest(new - w), _largest(fresh - u))
         return new, fresh, moved / size, k + 1
 
     def go_on(carry: tuple) -> Array:
@@ -114,3 +113,8 @@ def _run_primal_dual(
     first = (zero, flows, jnp.asarray(jnp.inf), 0)
     w, _, left, _ = jax.lax.while_loop(go_on, body, first)
     return w, left
+
+
+def _largest(values: Array) -> Array:
+    """The largest entry in size; 0 where there is none, as on a graph without edges."""
+    return jnp.max(jnp.abs(values), initial=0.0)

@@ -24,7 +24,7 @@ from tacit.problem import gtv_edges, ridge
 from tacit.problem.graph import Graph, neighbour_sum
 from tacit.problem.local import Population
 from tacit.problem.models import Linear, Logistic, Softmax
-from tacit.problem.solve import in_float64
+from tacit.problem.solve import falls_for_ever, in_float64
 from tacit.trees import double_precision
 
 if TYPE_CHECKING:
@@ -63,8 +63,10 @@ class System(NamedTuple):
 
     def objective(self, w: Array) -> Array:
         """sum_i f_i(w_i) + alpha sum_edges A_ij phi(w_i - w_j)."""
-        # w . L w counts every edge once.
-        return self.population.smooth_loss(w) + 0.5 * jnp.sum(w * self.pulled(w))
+        gaps = w[self.graph.receivers] - w[self.graph.senders]
+        # Every edge is there twice, and the coupling has a factor 2 as well.
+        spread = jnp.sum(self.coupling * self.graph.weights[:, None] * gaps**2) / 4
+        return self.population.smooth_loss(w) + spread
 
 
 def solve(gtv: GTVMin, tolerance: float | None, method: str) -> np.ndarray:
@@ -229,10 +231,11 @@ def _newton(system: System, problem: Problem, tolerance: float) -> np.ndarray:
         g = system.gradient(w)
         best = float(jnp.linalg.norm(g))
         if best <= tolerance * (1 + first):
-            return np.asarray(w)
+            break
         w = _newton_step(system, w, g, 1 / pull, min(1e-2, best))
-    if best <= 1e-9 * (1 + first):
-        return np.asarray(w)
+    found = np.asarray(w)
+    if best <= 1e-9 * (1 + first) and not falls_for_ever(system.objective, found):
+        return found
     check.refuse(
         f"no minimiser of GTVMin found (gradient norm {best:.1e}): the losses may have "
         "none, as separable data without l2; add l2 > 0"

@@ -80,6 +80,14 @@ class Local:
         count = jnp.maximum(self.rows.filled, 1).astype(self.rows.x.dtype)
         return real.astype(self.rows.x.dtype) / count
 
+    def batch_weight(self, size: int) -> Array:
+        """Weight of a row in the mean over a batch; 0 for a node without rows."""
+        weight = jnp.asarray(1 / size, self.rows.x.dtype)
+        if self.rows.filled is None:
+            return weight
+        # Its batches are padding, which a model with biases would learn from.
+        return jnp.where(self.rows.filled > 0, weight, 0)
+
     def loss(self, w: Array) -> Array:
         """f_i(w)."""
         losses = self.model.losses(w, self.x, self.rows.y)
@@ -97,7 +105,7 @@ class Local:
     def batch_grad(self, w: Array, index: Array) -> Array:
         """Gradient of the mean loss over the rows `index`, regulariser included."""
         x, y = self.take(index)
-        weights = jnp.asarray(1 / index.shape[0], x.dtype)
+        weights = self.batch_weight(index.shape[0])
         return self.model.grad(w, x, y, weights) + self.regulariser.grad(w)
 
     def hits(self, w: Array) -> Array:

@@ -35,6 +35,12 @@ class Moduli(NamedTuple):
         """A smoothness that holds for every agent."""
         return float(self.smoothness.max())
 
+    @property
+    def usual(self) -> float:
+        """The median smoothness of the agents whose loss is not flat."""
+        curved = self.smoothness[self.smoothness > 0]
+        return float(np.median(curved)) if len(curved) else 0.0
+
 
 def of(population: Population) -> Moduli:
     """Moduli of every agent's f_i, regulariser included."""

@@ -31,6 +31,7 @@ class Differentiable:
         initial: Function () -> NumPy vector, the starting point.
         classes: Number of classes, or None for regression with squared error.
         name: Shown in reports.
+        shapes: Of the arrays that make up the flat vector, in turn; () if not told.
     """
 
     dim: int
@@ -38,6 +39,23 @@ class Differentiable:
     initial: Callable[[], np.ndarray]
     classes: int | None = None
     name: str = "model"
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+    def layers(self, *numbers: int) -> np.ndarray:
+        """Which parameters make up these layers, for `Penalty(coordinates=...)`.
+
+        A layer is a matrix or a kernel and the biases after it; -1 is the last one.
+
+        >>> mlp(2, (3,), 1).layers(-1).tolist() == [False] * 9 + [True] * 4
+        True
+        """
+        sizes = [math.prod(shape) for shape in self.shapes]
+        starts = np.cumsum([len(shape) > 1 for shape in self.shapes])
+        count = int(starts[-1]) if sizes else 0
+        for number in numbers:
+            if not -count <= number < count:
+                check.refuse(f"{self.name} has {count} layers, got number {number}")
+        return np.isin(np.repeat(starts - 1, sizes), [k % count for k in numbers])
 
     def losses(self, w: Array, x: Array, y: Array) -> Array:
         """Cross-entropy, or squared error for regression."""
@@ -135,6 +153,21 @@ class _Layers:
                 parts.append(rng.normal(0, spread, s).ravel())
         return np.concatenate(parts).astype(np.float32)
 
+    def network(
+        self,
+        apply: Any,
+        seed: int,
+        classes: int | None,
+        name: str,
+        kind: type[Differentiable] = Differentiable,
+    ) -> Differentiable:
+        """The model that reads its arrays by these shapes."""
+
+        def initial() -> np.ndarray:
+            return self.glorot(seed)
+
+        return kind(self.dim, apply, initial, classes, name, self.shapes)
+
 
 class LayerGradient(NamedTuple):
     """What a layer's part of every row's gradient is made of.
@@ -156,23 +189,22 @@ class LayerGradient(NamedTuple):
 class Perceptron(Differentiable):
     """Dense layers with ReLU between them; made by `mlp`."""
 
-    layers: _Layers = _Layers(())
-
     def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
         """As for any model, a little faster."""
         return self.added_up(self.layer_gradients(w, x, y), weights)
 
     def added_up(self, layers: list[LayerGradient], weights: Array) -> Array:
         """The weighted sum of the rows' gradients, flat."""
-        return self.layers.pack([p for one in layers for p in one.added_up(weights)])
+        parts = [part for layer in layers for part in layer.added_up(weights)]
+        return _Layers(self.shapes).pack(parts)
 
     def layer_gradients(self, w: Array, x: Array, y: Array) -> list[LayerGradient]:
         """The rows' gradients, layer by layer and in factors: none is ever built."""
-        widths = [shape[0] for shape in self.layers.shapes[1::2]]
+        widths = [shape[0] for shape in self.shapes[1::2]]
         nothing = [jnp.zeros((x.shape[0], width), w.dtype) for width in widths]
 
         def total(shifts: list[Array]) -> tuple[Array, list[Array]]:
-            scores, inputs = _perceive(self.layers, w, x, shifts)
+            scores, inputs = _perceive(_Layers(self.shapes), w, x, shifts)
             scores = scores[:, 0] if self.classes is None else scores
             return jnp.sum(self.losses_of(scores, y)), inputs
 
@@ -216,8 +248,7 @@ def mlp(
         return scores[:, 0] if classes is None else scores
 
     name = f"mlp{list(sizes)}"
-    initial = functools.partial(layers.glorot, seed)
-    return Perceptron(layers.dim, apply, initial, classes, name, layers)
+    return layers.network(apply, seed, classes, name, Perceptron)
 
 
 def _perceive(
@@ -276,7 +307,7 @@ def cnn(
         return x.reshape(x.shape[0], -1) @ parts[-2] + parts[-1]
 
     name = f"cnn{list(channels)}"
-    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+    return layers.network(apply, seed, classes, name)
 
 
 @functools.lru_cache
@@ -333,7 +364,7 @@ def resnet10(
         return x.mean(axis=(1, 2)) @ next(parts) + next(parts)
 
     name = f"resnet10[{width}]"
-    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+    return layers.network(apply, seed, classes, name)
 
 
 def _conv(x: Array, kernel: Array, stride: int = 1) -> Array:

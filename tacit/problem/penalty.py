@@ -10,7 +10,7 @@ All are written for ONE difference u, a flat vector; batch them with `jax.vmap`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +19,6 @@ from jax import Array
 
 from tacit import check
 from tacit.trees import record, replace, static
-
-if TYPE_CHECKING:
-    from tacit.problem.problem import Problem
 
 KINDS = ("squared", "l2", "l1")
 
@@ -49,7 +46,8 @@ class Penalty:
         check.one_of(KINDS, penalty=self.kind)
         check.not_negative(strength=self.strength)
         given = self.coordinates
-        if isinstance(given, list | tuple | np.ndarray) and np.ndim(given) == 1:
+        listed = isinstance(given, list | tuple | np.ndarray | Array)
+        if listed and np.ndim(given) == 1:
             mask = np.asarray(given)
             if not np.all((mask == 0) | (mask == 1)):
                 check.refuse("expected coordinates one boolean each, True if coupled")
@@ -197,6 +195,11 @@ def of(given: Any) -> Any:
     if isinstance(given, str):
         return Penalty(kind=given)
     if isinstance(given, list | tuple):
+        if not given or not all(isinstance(part, Penalty) for part in given):
+            check.refuse(
+                "expected several penalties as Penalty(kind=..., coordinates=...), got "
+                f"penalty={given!r}"
+            )
         return Combined(parts=tuple(given))
     # Anything else may be a placeholder that JAX puts into records.
     return given
@@ -208,15 +211,6 @@ def require_squared(penalty: Any, who: str) -> None:
         check.refuse(
             f"{who} takes squared penalties, got penalty with a norm; use "
             "tacit.PrimalDual for l2 and l1"
-        )
-
-
-def require_determined(penalty: Any, problem: Problem) -> None:
-    """Refuse uncoupled coordinates that a node's own rows do not determine."""
-    if np.any(penalty.mask(problem.dim) == 0) and problem.moduli.smallest <= 0:
-        check.refuse(
-            "coordinates that are not coupled are not determined by all nodes' rows; "
-            "add l2 > 0 or couple them"
         )
 
 

@@ -56,8 +56,7 @@ def solve(local: Local, right: Array, pull: Any) -> Array:
     if m >= d or not one_pull:
         matrix = (x.T * weights) @ x + jnp.diag(jnp.broadcast_to(diagonal, (d,)))
         return _positive_solve(matrix, right)
-    # A node without neighbours and with few rows: the shortest solution, nearly.
-    s = jnp.maximum(diagonal, jnp.finfo(right.dtype).tiny ** 0.5)
+    s = diagonal  # positive: nobody is left alone with few rows
     # (X^T W X + s I)^-1 r = (r - X^T V (s I + V X X^T V)^-1 V X r) / s, V V = W
     v = jnp.sqrt(weights)
     gram = v[:, None] * products.gram(x) * v + s * jnp.eye(m, dtype=right.dtype)

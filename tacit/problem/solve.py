@@ -126,7 +126,7 @@ def _newton(smooth: _Smooth, w: np.ndarray, steps: int = 200) -> np.ndarray:
         if best_norm <= _TOLERANCE * scale * 10 and idle >= 2:
             break
         w = _line_search(smooth, w, g, _newton_step(smooth, w, g))
-    if best_norm > 1e-9 * scale or _falls_for_ever(smooth, best):
+    if best_norm > 1e-9 * scale or falls_for_ever(smooth.value, best):
         check.refuse(
             f"no minimiser found (gradient norm {best_norm:.1e}): the loss may be "
             "flat or have none, as separable data without l2; add l2 > 0"
@@ -134,9 +134,9 @@ def _newton(smooth: _Smooth, w: np.ndarray, steps: int = 200) -> np.ndarray:
     return best
 
 
-def _falls_for_ever(smooth: _Smooth, w: np.ndarray) -> bool:
+def falls_for_ever(value: Callable[[Array], Array], w: np.ndarray) -> bool:
     """Whether the loss still falls at 2w: then the minimum lies at infinity."""
-    here, further = (float(smooth.value(jnp.asarray(v))) for v in (w, 2 * w))
+    here, further = (float(value(jnp.asarray(v))) for v in (w, 2 * w))
     return further < here - 1e-9 * abs(here)
 
 

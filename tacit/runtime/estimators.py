@@ -94,12 +94,13 @@ def simulate_estimators(
         tolerance: Stop when no prediction on a shared point changed by more.
         n_jobs: How many processes fit models side by side (joblib); -1 for all cores.
             The result does not depend on it.
-        seed: Of the draws for estimators that take no weights.
+        seed: Of the draws for estimators that take no weights, and of those whose
+            `random_state` was left open.
         progress: Show a progress bar; None shows it on a terminal.
         checkpoint: Folder in which a checkpoint is kept before every round.
-        resume: Go on from the checkpoint there, if there is one, to `rounds` in all.
-            The round after the checkpoint is done again; the result is the same if
-            the estimators' own is (give forests a `random_state`).
+        resume: Go on from the checkpoint there, if there is one, to `rounds` in all;
+            the round after the checkpoint is done again. The result is that of a run
+            never interrupted.
     """
     from joblib import Parallel, delayed  # comes with scikit-learn
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tacit import check
@@ -55,7 +56,9 @@ class Asynchronous:
     lost: float = 0.0
 
     def __post_init__(self) -> None:
-        check.not_negative(most_delay=self.most_delay)
+        bound = check.not_negative(most_delay=self.most_delay)
+        if check.is_number(bound) and np.any(np.asarray(bound) % 1):
+            check.refuse(f"expected most_delay a whole number, got most_delay={bound}")
         check.not_negative(mean_delay=self.mean_delay)
         check.in_range(0, 1, lost=self.lost)
         if check.is_number(self.lost) and self.lost == 1:

@@ -50,9 +50,9 @@ class AlphaTuning:
 
 def usual_alphas(gtv: GTVMin) -> np.ndarray:
     """A grid in units of the losses' curvature per unit of degree."""
-    curvature = float(np.median(gtv.problem.moduli.smoothness))
-    degree = max(float(np.mean(gtv.graph.degrees)), 1e-12)
-    return max(curvature, 1e-6) / degree * np.geomspace(1e-3, 1e3, 13)
+    curvature = max(gtv.problem.moduli.usual, 1e-6)
+    degree = float(np.mean(gtv.graph.degrees)) or 1.0  # without edges all are alike
+    return curvature / degree * np.geomspace(1e-3, 1e3, 13)
 
 
 def tune_alpha(
@@ -64,10 +64,10 @@ def tune_alpha(
 ) -> AlphaTuning:
     """Choose alpha by the loss on held-out rows, averaged over nodes and splits."""
     began = time.perf_counter()
-    grid = usual_alphas(gtv) if alphas is None else np.sort(np.asarray(alphas, float))
-    check.positive(alphas=grid)
-    check.shape((None,), alphas=grid)
+    grid = usual_alphas(gtv) if alphas is None else _ascending(alphas)
     check.count(repeats=repeats)
+    if gtv.problem.counts.max() < 2:
+        check.refuse("no node has two rows, one to train on and one to hold out")
     losses = np.zeros((len(grid), 2))
     for k in range(repeats):
         train, held = hold_out(gtv.problem, validation, seed + k)
@@ -82,3 +82,11 @@ def tune_alpha(
     best = min(trials, key=lambda t: t.validation).alpha
     chosen = GTVMin(gtv.problem, best, gtv.penalty)
     return AlphaTuning(best, chosen, trials, time.perf_counter() - began)
+
+
+def _ascending(alphas: Any) -> np.ndarray:
+    grid = np.asarray(check.finite(alphas=alphas), float)
+    check.not_negative(alphas=check.shape((None,), alphas=grid))
+    if not len(grid):
+        check.refuse("expected alphas with one strength to try or more, got none")
+    return np.sort(grid)

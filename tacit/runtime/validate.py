@@ -63,8 +63,10 @@ class NodeErrors:
         for name in ("train", "validation", "baseline"):
             given = getattr(self, name)
             if given is not None:
-                values = np.broadcast_to(np.asarray(given, float), n).copy()
-                object.__setattr__(self, name, values)
+                values = np.asarray(given, float)
+                if values.ndim > 0:
+                    check.shape((n,), **{name: values})
+                object.__setattr__(self, name, np.broadcast_to(values, n).copy())
         if self.positions is not None:
             places = np.asarray(check.finite(positions=self.positions), float)
             object.__setattr__(self, "positions", check.shape((n, 2), positions=places))
@@ -78,11 +80,11 @@ class NodeErrors:
 
     def __str__(self) -> str:
         told = (
-            f"{len(self.ids)} nodes: mean training error {np.nanmean(self.train):.4g}, "
-            f"mean validation error {np.nanmean(self.validation):.4g}"
+            f"{len(self.ids)} nodes: mean training error {_mean(self.train):.4g}, "
+            f"mean validation error {_mean(self.validation):.4g}"
         )
         if self.baseline is not None:
-            told += f", {self.baseline_name} {np.nanmean(self.baseline):.4g}"
+            told += f", {self.baseline_name} {_mean(self.baseline):.4g}"
         words = Counter(verdict.word for verdict in self.verdicts)
         return "\n  ".join([told, *(f"{n} {word}" for word, n in words.most_common())])
 
@@ -129,6 +131,12 @@ class NodeErrors:
         return {"layout": "graph", "x": x, "y": y, "edges": edges}
 
 
+def _mean(errors: np.ndarray) -> float:
+    """Over nodes that have one; NaN if none has."""
+    known = errors[~np.isnan(errors)]
+    return float(known.mean()) if len(known) else np.nan
+
+
 def validate(
     problem: Problem,
     models: Any,
@@ -156,7 +164,9 @@ def validate(
     if isinstance(models, Run):
         models = models.agents
     w = np.asarray(models, problem.dtype)
-    w = np.broadcast_to(w, (problem.n_agents, problem.dim))
+    everybody = (problem.n_agents, problem.dim)
+    check.shape(everybody if w.ndim != 1 else everybody[1:], models=w)
+    w = np.broadcast_to(w, everybody)
     x, y, counts = problem.stacked()
     real = np.arange(y.shape[1]) < counts[:, None]
     own = (x[real], y[real], np.repeat(np.arange(len(counts)), counts))

@@ -52,6 +52,9 @@ class VerticalRun:
 
     def scores(self, parties: Mapping[str, Any]) -> np.ndarray:
         """Joint scores of rows, the sum of what the parties compute from their own."""
+        missing = [name for name in self.params if name not in parties]
+        if missing:
+            check.refuse(f"the columns of party {missing[0]!r} are missing")
         shares = [np.asarray(parties[k], float) @ w for k, w in self.params.items()]
         return np.sum(shares, axis=0)
 
@@ -166,7 +169,7 @@ def _open(
     for name, columns in parties.items():
         table = np.asarray(check.finite(**{f"columns of {name!r}": columns}), float)
         check.shape((len(labels), None), **{f"columns of {name!r}": table})
-        if table.shape[1] < 2 and name != holder:
+        if table.shape[1] == 1 and name != holder:
             check.refuse(
                 f"party {name!r} has one column, so its scores would be that column "
                 "times a number; give it more columns or let another party hold it"

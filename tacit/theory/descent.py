@@ -11,14 +11,23 @@ if TYPE_CHECKING:
     from tacit.problem.problem import Problem
 
 
+#: Curvature below this share of the largest is a rounding error.
+_FLAT = 1e-12
+
+
 def best_step_size(strong_convexity: float, smoothness: float) -> float:
     """2 / (mu + L): the step whose worst-case contraction is smallest (Jung, (83)).
 
-    >>> best_step_size(1.0, 3.0)
-    0.5
+    Without strong convexity 1 / L: there 2 / L would swing for ever in the direction
+    of largest curvature.
+
+    >>> best_step_size(1.0, 3.0), best_step_size(0.0, 4.0)
+    (0.5, 0.25)
     """
     check.positive(smoothness=smoothness)
-    return 2.0 / (max(strong_convexity, 0.0) + smoothness)
+    if strong_convexity <= _FLAT * smoothness:
+        return 1.0 / smoothness
+    return 2.0 / (strong_convexity + smoothness)
 
 
 def contraction(step_size: float, strong_convexity: float, smoothness: float) -> float:

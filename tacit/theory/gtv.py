@@ -16,7 +16,6 @@ from tacit.problem import gtv_solve, ridge
 from tacit.problem import penalty as penalties
 from tacit.problem.graph import Graph
 from tacit.problem.gtv import GTVMin
-from tacit.problem.models import Linear
 from tacit.theory.descent import best_step_size
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def smallest_curvature(problem: Problem, alpha: float) -> float:
     eigenvalue of the mean of the Q_i and r = m / (4 max_i l_max(Q_i)).
     """
     own = max(problem.moduli.smallest, 0.0)
-    if not isinstance(problem.model, Linear):
+    if not ridge.has_closed_form(problem.population):
         return own
     _, m, r = _extremes(problem)
     lambda_2 = network_of(problem).spectrum().lambda_2
@@ -80,8 +79,8 @@ def linear_optimum(problem: Problem, alpha: float) -> np.ndarray:
 def step_size(problem: Problem, alpha: float, penalty: Any = "squared") -> float:
     """2 / (smallest + largest curvature), (83): exact when small, by bounds else.
 
-    Without a lower bound, and on large networks, where lambda_2 of (107) is dear,
-    1 / (the upper bound (106)).
+    Without strong convexity, and on large networks, where lambda_2 of (107) is dear,
+    1 / (the largest curvature, or its bound (106)).
     """
     phi = penalties.of(penalty)
     linear = ridge.has_closed_form(problem.population)
@@ -94,7 +93,7 @@ def step_size(problem: Problem, alpha: float, penalty: Any = "squared") -> float
     low = max(problem.moduli.smallest, 0.0)
     if problem.n_agents <= _MANY and not np.any(phi.mask(problem.dim) == 0):
         low = smallest_curvature(problem, alpha * float(np.min(phi.curvature)))
-    return best_step_size(low, high) if low > 0 else 1 / high
+    return best_step_size(low, high)
 
 
 def node_step_sizes(problem: Problem, alpha: float) -> np.ndarray:
@@ -104,7 +103,8 @@ def node_step_sizes(problem: Problem, alpha: float) -> np.ndarray:
     these steps, each node with its own, never overshoot.
     """
     degrees = np.asarray(network_of(problem).degrees, float)
-    return 1 / (problem.moduli.smoothness + 4 * alpha * degrees)
+    curvature = problem.moduli.smoothness + 4 * alpha * degrees
+    return 1 / np.where(curvature > 0, curvature, 1.0)  # where all is flat any will do
 
 
 def deviation_bound(lambda_2: float, alpha: float, noise: Any, counts: Any) -> float:
@@ -128,7 +128,8 @@ def deviation_bound(lambda_2: float, alpha: float, noise: Any, counts: Any) -> f
 
 
 def _noise_level(noise: Any, counts: Any) -> float:
-    return float(np.sum(np.asarray(noise, float) / np.asarray(counts, float)))
+    # A node without rows has no noise.
+    return float(np.sum(np.asarray(noise, float) / np.maximum(counts, 1)))
 
 
 def cluster_bound(
@@ -195,6 +196,15 @@ def _extremes(problem: Problem) -> tuple[float, float, float]:
     return l_max, m, m / (4 * l_max)
 
 
+def _require_no_l2(problem: Problem) -> None:
+    """A regulariser draws the mean model away from the truth, whatever the noise."""
+    weight = float(problem.population.regulariser.weight)
+    if weight > 0:
+        check.refuse(
+            f"the distance from the truth is bounded for l2=0, got l2={weight}"
+        )
+
+
 def centre_error(problem: Problem, models: Any, noise: Any) -> float:
     """(167): ||mean of the models - true model||^2 is at most this.
 
@@ -207,11 +217,12 @@ def centre_error(problem: Problem, models: Any, noise: Any) -> float:
         models: The solution of GTVMin, (N, d).
         noise: y_i - X_i times the true model, (N, rows).
     """
+    _require_no_l2(problem)
     x, _, counts = problem.stacked()
     models = np.asarray(models)
     apart = models - models.mean(axis=0)
     left = np.asarray(noise) - np.einsum("nmd,nd->nm", x, apart)
-    total = np.einsum("nmd,nm->d", x, left / counts[:, None])
+    total = np.einsum("nmd,nm->d", x, left / np.maximum(counts, 1)[:, None])
     m = _mean_curvature(problem) / 2
     return float(np.sum(total**2)) / (problem.n_agents * m) ** 2
 
@@ -224,6 +235,8 @@ def centre_error_bound(problem: Problem, alpha: float, noise: Any) -> float:
         alpha: Strength of the coupling.
         noise: ||noise_i||^2 of every node, where y_i = X_i w + noise_i.
     """
+    _require_no_l2(problem)
+    check.positive(alpha=alpha)
     l_max, m, _ = _extremes(problem)
     lambda_2 = network_of(problem).spectrum().lambda_2
     check.positive(lambda_2=lambda_2)
@@ -235,10 +248,13 @@ def centre_error_bound(problem: Problem, alpha: float, noise: Any) -> float:
 def relax_robustness(strong_convexity: Any, alpha: float, degree: Any) -> Any:
     """(174): by how much a node's FedRelax step can enlarge a change of its input.
 
-    >>> relax_robustness(strong_convexity=2.0, alpha=0.5, degree=2.0)
+    1 / (1 + sigma / (2 alpha d)); 0 for a node that nothing holds to its neighbours.
+
+    >>> float(relax_robustness(strong_convexity=2.0, alpha=0.5, degree=2.0))
     0.5
     """
-    return 1 / (1 + strong_convexity / (2 * alpha * degree))
+    pull = 2 * alpha * np.asarray(degree, float)
+    return pull / np.where(pull > 0, pull + strong_convexity, 1.0)
 
 
 def relax_contraction(problem: Problem, alpha: float, damping: float = 0.0) -> float:

@@ -98,6 +98,13 @@ def test_fed_gd_without_coupling_trains_alone_and_with_much_agrees():
     np.testing.assert_allclose(tight, np.tile(problem.solve(), (5, 1)), atol=1e-5)
 
 
+def test_fed_gd_does_not_swing_where_rows_do_not_determine_models():
+    """A singular Hessian: the default is not 2 / L but 1 / L."""
+    poor = synthetic.linear(4, features=6, samples=1, graph=graph.ring(4))
+    run = tacit.simulate(poor, tacit.FedGD(alpha=0.3), 9000, record=())
+    assert np.abs(tacit.GTVMin(poor, 0.3).gradient(run.agents)).max() < 1e-6
+
+
 def test_fed_gd_with_one_step_size_per_node():
     problem = on_graph(GRAPHS["ring"])
     steps = np.linspace(0.05, 0.1, 8)

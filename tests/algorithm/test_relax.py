@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -98,6 +100,30 @@ def test_some_coordinates_are_shared_and_the_others_personal():
     poor = nodes(GRAPHS["grid"], samples=2)
     with pytest.raises(tacit.TacitError, match="not coupled"):
         tacit.simulate(poor, tacit.FedRelax(alpha=ALPHA, penalty=shared), 1)
+
+
+def test_nodes_that_nobody_holds_need_rows_of_their_own():
+    """Alone, or with alpha = 0: unique answers, or a refusal in place of nonsense."""
+    apart = graph.Graph.from_edges(9, [(i, i + 1) for i in range(7)])
+    poor, penalised = nodes(apart, samples=1), nodes(apart, samples=1, l2=0.1)
+    relaxed = tacit.FedRelax(alpha=ALPHA, need_connected=False)
+    for algorithm, node in [
+        (relaxed, 8),
+        (replace(relaxed, alpha=0.0), 0),
+        (tacit.PrimalDual(alpha=ALPHA, need_connected=False), 8),
+    ]:
+        with pytest.raises(
+            tacit.TacitError, match=f"not coupled .* rows of node {node}"
+        ):
+            tacit.simulate(poor, algorithm, 1)
+    # Gradient steps end at one of the answers, and must not swing around it.
+    inner = tacit.solvers.GradientDescent(local_steps=3)
+    for problem, algorithm in [
+        (penalised, relaxed),
+        (poor, replace(relaxed, solver=inner)),
+    ]:
+        run = tacit.simulate(problem, algorithm, 30, record=())
+        assert np.abs(problem.grad(run.agents)[8]).max() < 1e-12
 
 
 def test_a_network_that_shares_its_first_layer():

@@ -238,6 +238,14 @@ def test_the_error_is_measured_from_the_optimum():
     }
     made = job_from(table, Path())
     np.testing.assert_array_equal(made.options["reference"], made.problem.solve())
+    # Personal models have a goal of their own: the solution of GTVMin.
+    table["problem"] |= {"data": "synthetic-linear", "graph": {"kind": "ring"}}
+    for name in ("FedGD", "FedRelax", "PrimalDual"):
+        table["algorithm"] = {"name": name, "alpha": 0.3}
+        made = job_from(table, Path())
+        norm = "l2" if name == "PrimalDual" else "squared"
+        exact = tacit.GTVMin(made.problem, 0.3, norm).solve()
+        np.testing.assert_array_equal(made.options["reference"], exact)
 
 
 def test_there_are_examples():

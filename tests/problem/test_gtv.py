@@ -84,7 +84,8 @@ def reference(gtv: tacit.GTVMin) -> np.ndarray:
     n, d = gtv.problem.n_agents, gtv.problem.dim
     x, y, counts = gtv.problem.stacked()
     w = cvxpy.Variable((n, d))
-    total = sum(cvxpy.sum_squares(x[i] @ w[i] - y[i]) / counts[i] for i in range(n))
+    labelled = np.flatnonzero(counts)
+    total = sum(cvxpy.sum_squares(x[i] @ w[i] - y[i]) / counts[i] for i in labelled)
     norms = {
         "squared": cvxpy.sum_squares,
         "l2": lambda u: cvxpy.norm(u, 2),
@@ -180,8 +181,9 @@ def test_convex_clustering():
     np.testing.assert_array_equal(gtv.clusters(models), np.repeat([0, 1, 2], 5))
 
 
-def test_coordinates_that_are_not_coupled_are_trained_alone(problem):
-    free = Penalty(coordinates=[True, True, False])
+@pytest.mark.parametrize("array", [list, np.array, jnp.array])
+def test_coordinates_that_are_not_coupled_are_trained_alone(problem, array):
+    free = Penalty(coordinates=array([True, True, False]))
     models = tacit.GTVMin(problem, 1e8, free).solve()
     assert np.ptp(models[:, :2], axis=0).max() < 1e-5
     assert np.ptp(models[:, 2]) > 0.1
@@ -202,11 +204,45 @@ def test_closed_form_step_is_the_minimiser(rows, features):
         assert np.abs(left).max() < 1e-12
 
 
+def mostly_unlabelled(nodes: int = 7) -> tacit.Problem:
+    """A line of nodes of which only the two ends have rows."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20, 2))
+    owner = np.repeat([0, nodes - 1], 10)
+    line = graph.Graph.from_edges(nodes, [(i, i + 1) for i in range(nodes - 1)])
+    return tacit.from_arrays(
+        x,
+        x[:, 0] * (1 + owner) + 0.1 * rng.normal(size=20),
+        owner,
+        "linear",
+        graph=line,
+        unlabelled=range(1, nodes - 1),
+    )
+
+
+def test_norms_where_few_nodes_have_rows():
+    """The step follows the nodes with rows; in between models are not unique."""
+    gtv = tacit.GTVMin(mostly_unlabelled(), 0.3, "l2")
+    models, expected = gtv.solve(), reference(gtv)
+    np.testing.assert_allclose(models[[0, -1]], expected[[0, -1]], atol=1e-5)
+    assert gtv.objective(models) == pytest.approx(gtv.objective(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize("penalty", ["squared", "l2"])
+def test_one_node_without_edges(penalty):
+    single = on(graph.Graph.from_edges(1, []))
+    gtv = tacit.GTVMin(single, 0.5, penalty)
+    np.testing.assert_allclose(gtv.solve()[0], single.solve(), atol=1e-12)
+
+
 def test_refusals(problem):
     gtv = tacit.GTVMin(problem, 0.5)
     for wrong, match in [
         (lambda: tacit.GTVMin(synthetic.linear(4), 0.5), "needs a graph"),
         (lambda: tacit.GTVMin(problem, -1.0), "alpha"),
+        (lambda: tacit.GTVMin(problem, np.ones(12)), "alpha"),  # pyright: ignore
+        (lambda: tacit.GTVMin(problem, 1.0, ["l2", "l1"]), "several penalties"),
+        (lambda: tacit.GTVMin(problem, 1.0, []), "several penalties"),
         (lambda: tacit.GTVMin(problem, 1.0, "l3"), "penalty"),
         (lambda: tacit.GTVMin(problem, 1.0, 7), "penalty"),
         (lambda: Penalty(coordinates=[0.5, 1]), "boolean"),
@@ -220,6 +256,11 @@ def test_refusals(problem):
     ]:
         with pytest.raises(tacit.TacitError, match=match):
             wrong()
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    signs, owner = np.sign(x[:, 0]), np.arange(60) % 3
+    separable = tacit.from_arrays(x, signs, owner, graph=graph.ring(3))
+    with pytest.raises(tacit.TacitError, match="separable"):
+        tacit.GTVMin(separable, 0.5).solve()
     # Two rows in all cannot determine three coefficients.
     poor = on(graph.ring(3), samples=1, features=5)
     with pytest.raises(tacit.TacitError, match="unique"):

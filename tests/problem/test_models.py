@@ -74,6 +74,11 @@ def test_regularisers_and_their_derivatives(penalty):
 
 def test_networks_learn_and_share_their_program():
     assert mlp(4, (8,), 3) is mlp(4, (8,), 3)
+    model = mlp(4, (8, 5), 3)
+    np.testing.assert_array_equal(model.layers(0), np.arange(model.dim) < 4 * 8 + 8)
+    np.testing.assert_array_equal(~model.layers(0, 1), model.layers(-1))
+    with pytest.raises(tacit.TacitError, match="has 3 layers, got number 3"):
+        model.layers(3)
     rng = np.random.default_rng(0)
     for model, width in ((mlp(16, (8,), 3), 16), (cnn((4, 4, 1), 3, (4,)), 16)):
         x = jnp.asarray(rng.normal(size=(20, width)), jnp.float32)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.privacy import Clipped
 from tacit.problem.oracle import SAMPLINGS, AgentOracle, Full, Minibatch
 from tacit.problem.sampling import below, cohort, without_replacement
 
@@ -107,6 +108,25 @@ def test_numbers_below_a_limit_are_uniform():
     assert len(counts) == 7
     # Chi-square with 6 degrees of freedom: 22.5 is the 0.999 quantile.
     assert np.sum((counts - 10_000) ** 2 / 10_000) < 22.5
+
+
+@pytest.mark.parametrize("clip", [lambda o: o, lambda o: Clipped(norm=1.0, oracle=o)])
+def test_a_node_without_rows_learns_nothing_from_padding(clip):
+    """A network with biases has gradients at rows of zeros."""
+    rng = np.random.default_rng(0)
+    nodes = tacit.from_arrays(
+        rng.normal(size=(12, 2)),
+        rng.integers(0, 2, 12),
+        np.arange(12) % 2,
+        model=tacit.problem.mlp(2, (3,), 2),
+        graph=tacit.problem.graph.star(3),
+        unlabelled=[2],
+    )
+    batches = clip(Minibatch(size=4, sampling="with_replacement"))
+    alone = tacit.FedSGD(alpha=0.0, step_size=0.1, oracle=batches)
+    run = tacit.simulate(nodes, alone, 2, record=())
+    np.testing.assert_array_equal(run.agents[2], nodes.start)
+    assert np.all(np.abs(run.agents[:2] - nodes.start).max(axis=1) > 0)
 
 
 def test_batches_larger_than_an_agent_are_refused(problem):

@@ -137,7 +137,8 @@ def test_different_kinds_come_to_agree_as_alpha_grows(rows):
 
 
 def test_the_result_does_not_depend_on_the_number_of_processes(rows):
-    network = network_of(rows, [KNeighborsRegressor(2), Ridge()] * 3)
+    forest = make_pipeline(StandardScaler(), RandomForestRegressor(3))
+    network = network_of(rows, [KNeighborsRegressor(2), Ridge(), forest] * 2)
     algorithm = tacit.ModelAgnosticFedRelax(alpha=1.0)
     one, two = (
         tacit.simulate_estimators(network, algorithm, 3, n_jobs=jobs, seed=4)

@@ -254,6 +254,7 @@ def test_refusals(problem):
     for wrong, match in [
         (lambda: Asynchronous(), "needs a bound"),
         (lambda: Asynchronous(most_delay=-1), "most_delay"),
+        (lambda: Asynchronous(most_delay=2.5), "whole number, got most_delay=2.5"),
         (lambda: Asynchronous(most_delay=3, lost=1.0), "lost"),
         (lambda: Asynchronous(law="normal"), "law"),
         (

@@ -81,6 +81,23 @@ def test_unknown_names_are_refused(problem):
         tacit.tune(ring, "FedGD")
 
 
+def test_the_grid_of_alphas_follows_nodes_with_rows():
+    """Unlabelled nodes, however many, have no curvature to measure alpha by."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20, 2))
+    nodes = tacit.from_arrays(
+        x,
+        x @ [1.0, 2.0],
+        np.repeat([0, 1], 10),
+        "linear",
+        graph=graph.ring(9),
+        unlabelled=range(2, 9),
+    )
+    usual = tacit.tune(tacit.GTVMin(nodes, 1.0), repeats=1).trials
+    curvature = np.median(nodes.moduli.smoothness[:2])
+    assert usual[6].alpha == pytest.approx(curvature / 2)
+
+
 def test_alpha_is_chosen_by_held_out_rows():
     """One true model calls for strong coupling, unrelated ones for weak coupling."""
     ring = tacit.problem.graph.ring(8)
@@ -100,6 +117,17 @@ def test_alpha_is_chosen_by_held_out_rows():
         assert "validation loss" in str(tuning)
     again = tacit.tune(tacit.GTVMin(alike, alpha=1.0))
     assert again.trials == found[0].trials
+    alone = tacit.tune(tacit.GTVMin(apart, 1.0), alphas=[0.1, 0.0], repeats=1)
+    assert [t.alpha for t in alone.trials] == [0.0, 0.1]
+    single = tacit.problem.synthetic.linear(3, samples=1, graph=graph.ring(3))
+    for nodes, wrong, match in [
+        (alike, dict(alphas=[]), "to try or more"),
+        (alike, dict(alphas=0.5), "shape"),
+        (alike, dict(alphas=[-1.0]), "alphas >= 0"),
+        (single, {}, "two rows"),
+    ]:
+        with pytest.raises(tacit.TacitError, match=match):
+            tacit.tune(tacit.GTVMin(nodes, 1.0), **wrong)
     with pytest.raises(tacit.TacitError, match="takes no algorithm"):
         tacit.tune(tacit.GTVMin(alike, 1.0), "FedGD")  # pyright: ignore
     with pytest.raises(tacit.TacitError, match="name the algorithm"):

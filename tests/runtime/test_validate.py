@@ -93,6 +93,16 @@ def test_rows_that_do_not_fit_are_refused(trained):
         tacit.validate(problem, run, (x, y, stranger), intercept=True)
     with pytest.raises(tacit.TacitError, match="positions"):
         tacit.NodeErrors(ids="ab", train=1.0, validation=1.0, positions=[[0.0, 1.0]])
+    for wrong in (run.agents[:2], run.agents[None]):  # too few; of several seeds
+        with pytest.raises(tacit.TacitError, match="models"):
+            tacit.validate(problem, wrong, (x, y, agent), intercept=True)
+    with pytest.raises(tacit.TacitError, match="baseline"):
+        tacit.NodeErrors(ids="abc", train=1.0, validation=1.0, baseline=[1.0, 2.0])
+
+
+def test_nodes_without_errors_have_no_mean():
+    told = tacit.NodeErrors(ids="ab", train=np.nan, validation=1.0)
+    assert "training error nan" in str(told) and "2 no rows to tell" in str(told)
 
 
 def test_the_report_shows_a_table_and_a_map(trained, tmp_path):

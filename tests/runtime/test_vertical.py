@@ -164,8 +164,12 @@ def test_bad_input_is_refused_in_one_line(tables, labels):
     for arguments, words in cases:
         with pytest.raises(tacit.TacitError, match=words):
             train(*arguments)
-    # The label holder sends no scores, so that one column is enough there.
-    assert train(tables | {"bank": tables["bank"][:, :1]}, y).converged
+    # The label holder sends no scores, so that one column is enough there, or none.
+    run = train(tables | {"bank": tables["bank"][:, :1]}, y)
+    assert run.converged
+    assert train(tables | {"bank": tables["bank"][:, :0]}, y).converged
+    with pytest.raises(tacit.TacitError, match="party 'bank' are missing"):
+        run.scores({"shop": tables["shop"]})
 
 
 @pytest.mark.data

@@ -133,6 +133,42 @@ def test_the_mean_model_is_near_the_truth(alpha):
     assert not all(printed)
 
 
+def test_nodes_without_rows_have_no_noise():
+    """(165)-(169) with two unlabelled nodes; with l2 the truth is not the goal."""
+    rng = np.random.default_rng(0)
+    owner = np.repeat(np.arange(4), 5)
+    x, eps = rng.normal(size=(20, 2)), np.zeros((6, 5))
+    eps[:4] = 0.3 * rng.normal(size=(4, 5))
+    parts = (x, x @ [1.0, -2.0] + eps[:4].ravel(), owner, "linear")
+    more: dict = dict(graph=graph.ring(6), unlabelled=[4, 5])
+    problem = tacit.from_arrays(*parts, **more)
+    models = gtv.linear_optimum(problem, 1.0)
+    off = np.sum((models.mean(axis=0) - [1.0, -2.0]) ** 2)
+    exact = gtv.centre_error(problem, models, eps)
+    assert off <= exact <= gtv.centre_error_bound(problem, 1.0, squares(eps))
+    apart = np.sum((models - models.mean(axis=0)) ** 2)
+    lambda_2 = problem.graph.spectrum().lambda_2
+    bound = gtv.deviation_bound(lambda_2, 1.0, squares(eps), problem.counts)
+    assert apart <= bound / 4
+    drawn = tacit.from_arrays(*parts, l2=0.1, **more)
+    for wrong in (
+        lambda: gtv.centre_error(drawn, models, eps),
+        lambda: gtv.centre_error_bound(drawn, 1.0, squares(eps)),
+    ):
+        with pytest.raises(tacit.TacitError, match="l2=0"):
+            wrong()
+
+
+def test_a_node_that_nothing_holds_forgets_its_input():
+    apart = graph.Graph.from_edges(3, [(0, 1)])
+    problem = tacit.problem.synthetic.linear(3, features=2, graph=apart)
+    assert gtv.relax_contraction(problem, 0.0) == 0
+    sigma = problem.moduli.strong_convexity
+    each = gtv.relax_robustness(sigma, 0.5, apart.degrees)
+    assert each == pytest.approx([1 / (1 + sigma[0]), 1 / (1 + sigma[1]), 0])
+    assert np.all(np.isfinite(gtv.node_step_sizes(problem, 0.0)))
+
+
 def test_a_relaxation_step_is_robust():
     """(173)-(174): two inputs, one step."""
     problem, _, _ = instance(3)

@@ -60,8 +60,9 @@ def job_from(table: dict[str, Any], folder: Path) -> Job:
     config["name"] = file.name or _usual_name(file)
     made, notes = problem.build(file.problem)
     how = algorithm.build(file.algorithm)
+    _require_graph(made, how)
     with told_of("run"):
-        options = _options(file.run, made)
+        options = _options(file.run, made, how)
     job = Job(config, made, how, options, notes)
     _rehearse(job)
     return job
@@ -82,7 +83,15 @@ def _usual_name(file: RunFile) -> str:
     return f"{plain_name(file.algorithm.name)}-{safe}"
 
 
-def _options(run: RunTable, made: Problem) -> dict[str, Any]:
+def _require_graph(made: Problem, how: Algorithm) -> None:
+    if isinstance(how, GraphAlgorithm) and made.graph is None:
+        refuse(
+            f"missing key problem.graph; {type(how).__name__} needs a graph, "
+            'add for example graph = { kind = "ring" }'
+        )
+
+
+def _options(run: RunTable, made: Problem, how: Algorithm) -> dict[str, Any]:
     record = run.record if run.record is not None else _usual_record(made)
     options: dict[str, Any] = {
         "rounds": run.rounds,
@@ -99,7 +108,7 @@ def _options(run: RunTable, made: Problem) -> dict[str, Any]:
             "run.asynchronous", Asynchronous, run.asynchronous
         )
     if "error" in record:
-        options["reference"] = made.solve()
+        options["reference"] = how.goal(made)
     return options
 
 
@@ -113,12 +122,6 @@ def _usual_record(made: Problem) -> list[str]:
 
 def _rehearse(job: Job) -> None:
     """Have the runtime check all that it would check, before a folder is made."""
-    graph_needed = isinstance(job.algorithm, GraphAlgorithm)
-    if graph_needed and job.problem.graph is None:
-        refuse(
-            f"missing key problem.graph; {type(job.algorithm).__name__} needs a graph, "
-            'add for example graph = { kind = "ring" }'
-        )
     with told_of("algorithm"):
         prepare(job.problem, job.algorithm)
     for metric in job.options["record"]:
