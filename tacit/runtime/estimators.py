@@ -28,7 +28,7 @@ Measured = dict[str, float]  # metrics of one round, by name
 
 
 #: Metrics of a round, in the order of checkpoints; the last with validation rows only.
-MEASURES = ("train_error", "discrepancy", "change", "validation_error")
+MEASURES: tuple[str, ...] = ("train_error", "discrepancy", "change", "validation_error")
 
 
 @dataclass(frozen=True, eq=False)
