@@ -17,7 +17,7 @@ _WRITTEN_OUT = 16
 
 
 def times(x: Array, w: Array) -> Array:
-    """x @ w, of shape (rows,)."""
+    """The product x @ w, of shape (rows,)."""
     features = x.shape[1]
     if features > _WRITTEN_OUT:
         return x @ w
@@ -25,7 +25,7 @@ def times(x: Array, w: Array) -> Array:
 
 
 def combine(r: Array, x: Array) -> Array:
-    """r @ x, the rows combined with the coefficients r: of shape (features,)."""
+    """The rows combined with the coefficients r: r @ x, of shape (features,)."""
     rows = x.shape[0]
     if rows > _WRITTEN_OUT:
         # A matrix-vector product this way round keeps x in its row order.
@@ -34,7 +34,7 @@ def combine(r: Array, x: Array) -> Array:
 
 
 def gram(x: Array) -> Array:
-    """x @ x.T, of shape (rows, rows)."""
+    """The products of rows x @ x.T, of shape (rows, rows)."""
     features = x.shape[1]
     if features > _WRITTEN_OUT or x.shape[0] > _WRITTEN_OUT:
         return x @ x.T
