@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,8 @@ from jax import Array
 
 from tacit import check
 from tacit.problem.models import pick
+
+Sizes = ParamSpec("Sizes")
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,27 @@ class _Layers:
         return np.concatenate(parts).astype(np.float32)
 
 
+def _remembered(
+    build: Callable[Sizes, Differentiable],
+) -> Callable[Sizes, Differentiable]:
+    """Build a network once for the same arguments, whether sizes are listed or not."""
+    built = functools.lru_cache(build)
+
+    @functools.wraps(build)
+    def network(*args: Sizes.args, **options: Sizes.kwargs) -> Differentiable:
+        named = {name: _fixed(value) for name, value in options.items()}
+        return built(*map(_fixed, args), **named)
+
+    return network
+
+
+def _fixed(value: Any) -> Any:
+    """Lists and arrays as tuples, which a cache can look up."""
+    if isinstance(value, str) or not np.iterable(value):
+        return value
+    return tuple(_fixed(one) for one in value)
+
+
 def _counts(name: str, sizes: Any) -> Any:
     """Refuse what is no tuple of whole numbers >= 1."""
     if not isinstance(sizes, tuple):
@@ -141,14 +164,36 @@ def _image(image: Any) -> Any:
     return image
 
 
-@functools.lru_cache
-def mlp(
-    features: int, hidden: tuple[int, ...], classes: int | None, seed: int = 0
+def _outputs(classes: Any) -> int:
+    return check.count(2, classes=check.given(classes=classes))
+
+
+def _network(
+    layers: _Layers, apply: Any, classes: int | None, name: str, seed: int
 ) -> Differentiable:
-    """A multi-layer perceptron with ReLU between its layers."""
-    check.count(features=features)
+    check.seed(seed=seed)
+    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+
+
+@_remembered
+def mlp(
+    features: int, hidden: Sequence[int], classes: int | None, seed: int = 0
+) -> Differentiable:
+    """A multi-layer perceptron with ReLU between its layers.
+
+    Args:
+        features: Numbers in one row of x (rows of more axes are made flat).
+        hidden: Sizes of the layers in between; empty for a linear model.
+        classes: Number of classes, or None for regression.
+        seed: Of the starting point.
+
+    >>> mlp(3, [4], 2).dim  # 3*4 + 4 and 4*2 + 2
+    26
+    """
+    check.count(features=check.given(features=features))
     _counts("hidden", hidden)
-    sizes = (features, *hidden, classes or 1)
+    outputs = 1 if classes is None else _outputs(classes)
+    sizes = (features, *hidden, outputs)
     layers = _Layers(
         tuple(
             shape
@@ -166,14 +211,14 @@ def mlp(
         return scores[:, 0] if classes is None else scores
 
     name = f"mlp{list(sizes)}"
-    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+    return _network(layers, apply, classes, name, seed)
 
 
-@functools.lru_cache
+@_remembered
 def cnn(
-    image: tuple[int, int, int],
+    image: Sequence[int],
     classes: int,
-    channels: tuple[int, ...] = (16, 32),
+    channels: Sequence[int] = (16, 32),
     seed: int = 0,
 ) -> Differentiable:
     """A small convolutional network: 3x3 convolutions, ReLU, 2x2 pooling, one dense.
@@ -185,7 +230,8 @@ def cnn(
         seed: Of the starting point.
     """
     height, width, depth = _image(image)
-    _counts("channels", channels)
+    if not _counts("channels", channels):
+        check.refuse("channels is empty; give one number per convolution, or use mlp")
     shrink = 2 ** len(channels)
     if height % shrink or width % shrink:
         check.refuse(
@@ -196,7 +242,7 @@ def cnn(
     for a, b in zip((depth, *channels[:-1]), channels, strict=True):
         shapes += [(3, 3, a, b), (b,)]
     flat = height * width // shrink**2 * channels[-1]
-    layers = _Layers((*shapes, (flat, classes), (classes,)))
+    layers = _Layers((*shapes, (flat, _outputs(classes)), (classes,)))
 
     def apply(w: Array, x: Array) -> Array:
         parts = layers.unpack(w)
@@ -211,12 +257,12 @@ def cnn(
         return x.reshape(x.shape[0], -1) @ parts[-2] + parts[-1]
 
     name = f"cnn{list(channels)}"
-    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+    return _network(layers, apply, classes, name, seed)
 
 
-@functools.lru_cache
+@_remembered
 def resnet10(
-    image: tuple[int, int, int],
+    image: Sequence[int],
     classes: int,
     width: int = 64,
     groups: int = 4,
@@ -243,7 +289,7 @@ def resnet10(
     for a, b in zip([width, *widths[:-1]], widths, strict=True):
         shapes += [(3, 3, a, b), (b,), (b,), (3, 3, b, b), (b,), (b,)]
         shapes += [(1, 1, a, b)] if a != b else []
-    layers = _Layers((*shapes, (widths[-1], classes), (classes,)))
+    layers = _Layers((*shapes, (widths[-1], _outputs(classes)), (classes,)))
 
     def normalise(x: Array, scale: Array, shift: Array) -> Array:
         rows, h, v, c = x.shape
@@ -268,7 +314,7 @@ def resnet10(
         return x.mean(axis=(1, 2)) @ next(parts) + next(parts)
 
     name = f"resnet10[{width}]"
-    return Differentiable(layers.dim, apply, lambda: layers.glorot(seed), classes, name)
+    return _network(layers, apply, classes, name, seed)
 
 
 def _conv(x: Array, kernel: Array, stride: int = 1) -> Array:
