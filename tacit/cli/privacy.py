@@ -30,7 +30,7 @@ Delta = Annotated[
 
 @app.command(
     "plan",
-    epilog="Example:  tacit privacy plan examples/runs/logistic-fedplt.toml "
+    epilog="Example:  tacit privacy plan examples/runs/logistic-private.toml "
     "--epsilon 1 --delta 1e-5 --observer coordinator --out private.toml",
 )
 def plan(

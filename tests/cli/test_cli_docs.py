@@ -47,6 +47,13 @@ def test_the_readme_leads_to_every_page():
     assert linked == pages
 
 
+def test_the_plan_that_readme_and_help_show_can_be_made(tacit_):
+    text = (ROOT / "README.md").read_text()
+    (shown,) = re.findall(r"^tacit (privacy plan .*) --out", text, flags=re.M)
+    assert shown in " ".join(tacit_.ok("privacy", "plan", "--help").split())
+    tacit_.ok(*shown.replace("examples/", f"{ROOT}/examples/").split())
+
+
 def test_no_command_is_described_twice():
     text = (ROOT / "docs" / "ref-command-line.md").read_text()
     told = re.findall(r"tacit [a-z]+(?: [a-z]+)?", "".join(headings(text)))
