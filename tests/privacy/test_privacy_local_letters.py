@@ -283,6 +283,12 @@ def test_with_replacement_in_fed_spd_composes_with_participation(problem):
     assert "with replacement" in always.theorem
 
 
+def test_central_noise_is_not_set_for_letters(problem):
+    budget = dict(epsilon=1.0, delta=DELTA, observer="final_model", unit="client")
+    with pytest.raises(tacit.TacitError, match="the coordinator's.*give noise_std="):
+        tacit.private(problem, tacit.ClientDPFedAvg(step_size=0.5), rounds=3, **budget)
+
+
 def test_central_noise_protects_clients_from_who_sees_models(problem):
     many = unit_rows(agents=20, samples=5)
     algorithm = tacit.ClientDPFedAvg(clip=0.5, noise_std=1.0, step_size=0.5, cohort=4)
