@@ -245,6 +245,7 @@ def test_comparisons_that_make_no_sense_are_refused(tacit_, small):
     for arguments, words in (
         (("a", "a"), "given twice"),
         (("a", "--tolerance", "loss"), "expected METRIC=VALUE"),
+        (("a", "--tolerance", "loss=nan"), "expected METRIC=VALUE"),
         (("a", "--tolerance", "lss=1"), "did you mean 'loss'?"),
     ):
         (line,) = tacit_.refused("compare", *arguments)
