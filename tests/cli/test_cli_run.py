@@ -215,7 +215,8 @@ def test_data_that_changed_meanwhile_stop_a_resume(tacit_, sites, place):
 
 def test_report_writes_a_page_beside_the_run_or_elsewhere(tacit_, small):
     loss_only = "run.record=['loss']"
-    tacit_.ok("run", small, "--out", "one", "--report", "--set", loss_only)
+    said = tacit_.ok("run", small, "--out", "one", "--report", "--set", loss_only)
+    assert "report: one/report.html" in said
     assert Path("one/report.html").exists()
     path = tacit_.ok("report", "one", "--out", "pages").strip()
     assert path == "pages/report.html"
