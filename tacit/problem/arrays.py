@@ -120,7 +120,7 @@ def rows_like(
     place = {one: i for i, one in enumerate(problem.ids)}
     number = np.array([place.get(one, -1) for one in holder.tolist()], int)
     if np.any(number < 0):
-        stranger = holder[int(np.argmin(number))]
+        stranger = holder.tolist()[int(np.argmin(number))]
         check.refuse(f"agent {stranger!r} is not one of the problem's; drop its rows")
     x = features.in_type(x, problem.dtype, "X")
     return x, _as_labels(codes, problem.dtype), number

@@ -178,11 +178,11 @@ def test_an_interrupted_run_tells_how_to_go_on(tacit_, small, monkeypatch):
 
 
 def test_a_finished_run_is_not_resumed(tacit_, small):
-    tacit_.ok("run", small, "--out", "done")
-    before = Path("done/run.json").read_bytes()
-    (line,) = tacit_.refused("resume", "done")
-    assert line == "the run in done is finished; see it with: tacit report done"
-    assert Path("done/run.json").read_bytes() == before
+    tacit_.ok("run", small, "--out", "all done")
+    before = Path("all done/run.json").read_bytes()
+    (line,) = tacit_.refused("resume", "all done")
+    assert line.endswith("all done is finished; see it with: tacit report 'all done'")
+    assert Path("all done/run.json").read_bytes() == before
 
 
 def test_a_run_in_use_is_not_resumed(tacit_, small):
