@@ -259,6 +259,9 @@ def test_evaluating_at_a_wrong_shape_is_refused():
     problem = tacit.from_arrays(X, Y, AGENT)
     with pytest.raises(tacit.TacitError, match="expected w of shape"):
         problem.loss(np.zeros(4))
+    for wrong in ("best", {"w": 1.0}, [[1.0], [2.0, 3.0]]):
+        with pytest.raises(tacit.TacitError, match="expected w an array of numbers"):
+            problem.loss(wrong)
     regression = tacit.from_arrays(X, Y, AGENT, model="linear")
     with pytest.raises(tacit.TacitError, match="classification"):
         regression.accuracy(np.zeros(3))
