@@ -56,7 +56,7 @@ from tacit.runtime import (
 from tacit.trace import Run, load_run
 
 if TYPE_CHECKING:
-    from tacit import data, privacy
+    from tacit import data, privacy, report
     from tacit.privacy import audit, private
 
 __version__ = "0.1.0"
@@ -104,6 +104,7 @@ __all__ = [
     "privacy",
     "private",
     "problem",
+    "report",
     "simulate",
     "simulate_estimators",
     "solvers",
@@ -114,7 +115,7 @@ __all__ = [
 ]
 
 #: Rooms that load slowly (pandas, scikit-learn, matplotlib): loaded when first used.
-_LAZY = ("data", "privacy")
+_LAZY = ("data", "privacy", "report")
 
 
 def __getattr__(name: str) -> Any:

@@ -186,7 +186,7 @@ def finite(**named: Any) -> Any:
     ((name, value),) = named.items()
     if _is_abstract(value):
         return value
-    array = np.asarray(value)
+    array = _array(name, value)
     if not np.issubdtype(array.dtype, np.number):
         refuse(f"expected {name} numeric, got dtype {array.dtype}")
     bad = ~np.isfinite(array)
@@ -226,10 +226,7 @@ def column(**named: Any) -> np.ndarray:
     tacit.check.TacitError: agent mixes numbers and str; make all its values of one kind
     """  # noqa: E501
     ((name, value),) = named.items()
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        refuse(f"expected {name} one value per row, got rows of different lengths")
+    array = _array(name, value)
     shape((None,), **{name: array})
     missing = _missing(array, value)
     if missing.any():
@@ -245,6 +242,13 @@ def column(**named: Any) -> np.ndarray:
         if array.dtype == object and kinds <= {"numbers", "bool"}:
             return np.array(array.tolist())
     return array
+
+
+def _array(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        refuse(f"{name} has rows of different lengths; make them equally long")
 
 
 def _kind(value: Any) -> str:

@@ -68,16 +68,21 @@ def by_label(folders: list[Path]) -> dict[str, Run]:
 
 
 def _tolerances(given: list[str]) -> dict[str, float]:
+    import math
+
     from tacit.check import refuse
 
     found = {}
     for one in given:
         metric, _, value = one.partition("=")
         try:
-            found[metric.strip()] = float(value)
+            number = float(value)
         except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
             refuse(
                 f"--tolerance {one!r}: expected METRIC=VALUE, for example --tolerance "
                 "grad_norm_sq=1e-6"
             )
+        found[metric.strip()] = number
     return found

@@ -40,6 +40,7 @@ def coordinate(
     from tacit.runtime.federation.description import Description
     from tacit.runtime.federation.hub import Invitation
     from tacit.runtime.federation.nats_post import NatsPost
+    from tacit.runtime.federation.seal import private_folder
 
     # The event loop remarks on every TLS connection that ends, which is no news.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
@@ -57,7 +58,7 @@ def coordinate(
     run = party.with_observer(run)
     setting = party.setting_of(run, party.blank_problem(run))
     home = folder or Path(f"tacit-{invited.federation}-{invited.name}")
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(home)
     with NatsPost(invited) as post:
         _Starter(invited, home, setting).lead(post, wait)
 

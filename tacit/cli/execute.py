@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shlex
 import shutil
 from pathlib import Path
 
@@ -52,12 +53,12 @@ def execute(job: Job, folder: Path, *, resume: bool = False) -> Run:
         raise
 
 
-def finish(run: Run, folder: Path) -> None:
-    """Tell how a run ended; a diverged one is a failure."""
+def finish(run: Run, folder: Path, page: Path | None = None) -> None:
+    """Tell how a run ended, and where its page is; a diverged one is a failure."""
     if run.metrics.keys() > {"round"}:
         show(metrics_of_one(run))
     typer.echo(f"run:    {folder}")
-    typer.echo(f"report: tacit report {folder}")
+    typer.echo(f"report: {page or _command('report', folder)}")
     if run.info["diverged"]:
         typer.echo(
             f"error: the run diverged within {run.rounds} rounds; lower the step size "
@@ -77,4 +78,9 @@ def _clear(folder: Path, resume: bool) -> None:
 
 
 def _tell_how_to_go_on(folder: Path) -> None:
-    typer.echo(f"interrupted; go on with: tacit resume {folder}", err=True)
+    typer.echo(f"interrupted; go on with: {_command('resume', folder)}", err=True)
+
+
+def _command(name: str, folder: Path) -> str:
+    """What to type next, also where the folder's name has spaces."""
+    return f"tacit {name} {shlex.quote(str(folder))}"

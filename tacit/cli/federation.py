@@ -27,8 +27,11 @@ def make_keys(
 ) -> None:
     """Make keys that nobody else ever sees; the hub needs the public file only."""
     from tacit.check import refuse
-    from tacit.runtime.federation.seal import PrivateKeys
+    from tacit.runtime.federation.hub import check_name
+    from tacit.runtime.federation.seal import PrivateKeys, private_folder
 
+    check_name(name)
+    private_folder(folder)
     private, public = folder / f"{name}.keys.json", folder / f"{name}.public.json"
     if private.exists():
         refuse(f"{private} exists; it may be in use")

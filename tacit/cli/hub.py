@@ -51,8 +51,10 @@ def init(
             given[path.name.split(".")[0]] = PublicKeys.of_words(
                 json.loads(path.read_text())
             )
-        except (OSError, ValueError) as error:
-            refuse(f"cannot read {path}: {error}")
+        except OSError as error:
+            refuse(f"cannot read {path}: {error.strerror}; check the path")
+        except ValueError as error:
+            refuse(f"{path} holds no public keys: {error}")
     names = [word.strip() for word in agents.split(",") if word.strip()]
     made = hub.make(
         folder,

@@ -52,6 +52,7 @@ def join(
     from tacit.runtime.federation.hub import Invitation
     from tacit.runtime.federation.nats_post import NatsPost
     from tacit.runtime.federation.policy import Policy
+    from tacit.runtime.federation.seal import private_folder
 
     # The event loop remarks on every TLS connection that ends, which is no news.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
@@ -59,7 +60,7 @@ def join(
     if not data.is_file():
         refuse(f"there is no file {data}; name your own rows with --data")
     home = folder or Path(f"tacit-{invited.federation}-{invited.name}")
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(home)
     allowed = Policy.of_words(_read_policy(policy))
     with NatsPost(invited) as post, Ledger(home / "ledger.db") as ledger:
         typer.echo(f"{invited.name} is connected to {invited.server}")
@@ -77,8 +78,10 @@ def _read_policy(path: Path | None) -> dict[str, Any]:
         return {}
     try:
         return tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        refuse(f"cannot read the policy {path}: {error}")
+    except OSError as error:
+        refuse(f"cannot read the policy {path}: {error.strerror}; check the path")
+    except ValueError as error:
+        refuse(f"the policy {path} is not valid TOML: {error}")
 
 
 class _Agent:

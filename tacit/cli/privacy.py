@@ -30,7 +30,7 @@ Delta = Annotated[
 
 @app.command(
     "plan",
-    epilog="Example:  tacit privacy plan examples/runs/logistic-fedplt.toml "
+    epilog="Example:  tacit privacy plan examples/runs/logistic-private.toml "
     "--epsilon 1 --delta 1e-5 --observer coordinator --out private.toml",
 )
 def plan(
@@ -75,12 +75,13 @@ def plan(
         largest_noise=largest_noise,
         **asked,
     )
-    tell(forecast(job.problem, safe, **asked))
-    table = _as_table(safe)
-    typer.echo("\n" + tomli_w.dumps({"algorithm": plain_values(table)}).rstrip())
+    planned, table = forecast(job.problem, safe, **asked), _as_table(safe)
     if out is not None:
         whole = plain_values({**job.config, "algorithm": table})
-        out.write_text(tomli_w.dumps(whole), encoding="utf-8")
+        _write(out, tomli_w.dumps(whole))
+    tell(planned)
+    typer.echo("\n" + tomli_w.dumps({"algorithm": plain_values(table)}).rstrip())
+    if out is not None:
         typer.echo(f"\nrun file: {out}")
 
 
@@ -123,6 +124,15 @@ def read(file: Path, change: list[str] | None) -> Any:
 def tell(told: PrivacyReport) -> None:
     """Show a privacy report: the table, and what its marks stand for."""
     typer.echo(str(told))
+
+
+def _write(out: Path, text: str) -> None:
+    from tacit.check import refuse
+
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        refuse(f"cannot write --out {out}: {error.strerror}; name another file")
 
 
 def _as_table(algorithm: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +26,8 @@ def resume(
     from tacit.runtime.checkpoint import NAME
 
     if (folder / "run.json").exists():
-        refuse(f"the run in {folder} is finished; see it with: tacit report {folder}")
+        see = f"tacit report {shlex.quote(str(folder))}"
+        refuse(f"the run in {folder} is finished; see it with: {see}")
     if not (folder / folders.CONFIG).is_file():
         own = (folder / NAME).exists()
         refuse(

@@ -43,8 +43,9 @@ def run(
     job = job_from(table, file.parent)
     made = folder.create(out, job.name, job.toml)
     done = execute(job, made)
+    page = None
     if write_page:
         from tacit.report import write_report
 
-        typer.echo(f"page:   {write_report(done, made)}")
-    finish(done, made)
+        page = write_report(done, made)
+    finish(done, made, page)

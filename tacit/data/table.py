@@ -17,6 +17,8 @@ from tacit.data.holdout import hold_out_rows
 from tacit.data.tabular import Frame, assemble, one_hot
 
 _FEW = 20
+#: A day as one writes it: 2026-01-31, 31.1.2026, 1/31/2026, with or without a time.
+_DAY = r"(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})([ T].*)?"
 
 
 def read_table(
@@ -71,9 +73,12 @@ def read_table(
         frame = frame.dropna(ignore_index=True)
         if frame.empty:
             refuse(f"every row of {path} has an empty cell; leave columns out instead")
-    for column in wanted if missing == "impute" else frame.columns:
-        _no_gaps(frame[column], path)
-    y, task, classes = _target(frame[target], task)
+    for column in wanted:
+        _no_gaps(frame[column], path, "fill the cells, or take missing='drop'")
+    for column in features if missing != "impute" else ():
+        remedy = "leave the column out, or take missing='drop' or missing='impute'"
+        _no_gaps(frame[column], path, f"fill the cells, {remedy}")
+    y, task, classes = _target(frame[target], task, path)
     holder = None if agent is None else frame[agent].to_numpy()
     groups = np.zeros(len(frame)) if holder is None else holder.astype(str)
     test = hold_out_rows(groups, test_share, seed)
@@ -108,9 +113,11 @@ def _read(path: Path, separator: str, missing_values: list[str]) -> Frame:
             )
         else:
             refuse(f"cannot tell the format of {path}; name it .csv or .parquet")
+    except UnicodeDecodeError:
+        refuse(f"cannot read {path}: it is not text in UTF-8; save it in that encoding")
     except ImportError:
         refuse("reading Parquet needs pyarrow; install tacit[parquet]")
-    except (OSError, ValueError, UnicodeError, EOFError) as error:
+    except (OSError, ValueError, EOFError) as error:
         first = str(error).strip().split("\n")[0] or type(error).__name__
         refuse(f"cannot read {path}: {first}; check that it is a whole {kind} file")
     frame.columns = [str(column).strip() for column in frame.columns]
@@ -138,13 +145,12 @@ def _check_columns(
         )
 
 
-def _no_gaps(column: Any, path: Path) -> None:
+def _no_gaps(column: Any, path: Path, remedy: str) -> None:
     empty = column.isna().to_numpy()
     if empty.any():
         refuse(
             f"column {column.name!r} of {path} is empty in {int(empty.sum())} rows, "
-            f"the first is data row {int(np.argmax(empty)) + 1}; fill the cells, leave "
-            f"the column out, or take missing='drop' or missing='impute'"
+            f"the first is data row {int(np.argmax(empty)) + 1}; {remedy}"
         )
     if types.is_float_dtype(column) and np.isinf(column.to_numpy(float)).any():
         where = int(np.argmax(np.isinf(column.to_numpy(float)))) + 1
@@ -158,10 +164,14 @@ def _is_number(column: Any) -> bool:
     return types.is_numeric_dtype(column) or types.is_bool_dtype(column)
 
 
-def _target(column: Any, task: Task | None) -> tuple[np.ndarray, Task, tuple[str, ...]]:
+def _target(
+    column: Any, task: Task | None, path: Path
+) -> tuple[np.ndarray, Task, tuple[str, ...]]:
     """The target as numbers, the kind of task, the names of the classes."""
     number = _is_number(column) and not types.is_bool_dtype(column)
     if task is None:
+        if not number and column.nunique() > _FEW:
+            _check_words(column.astype(object).map(str), path)
         whole = number and bool((column.astype(float) % 1 == 0).all())
         few = whole and column.nunique() <= _FEW
         task = "classification" if few or not number else "regression"
@@ -192,7 +202,8 @@ def _numbers(frame: Frame, path: Path, test: np.ndarray, max_levels: int) -> Fra
         if not _is_number(column):
             # Whatever it holds (categories, lists, times of day), its text tells.
             column = column.astype(object).map(str, na_action="ignore")
-            _check_text(column, path, max_levels)
+            _check_words(column, path)
+            _check_levels(column, path, max_levels)
             levels[name] = sorted(column.dropna().unique())
         columns[name] = _filled(column, path, test)
     return one_hot(pd.DataFrame(columns), levels)
@@ -208,19 +219,35 @@ def _filled(column: Any, path: Path, test: np.ndarray) -> Any:
     return column.fillna(seen.median() if number else seen.mode().iloc[0])
 
 
-def _check_text(column: Any, path: Path, max_levels: int) -> None:
-    """Refuse text that is no category: numbers with a stray word, names, keys."""
-    words = column.dropna()
-    parsed = ~np.isnan(np.asarray(pd.to_numeric(words, errors="coerce"), float))
-    if parsed.mean() >= 0.5 and not parsed.all():
-        stray = str(words[~parsed].iloc[0])
+def _check_words(column: Any, path: Path) -> None:
+    """Refuse what is no category: numbers with commas or a stray word, and dates."""
+    words, told = column.dropna(), f"column {column.name!r} of {path}"
+    plain, joined = _are_numbers(words), _are_numbers(words.str.replace(",", ""))
+    commas = joined & ~plain
+    if commas.any() and joined.mean() >= 0.5:
         refuse(
-            f"column {column.name!r} of {path} holds numbers and the text {stray!r}; "
+            f"{told} holds numbers with commas, {str(words[commas].iloc[0])!r} for "
+            "one; write them with a decimal point and without commas"
+        )
+    if plain.mean() >= 0.5 and not plain.all():
+        stray = str(words[~plain].iloc[0])
+        refuse(
+            f"{told} holds numbers and the text {stray!r}; "
             f"correct it, or take missing_values=[{stray!r}] if it means an empty cell"
         )
-    if words.nunique() > max_levels:
+    if words.str.fullmatch(_DAY).mean() >= 0.5:
+        refuse(f"{told} is a date; leave it out, or turn it into a number first")
+
+
+def _are_numbers(words: Any) -> np.ndarray:
+    return ~np.isnan(np.asarray(pd.to_numeric(words, errors="coerce"), float))
+
+
+def _check_levels(column: Any, path: Path, max_levels: int) -> None:
+    """Refuse text with too many values: names, keys."""
+    if column.nunique() > max_levels:
         refuse(
-            f"column {column.name!r} of {path} is text with {words.nunique()} "
+            f"column {column.name!r} of {path} is text with {column.nunique()} "
             f"different values; leave it out of features, or raise "
             f"max_levels={max_levels}"
         )

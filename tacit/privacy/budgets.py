@@ -166,9 +166,10 @@ def within_budgets(
     [2.0, 7.0, 25.0, 85.0]
     """
     ready = algorithm.resolve(problem)
-    budgets = np.broadcast_to(
-        inputs.positive_array(epsilon=epsilon), (problem.n_agents,)
-    )
+    given = inputs.positive_array(epsilon=epsilon)
+    if np.ndim(given):
+        check.shape((problem.n_agents,), epsilon=given)
+    budgets = np.broadcast_to(given, (problem.n_agents,))
     where: dict[str, Any] = {
         "observer": inputs.observer(observer),
         "unit": inputs.unit(unit),

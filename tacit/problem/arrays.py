@@ -12,7 +12,7 @@ from tacit import check
 from tacit.problem import features, labels
 from tacit.problem.graph import Graph
 from tacit.problem.local import NARROW, Population, Rows
-from tacit.problem.models import Linear, Logistic, Model, Softmax
+from tacit.problem.models import Linear, Logistic, Model, Softmax, require_fit
 from tacit.problem.problem import Problem
 from tacit.problem.prox import penalty_of
 from tacit.problem.regulariser import Regulariser, regulariser_of
@@ -80,6 +80,9 @@ def from_arrays(
     kind = _kind(dtype, linear)
     parts = regulariser_of(regulariser, l2), penalty_of(h, chosen.dim)
     ids, rows = _stack(x, codes, holder, kind, _strangers(unlabelled, holder))
+    if not linear:
+        with double_precision():
+            require_fit(chosen, rows.x[0], rows.y[0])
     held_out = None
     if test is not None:
         held_out = _held_out(test, chosen, class_names, intercept, x.shape[1:], kind)
@@ -117,7 +120,7 @@ def rows_like(
     place = {one: i for i, one in enumerate(problem.ids)}
     number = np.array([place.get(one, -1) for one in holder.tolist()], int)
     if np.any(number < 0):
-        stranger = holder[int(np.argmin(number))]
+        stranger = holder.tolist()[int(np.argmin(number))]
         check.refuse(f"agent {stranger!r} is not one of the problem's; drop its rows")
     x = features.in_type(x, problem.dtype, "X")
     return x, _as_labels(codes, problem.dtype), number

@@ -284,6 +284,7 @@ def kilometres(positions: Any) -> np.ndarray:
     degrees = np.asarray(finite(positions=positions), np.float64)
     if degrees.ndim != 2 or degrees.shape[1] != 2:
         refuse(f"expected positions of shape (n, 2), got {degrees.shape}")
+    in_range(-90, 90, latitude=degrees[:, 0])
     middle = degrees.mean(axis=0)
     shrink = np.array([1.0, np.cos(np.deg2rad(middle[0]))])
     return _DEGREE * shrink * (degrees - middle)

@@ -11,13 +11,14 @@ Every model is frozen and hashable, so it can be a static part of a compiled pro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from tacit import check
 from tacit.problem import products
 
 
@@ -49,6 +50,24 @@ class Model(Protocol):
     def start(self) -> np.ndarray:
         """The model's own starting point."""
         ...
+
+
+def require_fit(model: Model, x: Any, y: Any) -> None:
+    """Refuse a model that does not make one loss of every row, given some rows."""
+    name, m = getattr(model, "name", type(model).__name__), len(x)
+    misfit = f"model={name} does not fit rows of shape {x.shape[1:]}"
+    w = jax.ShapeDtypeStruct((model.dim,), x.dtype)
+    try:
+        # Shapes only: nothing is computed or compiled.
+        losses, start = jax.eval_shape(model.losses, w, x, y), model.start()
+    except (TypeError, ValueError) as error:
+        check.refuse(f"{misfit}: {str(error).strip().splitlines()[0]}")
+    if losses.shape != (m,):
+        check.refuse(
+            f"{misfit}: the losses of {m} rows have shape {losses.shape}; make one "
+            "number of every row"
+        )
+    check.shape((model.dim,), **{f"the starting point of model={name}": start})
 
 
 @dataclass(frozen=True)

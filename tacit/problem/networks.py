@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,8 @@ from jax import Array
 
 from tacit import check
 from tacit.problem.models import pick
+
+Sizes = ParamSpec("Sizes")
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,7 @@ class _Layers:
         kind: type[Differentiable] = Differentiable,
     ) -> Differentiable:
         """The model that reads its arrays by these shapes."""
+        check.seed(seed=seed)
 
         def initial() -> np.ndarray:
             return self.glorot(seed)
@@ -212,6 +215,27 @@ class Perceptron(Differentiable):
         return list(map(LayerGradient, inputs, outputs))
 
 
+def _remembered(
+    build: Callable[Sizes, Differentiable],
+) -> Callable[Sizes, Differentiable]:
+    """Build a network once for the same arguments, whether sizes are listed or not."""
+    built = functools.lru_cache(build)
+
+    @functools.wraps(build)
+    def network(*args: Sizes.args, **options: Sizes.kwargs) -> Differentiable:
+        named = {name: _fixed(value) for name, value in options.items()}
+        return built(*map(_fixed, args), **named)
+
+    return network
+
+
+def _fixed(value: Any) -> Any:
+    """Lists and arrays as tuples, which a cache can look up."""
+    if isinstance(value, str) or not np.iterable(value):
+        return value
+    return tuple(_fixed(one) for one in value)
+
+
 def _counts(name: str, sizes: Any) -> Any:
     """Refuse what is no tuple of whole numbers >= 1."""
     if not isinstance(sizes, tuple):
@@ -227,14 +251,29 @@ def _image(image: Any) -> Any:
     return image
 
 
-@functools.lru_cache
+def _outputs(classes: Any) -> int:
+    return check.count(2, classes=check.given(classes=classes))
+
+
+@_remembered
 def mlp(
-    features: int, hidden: tuple[int, ...], classes: int | None, seed: int = 0
+    features: int, hidden: Sequence[int], classes: int | None, seed: int = 0
 ) -> Differentiable:
-    """A multi-layer perceptron with ReLU between its layers."""
-    check.count(features=features)
+    """A multi-layer perceptron with ReLU between its layers.
+
+    Args:
+        features: Numbers in one row of x (rows of more axes are made flat).
+        hidden: Sizes of the layers in between; empty for a linear model.
+        classes: Number of classes, or None for regression.
+        seed: Of the starting point.
+
+    >>> mlp(3, [4], 2).dim  # 3*4 + 4 and 4*2 + 2
+    26
+    """
+    check.count(features=check.given(features=features))
     _counts("hidden", hidden)
-    sizes = (features, *hidden, classes or 1)
+    outputs = 1 if classes is None else _outputs(classes)
+    sizes = (features, *hidden, outputs)
     layers = _Layers(
         tuple(
             shape
@@ -265,11 +304,11 @@ def _perceive(
     return x, inputs
 
 
-@functools.lru_cache
+@_remembered
 def cnn(
-    image: tuple[int, int, int],
+    image: Sequence[int],
     classes: int,
-    channels: tuple[int, ...] = (16, 32),
+    channels: Sequence[int] = (16, 32),
     seed: int = 0,
 ) -> Differentiable:
     """A small convolutional network: 3x3 convolutions, ReLU, 2x2 pooling, one dense.
@@ -281,7 +320,8 @@ def cnn(
         seed: Of the starting point.
     """
     height, width, depth = _image(image)
-    _counts("channels", channels)
+    if not _counts("channels", channels):
+        check.refuse("channels is empty; give one number per convolution, or use mlp")
     shrink = 2 ** len(channels)
     if height % shrink or width % shrink:
         check.refuse(
@@ -292,7 +332,7 @@ def cnn(
     for a, b in zip((depth, *channels[:-1]), channels, strict=True):
         shapes += [(3, 3, a, b), (b,)]
     flat = height * width // shrink**2 * channels[-1]
-    layers = _Layers((*shapes, (flat, classes), (classes,)))
+    layers = _Layers((*shapes, (flat, _outputs(classes)), (classes,)))
 
     def apply(w: Array, x: Array) -> Array:
         parts = layers.unpack(w)
@@ -310,9 +350,9 @@ def cnn(
     return layers.network(apply, seed, classes, name)
 
 
-@functools.lru_cache
+@_remembered
 def resnet10(
-    image: tuple[int, int, int],
+    image: Sequence[int],
     classes: int,
     width: int = 64,
     groups: int = 4,
@@ -339,7 +379,7 @@ def resnet10(
     for a, b in zip([width, *widths[:-1]], widths, strict=True):
         shapes += [(3, 3, a, b), (b,), (b,), (3, 3, b, b), (b,), (b,)]
         shapes += [(1, 1, a, b)] if a != b else []
-    layers = _Layers((*shapes, (widths[-1], classes), (classes,)))
+    layers = _Layers((*shapes, (widths[-1], _outputs(classes)), (classes,)))
 
     def normalise(x: Array, scale: Array, shift: Array) -> Array:
         rows, h, v, c = x.shape

@@ -147,7 +147,10 @@ class Problem:
         return table
 
     def _point(self, w: Any) -> Any:
-        array = np.asarray(w, dtype=self.dtype)
+        try:
+            array = np.asarray(w, dtype=self.dtype)
+        except (TypeError, ValueError):
+            check.refuse(f"expected w an array of numbers, got w={w!r}")
         if array.shape not in ((self.dim,), (self.n_agents, self.dim)):
             check.refuse(
                 f"expected w of shape ({self.dim},) or ({self.n_agents}, {self.dim}), "

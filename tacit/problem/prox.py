@@ -30,7 +30,23 @@ from tacit.trees import register
 
 
 class Proximable(Protocol):
-    """A function with a cheap proximal operator."""
+    """A function with a cheap proximal operator.
+
+    One of your own is a record, so that JAX knows its numbers:
+
+    >>> from tacit.trees import record
+    >>> @record
+    ... class Ridge:
+    ...     weight: float
+    ...
+    ...     def __call__(self, w):
+    ...         return 0.5 * self.weight * jnp.sum(w**2)
+    ...
+    ...     def prox(self, v, t):
+    ...         return v / (1 + t * self.weight)
+    >>> Ridge(weight=1.0).prox(jnp.array([2.0]), 1.0).tolist()
+    [1.0]
+    """
 
     def __call__(self, w: ArrayLike) -> jax.Array:
         """Return the value at `w`, infinite outside a constraint set."""
@@ -328,6 +344,11 @@ def penalty_of(h: Any, dim: int) -> Any:
         refuse(
             "expected h a proximable function such as tacit.problem.prox.L1(0.1), got "
             f"h={h!r}"
+        )
+    if jax.tree_util.all_leaves([h]):
+        refuse(
+            f"h={type(h).__name__} is of a class that JAX does not know; put "
+            "@tacit.trees.record above the class and write its numbers as fields"
         )
     w = jax.ShapeDtypeStruct((dim,), jnp.float32)
     try:

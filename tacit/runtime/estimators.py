@@ -104,6 +104,11 @@ def simulate_estimators(
     """
     from joblib import Parallel, delayed  # comes with scikit-learn
 
+    if not isinstance(algorithm, ModelAgnosticFedRelax):
+        check.refuse(
+            "models of any kind are coupled by tacit.ModelAgnosticFedRelax(alpha=...), "
+            f"got algorithm={algorithm!r}"
+        )
     check.count(rounds=rounds)
     check.not_negative(tolerance=tolerance)
     seed = check.seed(seed=seed)

@@ -136,7 +136,17 @@ def measure(
     values = [
         METRICS[item](population, shared, agents, own, reference)
         if isinstance(item, str)
-        else item(shared, agents)
+        else _one_number(item, shared, agents)
         for item in record
     ]
     return jnp.stack([jnp.asarray(v, jnp.float64) for v in values])
+
+
+def _one_number(metric: Any, shared: Array, agents: Array) -> Any:
+    value = metric(shared, agents)
+    if np.shape(value) != ():
+        check.refuse(
+            f"the metric {name_of(metric)!r} has shape {np.shape(value)}; make it one "
+            "number, such as a mean or a norm"
+        )
+    return value

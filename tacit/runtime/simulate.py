@@ -149,14 +149,19 @@ def sweep(
     arrays of the run have a first axis over configurations; all use the same seed.
     """
     choices.problem_of(problem)
-    if not algorithms:
-        check.refuse("sweep needs at least one algorithm")
-    ready = [prepare(problem, a) for a in algorithms]
-    shapes = {jax.tree.structure(a) for a in ready}
-    if len(shapes) > 1:
+    if not np.iterable(algorithms):
         check.refuse(
-            "a sweep varies numbers only; these algorithms differ in class or counts: "
-            "run one sweep for each"
+            "expected algorithms a list such as [tacit.FedAvg(step_size=s) for s in "
+            f"(0.1, 1.0)], got algorithms={algorithms!r}"
+        )
+    ready = [prepare(problem, a) for a in algorithms]
+    if not ready:
+        check.refuse("sweep needs at least one algorithm")
+    kinds = {(jax.tree.structure(a), *map(np.shape, jax.tree.leaves(a))) for a in ready}
+    if len(kinds) > 1:
+        check.refuse(
+            "a sweep varies numbers only; these algorithms differ in class, in counts "
+            "or in which numbers are per agent: run one sweep for each"
         )
     stacked = jax.tree.map(lambda *v: jnp.stack([jnp.asarray(x) for x in v]), *ready)
     lanes = [check.seed(seed=seed)] * len(ready)

@@ -63,10 +63,7 @@ class NodeErrors:
         for name in ("train", "validation", "baseline"):
             given = getattr(self, name)
             if given is not None:
-                values = np.asarray(given, float)
-                if values.ndim > 0:
-                    check.shape((n,), **{name: values})
-                object.__setattr__(self, name, np.broadcast_to(values, n).copy())
+                object.__setattr__(self, name, _per_node(name, given, n))
         if self.positions is not None:
             places = np.asarray(check.finite(positions=self.positions), float)
             object.__setattr__(self, "positions", check.shape((n, 2), positions=places))
@@ -137,6 +134,17 @@ def _mean(errors: np.ndarray) -> float:
     return float(known.mean()) if len(known) else np.nan
 
 
+def _per_node(name: str, given: Any, n: int) -> np.ndarray:
+    """One number per node; a single one is everybody's."""
+    try:
+        return np.broadcast_to(np.asarray(given, float), n).copy()
+    except (TypeError, ValueError):
+        check.refuse(
+            f"expected {name} one number, or a list of {n}, one per node, got "
+            f"{name}={given!r}"
+        )
+
+
 def validate(
     problem: Problem,
     models: Any,
@@ -163,6 +171,8 @@ def validate(
     """
     if isinstance(models, Run):
         models = models.agents
+    if not isinstance(validation, tuple | list) or len(validation) != 3:
+        check.refuse("expected validation=(X, y, agent), rows that were kept back")
     w = np.asarray(models, problem.dtype)
     everybody = (problem.n_agents, problem.dim)
     check.shape(everybody if w.ndim != 1 else everybody[1:], models=w)

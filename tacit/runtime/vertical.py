@@ -159,6 +159,11 @@ def _open(
     algorithm: VerticalNewton,
     watch: Any,
 ) -> _Session:
+    if not isinstance(parties, Mapping):
+        check.refuse(
+            "expected parties a dictionary from names to columns, such as "
+            f'{{"bank": X, "shop": Z}}, got a {type(parties).__name__}'
+        )
     check.one_of(("linear", "logistic"), model=model)
     check.one_of(list(parties), label_holder=holder)
     y = np.asarray(y)

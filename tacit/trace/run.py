@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import tomllib
 import zipfile
 import zlib
@@ -120,7 +121,7 @@ def load_run(folder: str | os.PathLike[str]) -> Run:
 def _remedy(path: Path) -> str:
     """What to do about a folder without a finished run."""
     if (path / "config.toml").exists():
-        return f"it is unfinished, go on with: tacit resume {path}"
+        return f"it is unfinished, go on with: tacit resume {shlex.quote(str(path))}"
     if (path / "checkpoint.npz").exists():
         return (
             "it is the checkpoint of a simulation, go on with: tacit.simulate(..., "

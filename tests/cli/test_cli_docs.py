@@ -1,9 +1,11 @@
 """The reference pages are complete, and their examples are valid."""
 
+import functools
 import re
 import tomllib
 from pathlib import Path
 
+import tacit
 from tacit.cli import run_file
 from tacit.cli.builders import network
 from tacit.cli.builders.data import SPLITS
@@ -45,6 +47,26 @@ def test_the_readme_leads_to_every_page():
     pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
     linked = set(re.findall(r"\]\((docs/[^)#]+)", text))
     assert linked == pages
+
+
+def test_the_plan_that_readme_and_help_show_can_be_made(tacit_):
+    text = (ROOT / "README.md").read_text()
+    (shown,) = re.findall(r"^tacit (privacy plan .*) --out", text, flags=re.M)
+    assert shown in " ".join(tacit_.ok("privacy", "plan", "--help").split())
+    tacit_.ok(*shown.replace("examples/", f"{ROOT}/examples/").split())
+
+
+def test_names_that_the_pages_use_are_there_after_import_tacit():
+    named = set()
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        named |= set(re.findall(r"\btacit((?:\.[A-Za-z]\w*)+)", page.read_text()))
+    invented = {".MyAlgorithm", ".algorithm.my_algorithm"}
+    # Rooms that `import tacit` always loads, beside its public names.
+    known = {*tacit.__all__, "algorithm", "runtime", "theory", "trees"}
+    for name in named - invented:
+        first, *rest = name[1:].split(".")
+        assert first in known, name
+        functools.reduce(getattr, rest, getattr(tacit, first))
 
 
 def test_no_command_is_described_twice():

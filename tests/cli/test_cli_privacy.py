@@ -56,6 +56,7 @@ def test_a_plan_for_fed_plt_sets_its_solver(tacit_, small):
         ((*BUDGET[:4], "--observer", "server"), "unknown observer"),
         ((*BUDGET, "--largest-noise", 0.001), "largest_noise"),
         ((*BUDGET, "--unit", "house"), "unknown unit"),
+        ((*BUDGET, "--out", "no/x.toml"), "cannot write --out no/x.toml: No such file"),
     ),
 )
 def test_plans_that_are_refused(tacit_, small, arguments, message):

@@ -178,11 +178,11 @@ def test_an_interrupted_run_tells_how_to_go_on(tacit_, small, monkeypatch):
 
 
 def test_a_finished_run_is_not_resumed(tacit_, small):
-    tacit_.ok("run", small, "--out", "done")
-    before = Path("done/run.json").read_bytes()
-    (line,) = tacit_.refused("resume", "done")
-    assert line == "the run in done is finished; see it with: tacit report done"
-    assert Path("done/run.json").read_bytes() == before
+    tacit_.ok("run", small, "--out", "all done")
+    before = Path("all done/run.json").read_bytes()
+    (line,) = tacit_.refused("resume", "all done")
+    assert line.endswith("all done is finished; see it with: tacit report 'all done'")
+    assert Path("all done/run.json").read_bytes() == before
 
 
 def test_a_run_in_use_is_not_resumed(tacit_, small):
@@ -215,7 +215,8 @@ def test_data_that_changed_meanwhile_stop_a_resume(tacit_, sites, place):
 
 def test_report_writes_a_page_beside_the_run_or_elsewhere(tacit_, small):
     loss_only = "run.record=['loss']"
-    tacit_.ok("run", small, "--out", "one", "--report", "--set", loss_only)
+    said = tacit_.ok("run", small, "--out", "one", "--report", "--set", loss_only)
+    assert "report: one/report.html" in said
     assert Path("one/report.html").exists()
     path = tacit_.ok("report", "one", "--out", "pages").strip()
     assert path == "pages/report.html"
@@ -245,6 +246,7 @@ def test_comparisons_that_make_no_sense_are_refused(tacit_, small):
     for arguments, words in (
         (("a", "a"), "given twice"),
         (("a", "--tolerance", "loss"), "expected METRIC=VALUE"),
+        (("a", "--tolerance", "loss=nan"), "expected METRIC=VALUE"),
         (("a", "--tolerance", "lss=1"), "did you mean 'loss'?"),
     ):
         (line,) = tacit_.refused("compare", *arguments)

@@ -91,7 +91,7 @@ def test_missing_cells_are_refused_dropped_or_imputed(tmp_path):
     assert data.x[4, data.feature_names.index("pet=cat")] == 1  # the most frequent
     assert data.notes
     frame.loc[0, "ill"] = None
-    with pytest.raises(TacitError, match="'ill' .* empty"):
+    with pytest.raises(TacitError, match="'ill' .* fill the cells, or take missing"):
         read_table(written(tmp_path, frame), target="ill", missing="impute")
     words = FRAME.astype({"age": object})
     words.loc[3, "age"] = "?"
@@ -138,7 +138,12 @@ def bad_bytes(tmp_path, name, content):
         ),
         ("a.parquet", b"PAR1 no", "cannot read"),
         ("a.xlsx", b"PK", "cannot tell the format"),
+        ("a.csv", b"age,ill\n1,0\n\xe5,1\n", "not text in UTF-8; save it in"),
         ("a.csv", b"age,ill\ninf,0\n1,1\n", "infinite in data row 1"),
+        ("a.txt", b'age,ill\n"1,5",0\n"2,5",1\n', "with commas, '1,5'"),
+        ("a.txt", b'age,ill\n"1,5",0\n2,1\n3,1\n', "with commas, '1,5' for one"),
+        ("a.csv", b"on,ill\n2026-01-31,0\n2026-02-01 10:30,1\n", "is a date"),
+        ("a.csv", b"on,ill\n31.1.2026,0\n1.2.2026,1\n", "is a date; leave it out"),
         ("a.csv", b"age,ill\n1,0\n2,0\n", "one value only"),
         ("a.csv", b"age, age ,ill\n1,2,0\n2,3,1\n", "two columns 'age'"),
         ("a.csv", b"ill\n1\n0\n", "at least one feature"),
@@ -170,6 +175,15 @@ def test_bad_options_are_refused_in_one_line(tmp_path, options, words):
     with pytest.raises(TacitError) as caught:
         read_table(written(tmp_path, FRAME), **options)
     assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_target_of_numbers_is_not_taken_for_classes(tmp_path):
+    """Numbers that were read as text would become one class each."""
+    frame = pd.DataFrame({"age": range(30), "dose": [f"{i},5" for i in range(30)]})
+    path = written(tmp_path, frame)
+    with pytest.raises(TacitError, match="'dose' .* numbers with commas, '0,5'"):
+        read_table(path, target="dose")
+    assert len(read_table(path, target="dose", task="classification").classes) == 30
 
 
 def test_the_types_of_parquet(tmp_path):

@@ -69,6 +69,22 @@ def test_a_federation_is_made_with_own_keys(tmp_path: Path):
     assert "cannot read" in refused(*words, "--public", tmp_path / "none.json")
 
 
+def test_hubs_and_keys_that_cannot_be_are_refused(tmp_path: Path):
+    file = tmp_path / "file"
+    file.write_text("{}")
+    name = ("--name", "clinics", "--agents")
+    for words, reason in (
+        (("hub", "init", tmp_path / "hub", *name, " , "), "needs agents"),
+        (("hub", "init", tmp_path / "hub", *name, "oslo", "--host", ""), "got host=''"),
+        (("hub", "init", file, *name, "oslo"), "cannot make the folder"),
+        (("hub", "init", tmp_path / "hub", *name, "oslo", "--public", file), "no publ"),
+        (("federation", "keys", "os lo"), "expected a name of a-z"),
+        (("federation", "keys", "oslo", "--folder", file), "cannot make the folder"),
+    ):
+        assert reason in refused(*words)
+    assert list(tmp_path.iterdir()) == [file]
+
+
 def test_bad_runs_are_refused_before_anybody_is_asked(tmp_path: Path):
     made = hub.make(tmp_path / "hub", "clinics", ["oslo"])
     invited = ["--invitation", made["coordinator"], "--folder", tmp_path / "home"]

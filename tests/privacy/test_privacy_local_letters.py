@@ -283,6 +283,20 @@ def test_with_replacement_in_fed_spd_composes_with_participation(problem):
     assert "with replacement" in always.theorem
 
 
+def test_budgets_are_one_for_all_or_one_each(problem):
+    noisy = tacit.DPSGD(noise_std=0.2, oracle=Clipped(norm=1.0))
+    asked = dict(delta=DELTA, observer="coordinator")
+    with pytest.raises(tacit.TacitError, match="expected epsilon of shape"):
+        within_budgets(problem, noisy, epsilon=[1.0] * 99, **asked)
+    assert np.ndim(within_budgets(problem, noisy, epsilon=1.0, **asked).turns) == 1
+
+
+def test_central_noise_is_not_set_for_letters(problem):
+    budget = dict(epsilon=1.0, delta=DELTA, observer="final_model", unit="client")
+    with pytest.raises(tacit.TacitError, match="the coordinator's.*give noise_std="):
+        tacit.private(problem, tacit.ClientDPFedAvg(step_size=0.5), rounds=3, **budget)
+
+
 def test_central_noise_protects_clients_from_who_sees_models(problem):
     many = unit_rows(agents=20, samples=5)
     algorithm = tacit.ClientDPFedAvg(clip=0.5, noise_std=1.0, step_size=0.5, cohort=4)

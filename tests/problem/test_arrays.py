@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -9,12 +10,22 @@ import pytest
 from scipy import sparse
 
 import tacit
-from tacit.problem import graph, prox, synthetic
+from tacit.problem import Custom, graph, mlp, prox, synthetic
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(10, 3))
 Y = np.array([1, -1] * 5)
 AGENT = np.array(["b"] * 4 + ["a"] * 3 + ["c"] * 3)
+
+
+class Plain:
+    """A penalty as one writes it at first, without telling JAX."""
+
+    def __call__(self, w):
+        return jnp.sum(w**2)
+
+    def prox(self, v, t):
+        return v / (1 + 2 * t)
 
 
 def test_agents_are_sorted_and_rows_keep_their_order():
@@ -143,6 +154,19 @@ BAD = {
     "h class": (dict(h=prox.L1), "expected h a proximable function"),
     "h of another size": (dict(h=prox.L1(np.ones(5))), "L1 does not fit 3 parameters"),
     "h of a matrix": (dict(h=prox.L1(np.ones((3, 1)))), "does not fit 3 parameters"),
+    "h of a plain class": (dict(h=Plain()), "put @tacit.trees.record above the class"),
+    "network of another width": (
+        dict(model=mlp(5, [2], 2), y=Y > 0),
+        r"model=mlp\[5, 2, 2\] does not fit rows of shape \(3,\): .*dot",
+    ),
+    "one loss for all": (
+        dict(model=Custom(3, lambda w, x, y: jnp.mean(x @ w - y), lambda: np.zeros(3))),
+        r"losses of 4 rows have shape \(\); make one number of every row",
+    ),
+    "start of another size": (
+        dict(model=Custom(3, lambda w, x, y: x @ w - y, lambda: np.zeros(4))),
+        r"starting point of model=custom of shape \(3,\), got shape \(4,\)",
+    ),
     "regulariser": (dict(regulariser=0.1), "for a plain number use l2="),
     "l2 None": (dict(l2=None), "expected l2 a number"),
     "graph word": (dict(graph="ring"), "networkx graph, got a str; make one with"),
@@ -235,6 +259,9 @@ def test_evaluating_at_a_wrong_shape_is_refused():
     problem = tacit.from_arrays(X, Y, AGENT)
     with pytest.raises(tacit.TacitError, match="expected w of shape"):
         problem.loss(np.zeros(4))
+    for wrong in ("best", {"w": 1.0}, [[1.0], [2.0, 3.0]]):
+        with pytest.raises(tacit.TacitError, match="expected w an array of numbers"):
+            problem.loss(wrong)
     regression = tacit.from_arrays(X, Y, AGENT, model="linear")
     with pytest.raises(tacit.TacitError, match="classification"):
         regression.accuracy(np.zeros(3))

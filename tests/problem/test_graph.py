@@ -16,6 +16,7 @@ from tacit.problem.graph import (
     erdos_renyi,
     exchange,
     grid,
+    kilometres,
     nearest_neighbours,
     neighbour_sum,
     random_regular,
@@ -520,6 +521,8 @@ NAN = float("nan")
         (lambda: nearest_neighbours(np.zeros((3, 2)), k=3), "k < 3"),
         (lambda: nearest_neighbours(np.zeros(3), k=1), r"shape \(n, dimensions\)"),
         (lambda: nearest_neighbours([[0.0], [NAN]], k=1), "positions has 1 NaN"),
+        (lambda: nearest_neighbours([[0.0], []], k=1), "rows of different lengths"),
+        (lambda: kilometres([[25.0, 60.0], [125.0, 7.0]]), r"latitude in \[-90, 90\]"),
         (
             lambda: nearest_neighbours(np.zeros((3, 1)), k=1, weight=lambda r: r),
             "weights > 0, got 0.0",

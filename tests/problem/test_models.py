@@ -116,6 +116,28 @@ def test_resnet_normalises_every_record_by_itself():
         resnet10((8, 8, 1), 3, width=6, groups=4)
 
 
+def test_sizes_of_a_network_may_be_listed():
+    assert mlp(3, [4], 2) is mlp(3, np.array([4]), 2) is mlp(3, (4,), 2)
+    assert cnn([4, 4, 1], 3, [4]) is cnn((4, 4, 1), 3, (4,))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: mlp(3, 4, 2), "expected hidden a list of sizes"),
+        (lambda: mlp(3, [[4]], 2), "expected hidden a whole number >= 1"),
+        (lambda: mlp(3, [4], 0), "expected classes a whole number >= 2"),
+        (lambda: mlp(3, [4], 2, seed=-1), "expected seed a whole number >= 0"),
+        (lambda: cnn([4, 4, 1], None), "expected classes a number"),
+        (lambda: cnn([4, 4], 2), r"expected image=\(height, width, channels\)"),
+        (lambda: cnn([4, 4, 1], 2, []), "channels is empty"),
+    ],
+)
+def test_a_network_that_cannot_be_is_refused(build, message):
+    with pytest.raises(tacit.TacitError, match=message):
+        build()
+
+
 def test_regression_network_predicts_numbers():
     model = mlp(3, (), None)
     x = jnp.ones((5, 3))

@@ -220,6 +220,8 @@ def test_bad_input_is_refused_in_one_line(rows):
         with pytest.raises(tacit.TacitError, match="expected"):
             tacit.ModelAgnosticFedRelax(**wrong)
     network = network_of(rows, KNeighborsRegressor(50))
+    with pytest.raises(tacit.TacitError, match="coupled by tacit.ModelAgnosticFedRel"):
+        tacit.simulate_estimators(network, tacit.FedRelax(alpha=1.0), 2)
     with pytest.raises(tacit.TacitError, match="node 0 in round 1: Expected n_neigh"):
         tacit.simulate_estimators(network, tacit.ModelAgnosticFedRelax(alpha=1.0), 2)
     with pytest.raises(tacit.TacitError, match="unknown node"):

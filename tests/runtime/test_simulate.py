@@ -47,8 +47,23 @@ def test_sweep_equals_one_call_each(problem):
         np.testing.assert_allclose(
             swept.metrics["loss"][k], one.metrics["loss"], rtol=1e-12
         )
-    with pytest.raises(tacit.TacitError, match="differ in class or counts"):
-        tacit.sweep(problem, [configs[0], tacit.ServerGD()], 2)
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "message"),
+    [
+        ([], "at least one algorithm"),
+        (AVERAGE, r"expected algorithms a list such as \[tacit.FedAvg"),
+        ([AVERAGE, tacit.ServerGD()], "differ in class, in counts"),
+        (
+            [tacit.ServerGD(step_size=s) for s in (0.1, [0.1] * 6)],
+            "which numbers are per agent",
+        ),
+    ],
+)
+def test_a_sweep_of_unlike_algorithms_is_refused(problem, algorithms, message):
+    with pytest.raises(tacit.TacitError, match=message):
+        tacit.sweep(problem, algorithms, 2)
 
 
 def test_records_do_not_change_the_run_and_the_last_round_is_recorded(problem):
@@ -275,6 +290,15 @@ def test_a_partial_metric_has_the_name_of_its_function(problem):
     record = (functools.partial(size, power=2),)
     run = tacit.simulate(problem, AVERAGE, 2, record=record)
     assert run.metrics["size"][-1] == pytest.approx(np.abs(run.params).sum() ** 2)
+
+
+def test_a_metric_is_one_number(problem):
+    def whole(shared, agents):
+        return shared
+
+    for runtime in (tacit.simulate, tacit.debug):
+        with pytest.raises(tacit.TacitError, match=r"'whole' has shape \(3,\)"):
+            runtime(problem, AVERAGE, 1, record=whole)
 
 
 def test_debug_names_the_agent_and_the_round(problem):

@@ -89,8 +89,13 @@ def test_rows_that_do_not_fit_are_refused(trained):
     with pytest.raises(tacit.TacitError, match="expected X of shape"):
         tacit.validate(problem, run, (x, y, agent))
     stranger = np.where(agent == "a", "z", agent)
-    with pytest.raises(tacit.TacitError, match="agent .*z.* is not one"):
+    with pytest.raises(tacit.TacitError, match="agent 'z' is not one"):
         tacit.validate(problem, run, (x, y, stranger), intercept=True)
+    with pytest.raises(tacit.TacitError, match=r"validation=\(X, y, agent\)"):
+        tacit.validate(problem, run, (x, y))
+    for wrong in ([1.0, 1.0, 1.0], {"a": 1.0}, "low"):
+        with pytest.raises(tacit.TacitError, match="expected baseline one number, or"):
+            tacit.NodeErrors(ids="ab", train=1.0, validation=1.0, baseline=wrong)
     with pytest.raises(tacit.TacitError, match="positions"):
         tacit.NodeErrors(ids="ab", train=1.0, validation=1.0, positions=[[0.0, 1.0]])
     for wrong in (run.agents[:2], run.agents[None]):  # too few; of several seeds

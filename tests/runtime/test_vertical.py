@@ -153,6 +153,7 @@ def test_bad_input_is_refused_in_one_line(tables, labels):
     narrow = tables | {"shop": tables["shop"][:, :1]}
     twice = tables | {"shop": tables["shop"][:, [0, 1, 0]]}
     cases = [
+        (([tables["bank"]], y), "a dictionary from names to columns.*got a list"),
         ((narrow, y), "party 'shop' has one column"),
         ((tables | {"shop": tables["shop"][:-1]}, y), "columns of 'shop'"),
         ((tables, y, "shops"), "did you mean 'shop'"),

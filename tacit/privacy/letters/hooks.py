@@ -69,8 +69,8 @@ def noisy_gradients(algorithm: Any) -> NoisyGradients:
     """The noisy gradients of one round of the algorithm, or a refusal."""
     check.refuse(
         f"{type(algorithm).__name__} adds no noise to its letters, so nothing bounds "
-        "what they reveal; use ServerGD, FedAvg, FedPLT, "
-        "FedSPD, DPSGD, DPFedAvg or DPADMM; on a graph DPNorm"
+        "what they reveal; use ServerGD, FedAvg, FedPLT, FedSPD, DPSGD, DPFedAvg or "
+        "DPADMM; on a graph DPNorm, GossipSGD or GraphADMM"
     )
 
 

@@ -31,11 +31,13 @@ from tacit.privacy.letters.composition import guarantee, over_rounds
 from tacit.privacy.letters.hooks import (
     ALWAYS_BELIEVED,
     BROADCAST_ONLY,
+    NoisyGradients,
     Question,
     clipped_oracle,
     facts_of_agents,
     hides_participation,
     natural_relation,
+    noisy_gradients,
     number_of,
     present_noise,
     state_is_public,
@@ -290,6 +292,14 @@ def _smoothness(problem: Problem, steepest: float) -> float | None:
         return None
     high = model.curvature_bounds[1] * longest_row(problem) ** 2 + regulariser.weight
     return high if high <= steepest * (1 + 1e-12) else None
+
+
+@noisy_gradients.register
+def _(algorithm: ClientDPFedAvg) -> NoisyGradients:
+    check.refuse(
+        "the noise of ClientDPFedAvg is the coordinator's, none is set in its letters; "
+        "give noise_std= and see what it costs with tacit.privacy.forecast"
+    )
 
 
 @natural_relation.register

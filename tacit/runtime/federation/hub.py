@@ -21,6 +21,7 @@ from tacit.runtime.federation.certificates import Certificate
 from tacit.runtime.federation.seal import (
     PrivateKeys,
     PublicKeys,
+    private_folder,
     read_private,
     write_private,
 )
@@ -31,6 +32,7 @@ MOST_PAYLOAD = 8 << 20
 MOST_PENDING = 1 << 30
 CONFIG = "broker.conf"
 _NAME = re.compile(r"^[a-z0-9][a-z0-9-]{0,39}$")
+_HOST = re.compile(r"^[\w.:-]+$")
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,6 +97,13 @@ class Invitation:
         return made
 
 
+def check_name(name: str) -> str:
+    """Refuse a name that a party or a federation cannot have."""
+    if not _NAME.match(name):
+        refuse(f"expected a name of a-z, 0-9 and '-', got {name!r}")
+    return name
+
+
 def make(
     folder: Path,
     federation: str,
@@ -123,19 +132,22 @@ def make(
     """
     names = [*agents, coordinator]
     for name in (federation, *names):
-        if not _NAME.match(name):
-            refuse(f"expected a name of a-z, 0-9 and '-', got {name!r}")
+        check_name(name)
+    if not agents:
+        refuse("a federation needs agents; name them with --agents oslo,turku")
     if len(set(names)) != len(names):
         refuse(f"every party needs a name of its own, got {', '.join(names)}")
     if not 0 < port < 1 << 16:
         refuse(f"expected a port from 1 to 65535, got {port}")
+    if not _HOST.match(host):
+        refuse(f"expected a host's name or address, got host={host!r}")
     if (folder / CONFIG).exists():
         refuse(f"{folder} holds a federation already; choose another folder")
     given = dict(own_keys or {})
     for name in given:
         if name not in names:
             refuse(f"keys of {name!r} were given, who is no party")
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(folder)
     ca = certificates.authority(federation)
     hosts = sorted({host, "127.0.0.1", "localhost"})
     server = certificates.issue(ca, f"{federation} broker", hosts)

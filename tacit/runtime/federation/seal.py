@@ -140,6 +140,15 @@ class PrivateKeys:
             refuse(f"{path} holds no keys; make new ones or restore the file")
 
 
+def private_folder(path: Path) -> Path:
+    """Make a folder that only its owner may look into, unless it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        refuse(f"cannot make the folder {path}: {error.strerror}; name another")
+    return path
+
+
 def write_private(path: Path, content: str | bytes) -> None:
     """Write a file that only its owner may read, from its first moment on."""
     data = content.encode() if isinstance(content, str) else content
