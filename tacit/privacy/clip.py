@@ -24,9 +24,9 @@ from jax import Array
 from tacit import check
 from tacit.privacy import inputs
 from tacit.problem import products
+from tacit.problem.layers import LayerGradient, Perceptron
 from tacit.problem.local import Local, Population
 from tacit.problem.models import Linear, Logistic, Model, Softmax
-from tacit.problem.networks import LayerGradient, Perceptron
 from tacit.problem.oracle import Full, Minibatch, Oracle
 from tacit.trees import record, replace, static
 

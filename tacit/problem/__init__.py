@@ -3,12 +3,13 @@
 from tacit.problem import graph, prox, synthetic
 from tacit.problem.arrays import from_arrays
 from tacit.problem.clusters import cluster_nodes, representations, solve_clusters
+from tacit.problem.differentiable import Custom, Differentiable
 from tacit.problem.estimators import EstimatorNetwork, estimator_network
 from tacit.problem.graph import Graph
 from tacit.problem.gtv import GTVMin, convex_clustering
 from tacit.problem.holdout import hold_out, node_losses
 from tacit.problem.models import Linear, Logistic, Softmax
-from tacit.problem.networks import Custom, Differentiable, cnn, mlp, resnet10
+from tacit.problem.networks import cnn, mlp, resnet10
 from tacit.problem.oracle import Full, Minibatch
 from tacit.problem.penalty import Combined, Penalty
 from tacit.problem.problem import Problem

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tacit import check
+from tacit.problem.differentiable import Custom
 from tacit.problem.models import Logistic, Model
-from tacit.problem.networks import Custom
 
 #: How labels of a logistic model are called if nobody names them.
 SIGNS = ("-1", "+1")

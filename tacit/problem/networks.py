@@ -1,4 +1,4 @@
-"""Models without a hand-written gradient: any JAX function, and small networks.
+"""Small networks for images and tables.
 
 Builders return the same object for the same arguments, so that two problems made alike
 share one compiled program.
@@ -7,10 +7,8 @@ share one compiled program.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, ParamSpec
+from typing import Any, ParamSpec
 
 import jax
 import jax.numpy as jnp
@@ -18,201 +16,10 @@ import numpy as np
 from jax import Array
 
 from tacit import check
-from tacit.problem.models import pick
+from tacit.problem.differentiable import Differentiable
+from tacit.problem.layers import Layers, Perceptron, perceive
 
 Sizes = ParamSpec("Sizes")
-
-
-@dataclass(frozen=True)
-class Differentiable:
-    """Any JAX model: `scores(w, x)` for a stack of rows, gradients by autodiff.
-
-    Args:
-        dim: Length of the flat parameter vector.
-        apply: Function (w, x) -> scores, shape (m, classes), or (m,) for regression.
-        initial: Function () -> NumPy vector, the starting point.
-        classes: Number of classes, or None for regression with squared error.
-        name: Shown in reports.
-        shapes: Of the arrays that make up the flat vector, in turn; () if not told.
-    """
-
-    dim: int
-    apply: Callable[[Array, Array], Array]
-    initial: Callable[[], np.ndarray]
-    classes: int | None = None
-    name: str = "model"
-    shapes: tuple[tuple[int, ...], ...] = ()
-
-    def layers(self, *numbers: int) -> np.ndarray:
-        """Which parameters make up these layers, for `Penalty(coordinates=...)`.
-
-        A layer is a matrix or a kernel and the biases after it; -1 is the last one.
-
-        >>> mlp(2, (3,), 1).layers(-1).tolist() == [False] * 9 + [True] * 4
-        True
-        """
-        sizes = [math.prod(shape) for shape in self.shapes]
-        starts = np.cumsum([len(shape) > 1 for shape in self.shapes])
-        count = int(starts[-1]) if sizes else 0
-        for number in numbers:
-            if not -count <= number < count:
-                check.refuse(f"{self.name} has {count} layers, got number {number}")
-        return np.isin(np.repeat(starts - 1, sizes), [k % count for k in numbers])
-
-    def losses(self, w: Array, x: Array, y: Array) -> Array:
-        """Cross-entropy, or squared error for regression."""
-        return self.losses_of(self.apply(w, x), y)
-
-    def losses_of(self, scores: Array, y: Array) -> Array:
-        """The losses, given the scores."""
-        if self.classes is None:
-            return (scores - y) ** 2
-        return jax.nn.logsumexp(scores, axis=-1) - pick(scores, y)
-
-    def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
-        """Reverse-mode derivative of the weighted loss."""
-        return jax.grad(lambda v: jnp.sum(weights * self.losses(v, x, y)))(w)
-
-    def predict(self, w: Array, x: Array) -> Array:
-        """The best class, or the value."""
-        scores = self.apply(w, x)
-        return scores if self.classes is None else jnp.argmax(scores, axis=-1)
-
-    def start(self) -> np.ndarray:
-        """The given starting point."""
-        return np.asarray(self.initial())
-
-
-@dataclass(frozen=True)
-class Custom:
-    """Any JAX loss: `example_losses(w, x, y) -> (m,)`, gradients by autodiff."""
-
-    dim: int
-    example_losses: Callable[[Array, Array, Array], Array]
-    initial: Callable[[], np.ndarray]
-    name: str = "custom"
-
-    @property
-    def classes(self) -> int | None:
-        """Unknown to Tacit: labels are passed to the loss as they are."""
-        return None
-
-    def losses(self, w: Array, x: Array, y: Array) -> Array:
-        """The user's losses."""
-        return self.example_losses(w, x, y)
-
-    def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
-        """Reverse-mode derivative of the weighted loss."""
-        return jax.grad(lambda v: jnp.sum(weights * self.losses(v, x, y)))(w)
-
-    def predict(self, w: Array, x: Array) -> Array:
-        """Not defined for a bare loss."""
-        check.refuse("a custom loss makes no predictions; record its loss instead")
-
-    def start(self) -> np.ndarray:
-        """The given starting point."""
-        return np.asarray(self.initial())
-
-
-def _slices(shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int], ...]:
-    ends = np.cumsum([math.prod(s) for s in shapes]).tolist()
-    return tuple(zip([0, *ends[:-1]], ends, strict=True))
-
-
-@dataclass(frozen=True)
-class _Layers:
-    """Names the pieces of a flat vector: weight and bias of every layer in turn."""
-
-    shapes: tuple[tuple[int, ...], ...]
-
-    @property
-    def dim(self) -> int:
-        return sum(math.prod(s) for s in self.shapes)
-
-    def unpack(self, w: Array) -> list[Array]:
-        return [
-            w[a:b].reshape(s)
-            for (a, b), s in zip(_slices(self.shapes), self.shapes, strict=True)
-        ]
-
-    def pack(self, parts: list[Array]) -> Array:
-        """The flat vector of all pieces, written in place: faster than joining them."""
-        flat = jnp.zeros(self.dim, parts[0].dtype)
-        for (first, _), part in zip(_slices(self.shapes), parts, strict=True):
-            flat = jax.lax.dynamic_update_slice(flat, part.ravel(), (first,))
-        return flat
-
-    def glorot(self, seed: int) -> np.ndarray:
-        """Glorot-normal weights and zero biases (arrays of one axis are biases)."""
-        rng = np.random.default_rng(seed)
-        parts = []
-        for s in self.shapes:
-            if len(s) == 1:
-                parts.append(np.zeros(s))
-            else:
-                receptive = math.prod(s[:-2])
-                spread = math.sqrt(2 / (receptive * (s[-2] + s[-1])))
-                parts.append(rng.normal(0, spread, s).ravel())
-        return np.concatenate(parts).astype(np.float32)
-
-    def network(
-        self,
-        apply: Any,
-        seed: int,
-        classes: int | None,
-        name: str,
-        kind: type[Differentiable] = Differentiable,
-    ) -> Differentiable:
-        """The model that reads its arrays by these shapes."""
-        check.seed(seed=seed)
-
-        def initial() -> np.ndarray:
-            return self.glorot(seed)
-
-        return kind(self.dim, apply, initial, classes, name, self.shapes)
-
-
-class LayerGradient(NamedTuple):
-    """What a layer's part of every row's gradient is made of.
-
-    Of row r, the gradient by the layer's matrix is inputs[r] times outputs[r]
-    transposed, and the gradient by its bias is outputs[r].
-    """
-
-    inputs: Array  # (rows, inputs)
-    outputs: Array  # (rows, outputs): derivatives of the losses by the outputs
-
-    def added_up(self, weights: Array) -> tuple[Array, Array]:
-        """The weighted sum of the rows' gradients, by the matrix and by the bias."""
-        scaled = jnp.reshape(weights, (-1, 1)) * self.outputs
-        return self.inputs.T @ scaled, scaled.sum(axis=0)
-
-
-@dataclass(frozen=True)
-class Perceptron(Differentiable):
-    """Dense layers with ReLU between them; made by `mlp`."""
-
-    def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
-        """As for any model, a little faster."""
-        return self.added_up(self.layer_gradients(w, x, y), weights)
-
-    def added_up(self, layers: list[LayerGradient], weights: Array) -> Array:
-        """The weighted sum of the rows' gradients, flat."""
-        parts = [part for layer in layers for part in layer.added_up(weights)]
-        return _Layers(self.shapes).pack(parts)
-
-    def layer_gradients(self, w: Array, x: Array, y: Array) -> list[LayerGradient]:
-        """The rows' gradients, layer by layer and in factors: none is ever built."""
-        widths = [shape[0] for shape in self.shapes[1::2]]
-        nothing = [jnp.zeros((x.shape[0], width), w.dtype) for width in widths]
-
-        def total(shifts: list[Array]) -> tuple[Array, list[Array]]:
-            scores, inputs = _perceive(_Layers(self.shapes), w, x, shifts)
-            scores = scores[:, 0] if self.classes is None else scores
-            return jnp.sum(self.losses_of(scores, y)), inputs
-
-        outputs, inputs = jax.grad(total, has_aux=True)(nothing)
-        return list(map(LayerGradient, inputs, outputs))
 
 
 def _remembered(
@@ -274,7 +81,7 @@ def mlp(
     _counts("hidden", hidden)
     outputs = 1 if classes is None else _outputs(classes)
     sizes = (features, *hidden, outputs)
-    layers = _Layers(
+    layers = Layers(
         tuple(
             shape
             for a, b in zip(sizes[:-1], sizes[1:], strict=True)
@@ -283,25 +90,11 @@ def mlp(
     )
 
     def apply(w: Array, x: Array) -> Array:
-        scores = _perceive(layers, w, x)[0]
+        scores = perceive(layers, w, x)[0]
         return scores[:, 0] if classes is None else scores
 
     name = f"mlp{list(sizes)}"
     return layers.network(apply, seed, classes, name, Perceptron)
-
-
-def _perceive(
-    layers: _Layers, w: Array, x: Array, shifts: Any = None
-) -> tuple[Array, list[Array]]:
-    """Scores, and every layer's inputs; `shifts` are added to the layers' outputs."""
-    parts = layers.unpack(w)
-    x, inputs = x.reshape(x.shape[0], -1), []
-    for k, (matrix, bias) in enumerate(zip(parts[::2], parts[1::2], strict=True)):
-        x = jax.nn.relu(x) if k else x
-        inputs.append(x)
-        x = x @ matrix + bias
-        x = x if shifts is None else x + shifts[k]
-    return x, inputs
 
 
 @_remembered
@@ -332,7 +125,7 @@ def cnn(
     for a, b in zip((depth, *channels[:-1]), channels, strict=True):
         shapes += [(3, 3, a, b), (b,)]
     flat = height * width // shrink**2 * channels[-1]
-    layers = _Layers((*shapes, (flat, _outputs(classes)), (classes,)))
+    layers = Layers((*shapes, (flat, _outputs(classes)), (classes,)))
 
     def apply(w: Array, x: Array) -> Array:
         parts = layers.unpack(w)
@@ -379,7 +172,7 @@ def resnet10(
     for a, b in zip([width, *widths[:-1]], widths, strict=True):
         shapes += [(3, 3, a, b), (b,), (b,), (3, 3, b, b), (b,), (b,)]
         shapes += [(1, 1, a, b)] if a != b else []
-    layers = _Layers((*shapes, (widths[-1], _outputs(classes)), (classes,)))
+    layers = Layers((*shapes, (widths[-1], _outputs(classes)), (classes,)))
 
     def normalise(x: Array, scale: Array, shift: Array) -> Array:
         rows, h, v, c = x.shape

@@ -15,7 +15,7 @@ import tacit
 from tacit.algorithm.solvers import NoisyGradient
 from tacit.privacy import Clipped
 from tacit.privacy.canary import with_record, worst_canary
-from tacit.problem import networks
+from tacit.problem import Differentiable, networks
 from tacit.problem.regulariser import NonConvex
 from tacit.trees import tree_rows
 
@@ -119,11 +119,9 @@ def test_a_large_norm_changes_nothing(model):
     np.testing.assert_allclose(loose, plain, rtol=1e-6, atol=1e-9)
 
 
-def one_by_one(model: networks.Perceptron) -> networks.Differentiable:
+def one_by_one(model: Differentiable) -> Differentiable:
     """The same network, of which clipping does not know the layers."""
-    return networks.Differentiable(
-        model.dim, model.apply, model.initial, model.classes, "bare"
-    )
+    return Differentiable(model.dim, model.apply, model.initial, model.classes, "bare")
 
 
 @pytest.mark.parametrize("classes", (3, None))
