@@ -41,7 +41,7 @@ class Differentiable:
         A layer is a matrix or a kernel and the biases after it; -1 is the last one.
 
         >>> from tacit.problem.networks import mlp
-        >>> mlp(2, (3,), 1).layers(-1).tolist() == [False] * 9 + [True] * 4
+        >>> mlp(2, (3,), None).layers(-1).tolist() == [False] * 9 + [True] * 4
         True
         """
         sizes = [math.prod(shape) for shape in self.shapes]
