@@ -12,14 +12,16 @@ from typing import Any
 
 from jax import Array
 
-#: Up to this many terms a sum is written out; more take long to compile and gain less.
-_WRITTEN_OUT = 16
+#: Up to these numbers of columns and of rows sums are written out; longer ones gain
+#: less and take long to compile, above all second derivatives of sums over rows.
+_MOST_FEATURES = 16
+_MOST_ROWS = 8
 
 
 def times(x: Array, w: Array) -> Array:
     """The scores x @ w, of shape (rows,)."""
     features = x.shape[1]
-    if features > _WRITTEN_OUT:
+    if features > _MOST_FEATURES:
         return x @ w
     return _sum(x[:, k] * w[k] for k in range(features))
 
@@ -27,7 +29,7 @@ def times(x: Array, w: Array) -> Array:
 def combine(r: Array, x: Array) -> Array:
     """The rows added up with coefficients, r @ x, of shape (features,)."""
     rows = x.shape[0]
-    if rows > _WRITTEN_OUT:
+    if rows > _MOST_ROWS:
         # A matrix-vector product this way round keeps x in its row order.
         return r @ x
     return _sum(r[i] * x[i] for i in range(rows))
@@ -36,7 +38,7 @@ def combine(r: Array, x: Array) -> Array:
 def gram(x: Array) -> Array:
     """The rows times each other, x @ x.T, of shape (rows, rows)."""
     features = x.shape[1]
-    if features > _WRITTEN_OUT or x.shape[0] > _WRITTEN_OUT:
+    if features > _MOST_FEATURES or x.shape[0] > _MOST_ROWS:
         return x @ x.T
     return _sum(x[:, None, k] * x[None, :, k] for k in range(features))
 
