@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := tacit tests examples papers bench
+SOURCES := tacita tests examples papers bench
 
 .DEFAULT_GOAL := help
 .PHONY: help demo federation-demo test check format lint types examples bench clean
@@ -20,7 +20,7 @@ $(VENV)/test: $(VENV)/base
 	@touch $@
 
 demo: $(VENV)/base ## install, run the demo, say where its report is
-	$(BIN)/tacit demo
+	$(BIN)/tacita demo
 
 federation-demo: $(VENV)/test ## hub, coordinator and four hospitals as processes of their own
 	$(BIN)/python examples/federation/demo.py

@@ -14,20 +14,20 @@ from dataclasses import replace
 
 import numpy as np
 
-import tacit
-from bench.simulator import LOCAL_STEPS, STEP, tacit_rounds
+import tacita
+from bench.simulator import LOCAL_STEPS, STEP, tacita_rounds
 from bench.timing import in_turns, table
 
 ROUNDS = 50
 
 
-def private_twin(algorithm: tacit.FedAvg) -> tacit.FedAvg:
+def private_twin(algorithm: tacita.FedAvg) -> tacita.FedAvg:
     """The same with every record clipped and noise in every local gradient."""
-    clipped = tacit.privacy.Clipped(norm=1.0, oracle=algorithm.oracle)
+    clipped = tacita.privacy.Clipped(norm=1.0, oracle=algorithm.oracle)
     return replace(algorithm, oracle=clipped, noise_std=0.01)
 
 
-def compare(title: str, problem: tacit.Problem, algorithm: tacit.FedAvg) -> str:
+def compare(title: str, problem: tacita.Problem, algorithm: tacita.FedAvg) -> str:
     only_clipped = replace(private_twin(algorithm), noise_std=None)
     contestants = {
         "plain": algorithm,
@@ -35,17 +35,17 @@ def compare(title: str, problem: tacit.Problem, algorithm: tacit.FedAvg) -> str:
         "clipped and noisy": private_twin(algorithm),
     }
     work = {
-        name: tacit_rounds(problem, each, 1.0, ROUNDS)
+        name: tacita_rounds(problem, each, 1.0, ROUNDS)
         for name, each in contestants.items()
     }
     return table(title, in_turns(work, repeats=25, per_call=ROUNDS), "plain")
 
 
 def logistic(features: int, dtype) -> str:
-    problem = tacit.problem.synthetic.logistic(
+    problem = tacita.problem.synthetic.logistic(
         agents=100, features=features, samples=250, l2=0.5, dtype=dtype
     )
-    algorithm = tacit.FedAvg(step_size=STEP, local_steps=LOCAL_STEPS)
+    algorithm = tacita.FedAvg(step_size=STEP, local_steps=LOCAL_STEPS)
     name = f"logistic regression, {features} features, {np.dtype(dtype).name}"
     return compare(name, problem, algorithm)
 
@@ -54,12 +54,12 @@ def images(model: str | None) -> str:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20 * 50, 64))
     y = rng.integers(0, 10, len(x))
-    made = model or tacit.problem.networks.mlp(64, (32,), 10)
-    problem = tacit.from_arrays(
+    made = model or tacita.problem.model.networks.mlp(64, (32,), 10)
+    problem = tacita.from_arrays(
         x, y, np.repeat(np.arange(20), 50), model=made, dtype=np.float32
     )
-    batch = tacit.Minibatch(size=10)
-    algorithm = tacit.FedAvg(step_size=STEP, local_steps=LOCAL_STEPS, oracle=batch)
+    batch = tacita.Minibatch(size=10)
+    algorithm = tacita.FedAvg(step_size=STEP, local_steps=LOCAL_STEPS, oracle=batch)
     return compare(f"{model or 'mlp'}, batches of 10, float32", problem, algorithm)
 
 

@@ -18,22 +18,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import tacit
-from bench.simulator import tacit_rounds
+import tacita
+from bench.simulator import tacita_rounds
 from bench.timing import in_turns, table
-from tacit.problem import graph
-from tacit.problem.oracle import AgentOracle, Minibatch
-from tacit.trees import double_precision
+from tacita.problem import graph
+from tacita.problem.oracles import AgentOracle, Minibatch
+from tacita.trees import double_precision
 
 NODES, ROWS, FEATURES, CLASSES, STEPS, BATCH = 6, 4000, 784, 10, 10, 2000
 ROUNDS = 2
 
 
-def benchmark() -> tacit.Problem:
+def benchmark() -> tacita.Problem:
     rng = np.random.default_rng(0)
     x = rng.random((NODES * ROWS, FEATURES), np.float32)
     x /= np.linalg.norm(x, axis=1, keepdims=True)
-    return tacit.from_arrays(
+    return tacita.from_arrays(
         x,
         rng.integers(0, CLASSES, len(x)),
         np.repeat(np.arange(NODES), ROWS),
@@ -43,7 +43,7 @@ def benchmark() -> tacit.Problem:
     )
 
 
-def bare_gradients(problem: tacit.Problem, oracle: Minibatch) -> Callable[[], None]:
+def bare_gradients(problem: tacita.Problem, oracle: Minibatch) -> Callable[[], None]:
     """The gradients of a round's batches at fixed points, added up; nothing else."""
     population = problem.population
 
@@ -80,12 +80,12 @@ def against_gradients() -> str:
     problem = benchmark()
     oracle = Minibatch(size=BATCH, sampling="permutation")
     numbers = {"step_size": 0.03, "local_steps": STEPS, "oracle": oracle}
-    private = tacit.DPNorm(alpha=0.2, noise_std=0.03, **numbers)
-    late = tacit.DPNorm(alpha=0.2, noise_std=0.03, exchange="asynchronous", **numbers)
+    private = tacita.DPNorm(alpha=0.2, noise_std=0.03, **numbers)
+    late = tacita.DPNorm(alpha=0.2, noise_std=0.03, exchange="asynchronous", **numbers)
     work = {
         "gradients alone": bare_gradients(problem, oracle),
-        "DP-Norm": tacit_rounds(problem, private, 1.0, ROUNDS),
-        "DP-Norm, asynchronous": tacit_rounds(problem, late, 1.0, ROUNDS),
+        "DP-Norm": tacita_rounds(problem, private, 1.0, ROUNDS),
+        "DP-Norm, asynchronous": tacita_rounds(problem, late, 1.0, ROUNDS),
     }
     seconds = in_turns(work, repeats=7, per_call=ROUNDS)
     title = "a round of the convex benchmark (target: at most 1.5 x)"
@@ -93,15 +93,15 @@ def against_gradients() -> str:
 
 
 def thousand_nodes() -> str:
-    problem = tacit.problem.synthetic.logistic(
+    problem = tacita.problem.synthetic.logistic(
         agents=1000,
         features=20,
         samples=50,
         l2=0.1,
         graph=graph.random_regular(1000, 4, seed=0),
     )
-    algorithm = tacit.DPNorm(step_size=0.3, local_steps=5, alpha=0.1)
-    safe = tacit.private(
+    algorithm = tacita.DPNorm(step_size=0.3, local_steps=5, alpha=0.1)
+    safe = tacita.private(
         problem,
         algorithm,
         epsilon=4.0,
@@ -109,9 +109,9 @@ def thousand_nodes() -> str:
         observer="neighbour",
         rounds=100,
     )
-    tacit.simulate(problem, safe, 2, record=(), progress=False)
+    tacita.simulate(problem, safe, 2, record=(), progress=False)
     began = time.perf_counter()
-    run = tacit.simulate(problem, safe, 100, record=(), progress=False)
+    run = tacita.simulate(problem, safe, 100, record=(), progress=False)
     took = time.perf_counter() - began
     assert run.privacy is not None
     row = run.privacy.row("neighbour")

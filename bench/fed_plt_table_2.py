@@ -25,9 +25,9 @@ from papers.fed_plt.common.measures import ACCURACY, MOST_ROUNDS, Case, count_ro
 from papers.fed_plt.common.problems import Instance, revised
 from papers.fed_plt.common.tuning import METHODS
 from papers.fed_plt.table_2 import both
-from tacit.algorithm.random_steps import geometric
-from tacit.problem.regulariser import SquaredL2
-from tacit.runtime import keys
+from tacita import keys
+from tacita.algorithm.random_steps import geometric
+from tacita.problem.model.regulariser import SquaredL2
 
 
 class Costs:
@@ -167,8 +167,8 @@ def do_all(work: list[Callable[[], Any]]) -> None:
 
 
 def one_repetition(found: Any) -> None:
-    """The runs of repetition 1, Tacit and NumPy in turns."""
-    tacit_work, numpy_work = [], []
+    """The runs of repetition 1, Tacita and NumPy in turns."""
+    tacita_work, numpy_work = [], []
     for convex, compared in zip((True, False), found, strict=True):
         instance = revised(1, convex=convex)
         for name, choice in compared.choices.items():
@@ -179,16 +179,16 @@ def one_repetition(found: Any) -> None:
             kind = "convex" if convex else "non-convex"
             print(f"  {name:<8}{kind:<11} rounds {ours:>4}   numpy {reference:>4}")
             assert ours == reference, f"{name}, {kind}: not the same arithmetic"
-            tacit_work.append(partial(count_rounds, instance, case, 1))
+            tacita_work.append(partial(count_rounds, instance, case, 1))
             numpy_work.append(partial(numpy_rounds, name, instance, algorithm, 1))
     seconds = in_turns(
         {
-            "tacit": partial(do_all, tacit_work),
+            "tacita": partial(do_all, tacita_work),
             "numpy, batched matmul": partial(do_all, numpy_work),
         },
         repeats=7,
     )
-    print(table("one repetition, all twelve runs", seconds, "tacit"))
+    print(table("one repetition, all twelve runs", seconds, "tacita"))
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 A round: the coordinator broadcasts a float64 vector of length d, every agent answers
 with one, the mean is taken. Printed with signatures, encryption and checkpoints on
 disk, and without them, so that their price shows. Then the processor time of an agent
-that waits for a run (`tacit join`).
+that waits for a run (`tacita join`).
 
     python -m bench.federation
 """
@@ -26,22 +26,22 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-import tacit
-from tacit.runtime import keys
-from tacit.runtime.federation import broker, hub
-from tacit.runtime.federation.coordinator import Coordinator
-from tacit.runtime.federation.drive import run_party
-from tacit.runtime.federation.hub import Invitation
-from tacit.runtime.federation.nats_post import NatsPost
-from tacit.runtime.federation.party import Desk
-from tacit.runtime.federation.seal import Plain, Sealed
-from tacit.runtime.federation.server_agent import ServerAgent
-from tacit.runtime.federation.store import Store
-from tacit.runtime.federation.terms import Terms
-from tacit.runtime.federation.wire import Identity
-from tacit.runtime.federation.work import AgentWork, Outline, ServerWork
-from tacit.runtime.simulate import prepare
-from tacit.trees import double_precision
+import tacita
+from tacita import keys
+from tacita.federation import broker, hub
+from tacita.federation.checkpoints import Store
+from tacita.federation.coordinator import Coordinator
+from tacita.federation.drive import run_party
+from tacita.federation.hub import Invitation
+from tacita.federation.nats_post import NatsPost
+from tacita.federation.party import Desk
+from tacita.federation.seal import Plain, Sealed
+from tacita.federation.server_agent import ServerAgent
+from tacita.federation.terms import Terms
+from tacita.federation.wire import Identity
+from tacita.federation.work import AgentWork, Outline, ServerWork
+from tacita.runtime.simulate import prepare
+from tacita.trees import double_precision
 
 #: The agents answer whatever the coordinator measures.
 MOST_ROUNDS = 10**6
@@ -54,9 +54,9 @@ SETTLED, WATCHED = 8.0, 20.0
 
 def server_work(agents: int, dim: int) -> tuple[Outline, ServerWork]:
     x = np.random.default_rng(0).normal(size=(2, dim)) / dim
-    own = tacit.from_arrays(x, np.ones(2), np.zeros(2, int), "linear")
+    own = tacita.from_arrays(x, np.ones(2), np.zeros(2, int), "linear")
     outline = Outline(own, agents)
-    algorithm = prepare(outline, tacit.FedAvg(step_size=0.1, local_steps=1))
+    algorithm = prepare(outline, tacita.FedAvg(step_size=0.1, local_steps=1))
     return outline, ServerWork(
         algorithm, outline.local(), agents, jnp.asarray(own.start)
     )
@@ -117,7 +117,7 @@ def idle() -> float:
         rows = folder / "rows.csv"
         rows.write_text("x,y\n0,1\n")
         words = ["join", str(made[name]), "--data", str(rows)]
-        program = [sys.executable, "-c", "from tacit.cli import main; main()", *words]
+        program = [sys.executable, "-c", "from tacita.cli import main; main()", *words]
         child = subprocess.Popen(program, cwd=folder, stdout=subprocess.DEVNULL)
         try:
             time.sleep(SETTLED)

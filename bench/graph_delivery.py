@@ -24,7 +24,7 @@ import numpy as np
 from jax.experimental import sparse as jax_sparse
 
 from bench.timing import in_turns, table
-from tacit.problem.graph import Graph, erdos_renyi, exchange, neighbour_sum, star
+from tacita.problem.graph import Graph, erdos_renyi, exchange, neighbour_sum, star
 
 DIMENSION = 10
 DTYPES = (np.float32, np.float64)

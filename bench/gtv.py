@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-import tacit
-from bench.simulator import tacit_rounds
-from tacit.problem.graph import Graph
+import tacita
+from bench.simulator import tacita_rounds
+from tacita.problem.graph import Graph
 
 FEATURES, SAMPLES, ALPHA = 10, 5, 0.5
 RUN = 10  # rounds of a run
@@ -46,13 +46,13 @@ def network(n: int, seed: int = 0) -> Graph:
     return Graph.from_edges(n, np.stack([codes // n, codes % n], axis=1))
 
 
-def problem(n: int) -> tacit.Problem:
+def problem(n: int) -> tacita.Problem:
     rng = np.random.default_rng(1)
     x = rng.standard_normal((n * SAMPLES, FEATURES))
     truth = rng.standard_normal(FEATURES)
     y = x @ truth + 0.5 * rng.standard_normal(len(x))
     owner = np.repeat(np.arange(n), SAMPLES)
-    return tacit.from_arrays(x, y, owner, model="linear", graph=network(n))
+    return tacita.from_arrays(x, y, owner, model="linear", graph=network(n))
 
 
 class Cost(NamedTuple):
@@ -90,7 +90,7 @@ def least(
     }
 
 
-def rounds(made: tacit.Problem) -> dict[str, Cost]:
+def rounds(made: tacita.Problem) -> dict[str, Cost]:
     """The cost of a round, and of scipy's product with the same edges."""
     assert made.graph is not None
     matrix = made.graph.adjacency()
@@ -100,10 +100,10 @@ def rounds(made: tacit.Problem) -> dict[str, Cost]:
         matrix @ models
 
     methods = {
-        "FedGD": tacit.FedGD(alpha=ALPHA),
-        "FedRelax": tacit.FedRelax(alpha=ALPHA),
+        "FedGD": tacita.FedGD(alpha=ALPHA),
+        "FedRelax": tacita.FedRelax(alpha=ALPHA),
     }
-    alone = {k: tacit_rounds(made, one, 1.0, 1) for k, one in methods.items()}
+    alone = {k: tacita_rounds(made, one, 1.0, 1) for k, one in methods.items()}
     work = {"scipy": scipy_product, **alone}
     filler = np.zeros(CACHES // 8)
 
@@ -113,15 +113,15 @@ def rounds(made: tacit.Problem) -> dict[str, Cost]:
     seen = least(work, REPEATS)
     for name, cost in least(work, REPEATS, empty_caches).items():
         seen[f"{name}, caches empty"] = cost
-    runs = {f"{k} in a run": tacit_rounds(made, methods[k], 1.0, RUN) for k in methods}
+    runs = {f"{k} in a run": tacita_rounds(made, methods[k], 1.0, RUN) for k in methods}
     for name, cost in least(runs, REPEATS).items():
         seen[name] = Cost(cost.wall / RUN, cost.cpu / RUN)
     return seen
 
 
-def solve(made: tacit.Problem) -> None:
+def solve(made: tacita.Problem) -> None:
     """Time conjugate gradients; the residual is measured anew, by scipy."""
-    gtv = tacit.GTVMin(made, ALPHA)
+    gtv = tacita.GTVMin(made, ALPHA)
     began = time.perf_counter()
     models = gtv.solve(tolerance=1e-6, method="conjugate_gradients")
     took = time.perf_counter() - began

@@ -12,26 +12,26 @@ import resource
 
 import numpy as np
 
-import tacit
-from bench.simulator import tacit_rounds
+import tacita
+from bench.simulator import tacita_rounds
 from bench.timing import in_turns, table
 
 FEATURES, SAMPLES, ACTIVE, ROUNDS = 10, 10, 100, 100
 
 
-def problem(agents: int) -> tacit.Problem:
+def problem(agents: int) -> tacita.Problem:
     rng = np.random.default_rng(0)
     rows = agents * SAMPLES
     x = rng.standard_normal((rows, FEATURES))
     y = x @ rng.standard_normal(FEATURES) + 0.1 * rng.standard_normal(rows)
     owner = np.repeat(np.arange(agents), SAMPLES)
-    return tacit.from_arrays(x, y, owner, model="linear")
+    return tacita.from_arrays(x, y, owner, model="linear")
 
 
 def main() -> None:
-    algorithm = tacit.FedAvg(step_size=0.01, local_steps=5)
+    algorithm = tacita.FedAvg(step_size=0.01, local_steps=5)
     work = {
-        f"{n:,} agents": tacit_rounds(problem(n), algorithm, ACTIVE, ROUNDS)
+        f"{n:,} agents": tacita_rounds(problem(n), algorithm, ACTIVE, ROUNDS)
         for n in (1_000, 1_000_000)
     }
     seconds = in_turns(work, repeats=9, per_call=ROUNDS)

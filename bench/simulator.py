@@ -1,4 +1,4 @@
-"""FedAvg rounds: Tacit against NumPy and against the same arithmetic as a bare loop.
+"""FedAvg rounds: Tacita against NumPy and against the same arithmetic as a bare loop.
 
     python -m bench.simulator            # workloads A and B
     python -m bench.simulator --only A
@@ -17,16 +17,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import tacit
+import tacita
 from bench.timing import in_turns, table
-from tacit.runtime import engine, keys
-from tacit.runtime.simulate import make_plan, prepare
+from tacita import keys
+from tacita.runtime import engine
+from tacita.runtime.simulate import make_plan, prepare
 
 STEP, LOCAL_STEPS = 0.1, 5
 ROUNDS = 50
 
 
-def tacit_rounds(problem: tacit.Problem, algorithm, participation, rounds: int):
+def tacita_rounds(problem: tacita.Problem, algorithm, participation, rounds: int):
     """A function that does `rounds` rounds of the real engine, without set-up."""
     with jax.enable_x64(True):
         ready = prepare(problem, algorithm)
@@ -48,7 +49,7 @@ def tacit_rounds(problem: tacit.Problem, algorithm, participation, rounds: int):
 
 
 def workload_a(dtype) -> str:
-    problem = tacit.problem.synthetic.logistic(
+    problem = tacita.problem.synthetic.logistic(
         agents=100, features=5, samples=250, l2=0.5, dtype=dtype
     )
     x, y, _ = problem.stacked()
@@ -92,10 +93,10 @@ def workload_a(dtype) -> str:
         with jax.enable_x64(True):
             bare(*on_device, ROUNDS).block_until_ready()
 
-    algorithm = tacit.FedAvg(step_size=STEP, local_steps=LOCAL_STEPS)
+    algorithm = tacita.FedAvg(step_size=STEP, local_steps=LOCAL_STEPS)
     seconds = in_turns(
         {
-            "tacit": tacit_rounds(problem, algorithm, 1.0, ROUNDS),
+            "tacita": tacita_rounds(problem, algorithm, 1.0, ROUNDS),
             "bare jitted loop": bare_work,
             "numpy, batched matmul": numpy_work,
         },
@@ -103,10 +104,10 @@ def workload_a(dtype) -> str:
         per_call=ROUNDS,
     )
     name = np.dtype(dtype).name
-    faster = seconds["numpy, batched matmul"] / seconds["tacit"]
+    faster = seconds["numpy, batched matmul"] / seconds["tacita"]
     return (
         table(f"A, {name}: a round of FedAvg", seconds, "bare jitted loop")
-        + f"\n  tacit is {faster:.2f} x as fast as numpy"
+        + f"\n  tacita is {faster:.2f} x as fast as numpy"
     )
 
 
@@ -117,7 +118,7 @@ def workload_b() -> str:
     x = rng.random((agents * samples, features), dtype=np.float32)
     y = rng.integers(0, classes, agents * samples)
     owner = np.repeat(np.arange(agents), samples)
-    problem = tacit.from_arrays(x, y, owner, model="softmax", dtype=np.float32)
+    problem = tacita.from_arrays(x, y, owner, model="softmax", dtype=np.float32)
     x = x.reshape(agents, samples, features)
     y = y.reshape(agents, samples)
     eye = np.eye(classes, dtype=np.float32)
@@ -168,12 +169,12 @@ def workload_b() -> str:
         w = jnp.zeros((classes, features), jnp.float32)
         bare(jax.random.key(0), *on_device, w, rounds).block_until_ready()
 
-    algorithm = tacit.FedAvg(
-        step_size=STEP, local_steps=LOCAL_STEPS, oracle=tacit.Minibatch(size=batch)
+    algorithm = tacita.FedAvg(
+        step_size=STEP, local_steps=LOCAL_STEPS, oracle=tacita.Minibatch(size=batch)
     )
     seconds = in_turns(
         {
-            "tacit": tacit_rounds(problem, algorithm, active, rounds),
+            "tacita": tacita_rounds(problem, algorithm, active, rounds),
             "bare jitted loop": bare_work,
             "numpy, batched matmul": numpy_work,
         },

@@ -6,9 +6,9 @@ python examples/late_letters.py
 import jax.numpy as jnp
 import numpy as np
 
-import tacit
-from tacit.problem import graph, synthetic
-from tacit.theory import gtv
+import tacita
+from tacita.problem import graph, synthetic
+from tacita.theory import gtv
 
 alpha, events = 0.05, 300
 nodes = synthetic.linear(
@@ -19,7 +19,7 @@ nodes = synthetic.linear(
     spread=1.0,
     graph=graph.erdos_renyi(20, p=0.25, seed=3),
 )
-exact = tacit.GTVMin(nodes, alpha).solve()
+exact = tacita.GTVMin(nodes, alpha).solve()
 first = np.linalg.norm(exact, axis=1).max()
 kappa = gtv.relax_contraction(nodes, alpha)
 
@@ -32,12 +32,12 @@ def worst(shared, agents):
 print(f"one step in five, contraction {kappa:.3f}; largest error after so many events")
 print(f"{'delays up to':>14}{'lost':>6}{50:>12}{100:>12}{300:>12}{'bound at 300':>15}")
 for most, lost in ((0, 0.0), (5, 0.0), (5, 0.5), (20, 0.0)):
-    run = tacit.simulate(
+    run = tacita.simulate(
         nodes,
-        tacit.FedRelax(alpha=alpha),
+        tacita.FedRelax(alpha=alpha),
         events,
         participation=0.2,
-        asynchronous=tacit.Asynchronous(most_delay=most, lost=lost),
+        asynchronous=tacita.Asynchronous(most_delay=most, lost=lost),
         record=(worst,),
     )
     errors = run.metrics["worst"]

@@ -5,9 +5,9 @@ python examples/models_on_a_graph.py
 
 import numpy as np
 
-import tacit
-from tacit.problem import graph
-from tacit.theory import gtv
+import tacita
+from tacita.problem import graph
+from tacita.theory import gtv
 
 nodes, features = 30, 3
 rng = np.random.default_rng(2)
@@ -16,7 +16,7 @@ angle = 2 * np.pi * np.arange(nodes) / nodes
 truth = np.stack([np.sin(angle), np.cos(angle), np.ones(nodes)], axis=1)
 x = rng.normal(size=(nodes, 4, features))
 y = np.einsum("nmd,nd->nm", x, truth) + 0.5 * rng.normal(size=(nodes, 4))
-problem = tacit.from_arrays(
+problem = tacita.from_arrays(
     x.reshape(-1, features),
     y.ravel(),
     np.repeat(np.arange(nodes), 4),
@@ -27,6 +27,6 @@ problem = tacit.from_arrays(
 print(f"{'alpha':>8}{'error against the truth':>26}{'error of FedGD':>18}")
 for alpha in (0.003, 0.03, 0.3, 3.0, 30.0):
     exact = gtv.linear_optimum(problem, alpha)
-    run = tacit.simulate(problem, tacit.FedGD(alpha=alpha), rounds=3000, record=())
+    run = tacita.simulate(problem, tacita.FedGD(alpha=alpha), rounds=3000, record=())
     error = np.sqrt(np.mean(np.sum((exact - truth) ** 2, axis=1)))
     print(f"{alpha:>8g}{error:>26.3f}{np.abs(run.agents - exact).max():>18.1e}")

@@ -3,22 +3,22 @@
 python examples/private_logistic.py
 """
 
-import tacit
+import tacita
 
 ROUNDS, DELTA = 40, 1e-6
 
-problem = tacit.problem.synthetic.logistic(agents=20, features=5, samples=800, l2=0.05)
-plain = tacit.ServerGD(step_size=2.0)
+problem = tacita.problem.synthetic.logistic(agents=20, features=5, samples=800, l2=0.05)
+plain = tacita.ServerGD(step_size=2.0)
 print(f"{problem}\nwithout noise: accuracy {problem.accuracy(problem.solve()):.3f}\n")
 
 # The noise is set for a budget against an observer. The coordinator sees every letter;
 # a final model carries the noise of twenty letters, so less in each is enough.
 runs = {}
 for observer in ("coordinator", "final_model"):
-    safe = tacit.private(
+    safe = tacita.private(
         problem, plain, epsilon=1.0, delta=DELTA, observer=observer, rounds=ROUNDS
     )
-    run = tacit.simulate(problem, safe, ROUNDS, record=("accuracy",), seed=1)
+    run = tacita.simulate(problem, safe, ROUNDS, record=("accuracy",), seed=1)
     reached = run.metrics["accuracy"][-1]
     print(f"against the {observer}: noise {safe.noise_std:.4f}, accuracy {reached:.3f}")
     runs[observer] = safe, run
@@ -26,15 +26,15 @@ for observer in ("coordinator", "final_model"):
 safe, run = runs["coordinator"]
 print(f"\n{run.privacy}\n")
 
-lasts = tacit.privacy.rounds_within(
+lasts = tacita.privacy.rounds_within(
     problem, safe, epsilon=2.0, delta=DELTA, observer="coordinator"
 )
 print(f"at this noise, epsilon 2 against the coordinator lasts {lasts} rounds\n")
 
 # An audit measures what really leaks. Few rows audit as well as many, for the noise
 # follows the sensitivity.
-small = tacit.problem.synthetic.logistic(agents=2, features=5, samples=10, l2=0.05)
-safe = tacit.private(
+small = tacita.problem.synthetic.logistic(agents=2, features=5, samples=10, l2=0.05)
+safe = tacita.private(
     small, plain, epsilon=1.0, delta=0.01, observer="coordinator", rounds=3
 )
-print(tacit.audit(small, safe, observer="coordinator", rounds=3, runs=10_000))
+print(tacita.audit(small, safe, observer="coordinator", rounds=3, runs=10_000))

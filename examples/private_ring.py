@@ -3,8 +3,8 @@
 python examples/private_ring.py
 """
 
-import tacit
-from tacit.problem import graph, synthetic
+import tacita
+from tacita.problem import graph, synthetic
 
 EPSILON, DELTA, ROUNDS = 2.0, 1e-4, 40
 
@@ -14,8 +14,8 @@ def learn() -> None:
     problem = synthetic.logistic(
         agents=6, features=4, samples=300, l2=0.05, graph=graph.ring(6)
     )
-    algorithm = tacit.DPNorm(step_size=0.3, local_steps=2, alpha=0.1)
-    safe = tacit.private(
+    algorithm = tacita.DPNorm(step_size=0.3, local_steps=2, alpha=0.1)
+    safe = tacita.private(
         problem,
         algorithm,
         epsilon=EPSILON,
@@ -23,7 +23,7 @@ def learn() -> None:
         observer="neighbour",
         rounds=ROUNDS,
     )
-    run = tacit.simulate(problem, safe, ROUNDS, record=("accuracy",))
+    run = tacita.simulate(problem, safe, ROUNDS, record=("accuracy",))
     best = problem.accuracy(problem.solve())
     print(f"accuracy {run.metrics['accuracy'][-1]:.3f}, without privacy {best:.3f}\n")
     print(run.privacy)

@@ -5,43 +5,45 @@ python examples/sparse_and_private.py
 
 import numpy as np
 
-import tacit
+import tacita
 
 DELTA = 1e-5
-problem = tacit.problem.synthetic.logistic(
-    agents=10, features=8, samples=400, h=tacit.problem.prox.L1(weight=0.5), seed=2
+problem = tacita.problem.synthetic.logistic(
+    agents=10, features=8, samples=400, h=tacita.problem.prox.L1(weight=0.5), seed=2
 )
 
 # Without noise FedSPD is exact, also when three of ten clients speak in a round.
-exact = tacit.simulate(problem, tacit.FedSPD(), 800, participation=3, record_every=800)
+exact = tacita.simulate(
+    problem, tacita.FedSPD(), 800, participation=3, record_every=800
+)
 print("optimum ", np.round(problem.solve(), 4))
 print("reached ", np.round(exact.params, 4))
 
 # Private: the local state is rebuilt from released letters, batches stay secret. With
 # gamma above half the smoothness local steps do not expand, and little noise is enough
-# (`tacit.private` finds the noise for a budget; here it is given).
-batches = tacit.Minibatch(size=20, sampling="permutation")
-safe = tacit.FedSPD(
+# (`tacita.private` finds the noise for a budget; here it is given).
+batches = tacita.Minibatch(size=20, sampling="permutation")
+safe = tacita.FedSPD(
     rho=1.0,
     gamma=20.0,
     local_steps=4,
     noise_std=0.65,
-    oracle=tacit.privacy.Clipped(norm=1.0, oracle=batches),
+    oracle=tacita.privacy.Clipped(norm=1.0, oracle=batches),
 )
-run = tacit.simulate(problem, safe, 60, record=("accuracy",))
+run = tacita.simulate(problem, safe, 60, record=("accuracy",))
 print(f"\nprivate: accuracy {run.metrics['accuracy'][-1]:.3f}")
-row = tacit.privacy.report(run, problem, safe, delta=DELTA).row("coordinator")
+row = tacita.privacy.report(run, problem, safe, delta=DELTA).row("coordinator")
 print(f"epsilon {row.epsilon:.3f} at {DELTA:g} against the coordinator, one record")
 print(row.theorem)
 
 # The same noise, but two clients allow much less: they fall silent, training goes on.
-own = tacit.privacy.within_budgets(
+own = tacita.privacy.within_budgets(
     problem,
-    tacit.DPSGD(step_size=1.0, noise_std=0.1, oracle=tacit.privacy.Clipped(norm=1.0)),
+    tacita.DPSGD(step_size=1.0, noise_std=0.1, oracle=tacita.privacy.Clipped(norm=1.0)),
     epsilon=[0.3, 0.3, *[2.0] * 8],
     delta=DELTA,
     observer="coordinator",
 )
 print(f"\nrounds in which each client may speak: {own.turns.astype(int)}")
-run = tacit.simulate(problem, own, 40, record=("accuracy",))
+run = tacita.simulate(problem, own, 40, record=("accuracy",))
 print(f"accuracy {run.metrics['accuracy'][-1]:.3f}")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
-from tacit.problem import cluster_nodes, graph, representations, solve_clusters
-from tacit.problem.clusters import in_order
-from tacit.report.theme import LIGHT, dress, new_figure, png
+import tacita
+from tacita.problem import cluster_nodes, graph, representations, solve_clusters
+from tacita.problem.gtv.clusters import in_order
+from tacita.report.theme import LIGHT, dress, new_figure, png
 
 picture = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/clustered.png")
 rng = np.random.default_rng(0)
@@ -26,7 +26,7 @@ y = np.einsum("nmd,nd->nm", x, truths[kind]) + 0.5 * rng.normal(size=(nodes, row
 same = kind[:, None] == kind[None]
 drawn = rng.random((nodes, nodes)) < np.where(same, 0.6, 0.05)
 network = graph.Graph.from_edges(nodes, np.argwhere(np.triu(drawn, 1)))
-problem = tacit.from_arrays(
+problem = tacita.from_arrays(
     x.reshape(-1, features),
     y.ravel(),
     np.repeat(np.arange(nodes), rows),
@@ -41,7 +41,7 @@ def error(models):
 
 
 own = representations(problem)
-lasso = tacit.GTVMin(problem, alpha=0.5, penalty="l2")
+lasso = tacita.GTVMin(problem, alpha=0.5, penalty="l2")
 by_lasso = lasso.solve()
 found = {
     "k-means": cluster_nodes(own, 3),

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-import tacit
-from tacit import data
-from tacit.problem.graph import Graph
-from tacit.report.theme import LIGHT, dress, new_figure, png
+import tacita
+from tacita import data
+from tacita.problem.graph import Graph
+from tacita.report.theme import LIGHT, dress, new_figure, png
 
-if not os.environ.get("TACIT_DATA"):
-    print("skipped: TACIT_DATA names no folder with the data sets")
+if not os.environ.get("TACITA_DATA"):
+    print("skipped: TACITA_DATA names no folder with the data sets")
     sys.exit()
 picture = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/few-shot.png")
 fashion = data.load("fashion-mnist")
@@ -58,9 +58,9 @@ test_x, test_y = small(fashion.test_x[some]), fashion.test_y[some]
 areas = np.zeros((8, len(alphas), 10))
 for draw in range(len(areas)):
     x, y, owner = examples(np.random.default_rng(draw))
-    problem = tacit.from_arrays(x, y, owner, model="ridge", l2=0.01, graph=relatives)
+    problem = tacita.from_arrays(x, y, owner, model="ridge", l2=0.01, graph=relatives)
     for a, alpha in enumerate(alphas):
-        scores = test_x @ tacit.GTVMin(problem, alpha).solve().T
+        scores = test_x @ tacita.GTVMin(problem, alpha).solve().T
         areas[draw, a] = [roc_auc_score(test_y == c, scores[:, c]) for c in range(10)]
 mean = areas.mean(axis=0)
 best = int(np.argmax(mean[:, list(rare)].mean(axis=1)))

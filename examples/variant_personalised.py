@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
-from tacit import data
-from tacit.problem import Penalty, graph, mlp
-from tacit.report.theme import LIGHT, dress, new_figure, png
+import tacita
+from tacita import data
+from tacita.problem import Penalty, graph, mlp
+from tacita.report.theme import LIGHT, dress, new_figure, png
 
 picture = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/personalised.png")
 agents, per_agent, hidden = 12, 30, 24
@@ -26,7 +26,7 @@ kept = np.concatenate([np.flatnonzero(agent == i)[:per_agent] for i in range(age
 
 model = mlp(digits.x.shape[1], (hidden,), 10)
 first = model.layers(0)
-problem = tacit.from_arrays(
+problem = tacita.from_arrays(
     digits.x[kept],
     names[agent[kept], digits.y[kept]],
     agent[kept],
@@ -52,18 +52,18 @@ def accuracy(models):
 
 
 choices = {
-    "every agent alone": tacit.FedGD(alpha=0.0, step_size=0.3),
-    "first layer shared": tacit.FedGD(
+    "every agent alone": tacita.FedGD(alpha=0.0, step_size=0.3),
+    "first layer shared": tacita.FedGD(
         alpha=0.2, step_size=0.3, penalty=Penalty(kind="squared", coordinates=first)
     ),
-    "all layers shared": tacit.FedGD(alpha=0.2, step_size=0.3),
+    "all layers shared": tacita.FedGD(alpha=0.2, step_size=0.3),
 }
 rounds = (50, 100, 200, 400, 800)
 curves = {name: [] for name in choices}
 for name, algorithm in choices.items():
     start, done = None, 0
     for until in rounds:
-        run = tacit.simulate(
+        run = tacita.simulate(
             problem, algorithm, until - done, start=start, record=(), progress=False
         )
         start, done = run.agents, until

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
-from tacit.problem import graph
-from tacit.report.theme import LIGHT, dress, new_figure, png
+import tacita
+from tacita.problem import graph
+from tacita.report.theme import LIGHT, dress, new_figure, png
 
 picture = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/semi-supervised.png")
 rng = np.random.default_rng(1)
@@ -26,7 +26,7 @@ unlabelled = np.setdiff1d(np.arange(nodes), labelled)
 owner = np.repeat(labelled, rows)
 x = rng.normal(size=(len(owner), 2))
 y = np.sum(x * truth[owner], axis=1) + 0.8 * rng.normal(size=len(owner))
-problem = tacit.from_arrays(
+problem = tacita.from_arrays(
     x,
     y,
     owner,
@@ -36,7 +36,7 @@ problem = tacit.from_arrays(
 )
 
 alphas = np.logspace(-3, 3, 13)
-models = [tacit.GTVMin(problem, alpha).solve() for alpha in alphas]
+models = [tacita.GTVMin(problem, alpha).solve() for alpha in alphas]
 errors = np.array([np.linalg.norm(m - truth, axis=1) for m in models])
 pooled = np.linalg.norm(np.linalg.lstsq(x, y, rcond=None)[0] - truth, axis=1)
 best = int(np.argmin(errors[:, unlabelled].mean(axis=1)))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
-from tacit import data
-from tacit.problem import graph
-from tacit.report.theme import LIGHT, dress, new_figure, png
+import tacita
+from tacita import data
+from tacita.problem import graph
+from tacita.report.theme import LIGHT, dress, new_figure, png
 
 picture = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/single-model.png")
 table = data.load("diabetes", scale="standard")
@@ -28,12 +28,12 @@ for colour, name, network in (
     (LIGHT.series[0], "ring", graph.ring(10)),
     (LIGHT.series[1], "star", graph.star(10)),
 ):
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         table.x, table.y, agent, model="ridge", l2=0.1, intercept=True, graph=network
     )
     pooled = problem.solve()  # centralised: all agents' losses, one w
     gaps = [
-        np.abs(tacit.GTVMin(problem, alpha).solve() - pooled).max() for alpha in alphas
+        np.abs(tacita.GTVMin(problem, alpha).solve() - pooled).max() for alpha in alphas
     ]
     axes.loglog(alphas, gaps, "o-", ms=4, color=colour, label=name)
     print(

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
-from tacit import data
-from tacit.report.theme import LIGHT, dress, new_figure, png
+import tacita
+from tacita import data
+from tacita.report.theme import LIGHT, dress, new_figure, png
 
-if not os.environ.get("TACIT_DATA"):
-    print("skipped: TACIT_DATA names no folder with the data sets")
+if not os.environ.get("TACITA_DATA"):
+    print("skipped: TACITA_DATA names no folder with the data sets")
     sys.exit()
 picture = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/vertical.png")
 bank = data.load("bank-marketing", test_share=0.2)
@@ -25,13 +25,13 @@ tables = {name: bank.party(name) for name in bank.parties}
 holder = "call centre"
 tables[holder] = np.c_[tables[holder], np.ones(len(bank))]  # the intercept
 
-algorithm = tacit.VerticalNewton(l2=1e-3)
-run = tacit.train_vertical(tables, bank.y, holder, algorithm=algorithm)
+algorithm = tacita.VerticalNewton(l2=1e-3)
+run = tacita.train_vertical(tables, bank.y, holder, algorithm=algorithm)
 print(f"{run.exchanges} exchanges, {len(run.objective) - 1} Newton steps")
 for (sender, receiver, content), count in sorted(run.sent.items()):
     print(f"  {sender:>20} -> {receiver:<20} {content:16} {count:>12,} numbers")
 
-joined = tacit.from_arrays(
+joined = tacita.from_arrays(
     np.concatenate(list(tables.values()), axis=1),
     bank.y,
     np.zeros(len(bank)),
@@ -57,7 +57,7 @@ test[holder] = np.c_[test[holder], np.ones(len(bank.test_y))]
 areas = {"all three": area(run.scores(test))}
 for name in tables:  # what a party can do alone, were it told the labels
     columns = {name: np.c_[tables[name], np.ones(len(bank))]}
-    alone = tacit.train_vertical(columns, bank.y, name, algorithm=algorithm)
+    alone = tacita.train_vertical(columns, bank.y, name, algorithm=algorithm)
     areas[name] = area(
         alone.scores({name: np.c_[test[name], np.ones(len(test[name]))]})
     )

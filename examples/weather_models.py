@@ -14,8 +14,9 @@ from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 from weather_stations import Days
 
-import tacit
-from tacit.problem import estimator_network, graph
+import tacita
+from tacita.problem import graph
+from tacita.variants import estimator_network
 
 ALPHAS = (0.3, 1.0, 3.0)
 ROUNDS = 4
@@ -45,9 +46,9 @@ def main():
     reference = days.persistence("test")
     best = None
     for alpha in (0.0, *ALPHAS):
-        run = tacit.simulate_estimators(
+        run = tacita.simulate_estimators(
             network,
-            tacit.ModelAgnosticFedRelax(alpha=alpha),
+            tacita.ModelAgnosticFedRelax(alpha=alpha),
             ROUNDS if alpha else 1,
             validation=days.rows("validation"),
         )
@@ -67,7 +68,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if not os.environ.get("TACIT_DATA"):
-        print("skipped: TACIT_DATA names no folder with the data sets")
+    if not os.environ.get("TACITA_DATA"):
+        print("skipped: TACITA_DATA names no folder with the data sets")
         sys.exit()
     main()

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
-from tacit import data
-from tacit.problem import graph
-from tacit.report import write_report
-from tacit.report.theme import LIGHT, dress, new_figure, png
+import tacita
+from tacita import data
+from tacita.problem import graph
+from tacita.report import write_report
+from tacita.report.theme import LIGHT, dress, new_figure, png
 
 ALPHAS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 PENALTIES = (0.1, 1.0)  # of ||w||^2 / 2, chosen by validation as well
@@ -81,7 +81,7 @@ def errors(models, rows):
 
 def problem_of(days, l2, network):
     """Ridge regression at every station."""
-    return tacit.from_arrays(
+    return tacita.from_arrays(
         *days.rows("train"),
         model="ridge",
         l2=l2,
@@ -97,10 +97,10 @@ def candidates(days, network):
     for l2 in PENALTIES:
         problem = problem_of(days, l2, network)
         shape = (problem.n_agents, problem.dim)
-        found["local only", 0.0, l2] = tacit.GTVMin(problem, 0.0).solve()
+        found["local only", 0.0, l2] = tacita.GTVMin(problem, 0.0).solve()
         found["one model", np.inf, l2] = np.broadcast_to(problem.solve(), shape)
         for alpha in ALPHAS:
-            found["GTVMin", alpha, l2] = tacit.GTVMin(problem, alpha).solve()
+            found["GTVMin", alpha, l2] = tacita.GTVMin(problem, alpha).solve()
     return found
 
 
@@ -163,12 +163,12 @@ def main(folder):
         key = compare(days, found)
     _, alpha, l2 = key
     problem = problem_of(days, l2, network)
-    run = tacit.simulate(
-        problem, tacit.FedRelax(alpha=alpha), 3000, record=("loss",), record_every=100
+    run = tacita.simulate(
+        problem, tacita.FedRelax(alpha=alpha), 3000, record=("loss",), record_every=100
     )
     gap = np.abs(run.agents - found[key]).max()
     print(f"\nFedRelax, 3000 rounds: within {gap:.1e} of the exact solution")
-    told = tacit.validate(
+    told = tacita.validate(
         problem,
         run,
         days.rows("test"),
@@ -184,7 +184,7 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    if not os.environ.get("TACIT_DATA"):
-        print("skipped: TACIT_DATA names no folder with the data sets")
+    if not os.environ.get("TACITA_DATA"):
+        print("skipped: TACITA_DATA names no folder with the data sets")
         sys.exit()
     main(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/weather-stations"))

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-import tacit
-from tacit.algorithm import solvers
-from tacit.algorithm.base import Algorithm, GraphAlgorithm
-from tacit.problem import graph, synthetic
+import tacita
+from tacita.algorithm import solvers
+from tacita.algorithm.base import Algorithm, GraphAlgorithm
+from tacita.problem import graph, synthetic
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Case:
     def other(self) -> Algorithm:
         return replace(self.algorithm, **self.changed)  # pyright: ignore
 
-    def problem(self, dtype: Any = np.float64) -> tacit.Problem:
+    def problem(self, dtype: Any = np.float64) -> tacita.Problem:
         """Unequal agents, so that masks are exercised; a graph where one is needed."""
         made = synthetic.logistic(agents=6, features=3, samples=12, seed=1)
         features, labels, _ = made.stacked()
@@ -52,31 +52,31 @@ class Case:
         keep = np.ones(len(x), bool)
         keep[[3, 4, 30]] = False
         network = graph.ring(6) if self.on_graph else None
-        return tacit.from_arrays(
+        return tacita.from_arrays(
             x[keep], y[keep], agent[keep], l2=0.3, graph=network, dtype=dtype
         )
 
 
-minibatch = tacit.Minibatch(size=4)
+minibatch = tacita.Minibatch(size=4)
 
 CASES = [
     Case(
-        tacit.ServerGD(step_size=0.5),
+        tacita.ServerGD(step_size=0.5),
         {"step_size": 0.25},
         {"step_size": -1.0},
     ),
     Case(
-        tacit.FedAvg(step_size=0.3, local_steps=3, oracle=minibatch),
+        tacita.FedAvg(step_size=0.3, local_steps=3, oracle=minibatch),
         {"step_size": 0.2},
         {"step_size": 0.0, "local_steps": 0, "weights": "sample"},
     ),
     Case(
-        tacit.FedProx(eta=0.5, step_size=0.2, local_steps=3),
+        tacita.FedProx(eta=0.5, step_size=0.2, local_steps=3),
         {"eta": 0.7},
         {"eta": -0.5, "step_size": float("nan"), "local_steps": 1.5},
     ),
     Case(
-        tacit.FedPLT(
+        tacita.FedPLT(
             rho=0.8,
             solver=solvers.NoisyGradient(step_size=0.3, local_steps=3, noise_std=0.1),
             oracle=minibatch,
@@ -85,7 +85,7 @@ CASES = [
         {"rho": 0.0},
     ),
     Case(
-        tacit.FedPLT(
+        tacita.FedPLT(
             rho=0.8,
             solver=solvers.Mixed(
                 solvers=(
@@ -101,32 +101,32 @@ CASES = [
         {"rho": -1.0},
     ),
     Case(
-        tacit.FedPD(eta=0.8, step_size=0.3, local_steps=3),
+        tacita.FedPD(eta=0.8, step_size=0.3, local_steps=3),
         {"eta": 0.6},
         {"eta": 0.0, "step_size": -1.0, "local_steps": 0},
     ),
     Case(
-        tacit.FedLin(step_size=0.2, local_steps=3, oracle=minibatch),
+        tacita.FedLin(step_size=0.2, local_steps=3, oracle=minibatch),
         {"step_size": 0.1},
         {"step_size": 0.0, "local_steps": 2.5},
     ),
     Case(
-        tacit.TAMUNA(step_size=0.3, eta=0.3, local_steps=3),
+        tacita.TAMUNA(step_size=0.3, eta=0.3, local_steps=3),
         {"local_steps": 2},
         {"step_size": -1.0, "eta": 0.0, "local_steps": 0.5, "sparsity": 1},
     ),
     Case(
-        tacit.TAMUNA(step_size=0.3, eta=0.3, sparsity=2, oracle=minibatch),
+        tacita.TAMUNA(step_size=0.3, eta=0.3, sparsity=2, oracle=minibatch),
         {"eta": 0.2},
         {"sparsity": 0},
     ),
     Case(
-        tacit.LED(step_size=0.3, beta=0.3, local_steps=3),
+        tacita.LED(step_size=0.3, beta=0.3, local_steps=3),
         {"beta": 0.2},
         {"step_size": 0.0, "beta": -0.1, "local_steps": -1},
     ),
     Case(
-        tacit.FiveGCS(
+        tacita.FiveGCS(
             gamma=1.0,
             tau=0.1,
             strong_convexity=0.3,
@@ -136,19 +136,19 @@ CASES = [
         {"gamma": 0.0, "tau": -1.0, "strong_convexity": 0.0},
     ),
     Case(
-        tacit.FedSplit(
+        tacita.FedSplit(
             rho=0.8, solver=solvers.GradientDescent(step_size=0.3, local_steps=3)
         ),
         {"rho": 0.6},
         {"rho": 0.0},
     ),
     Case(
-        tacit.ProxSkip(step_size=0.3, probability=0.4),
+        tacita.ProxSkip(step_size=0.3, probability=0.4),
         {"probability": 0.3},
         {"step_size": 0.0, "probability": 1.5},
     ),
     Case(
-        tacit.FedSPD(
+        tacita.FedSPD(
             rho=0.7,
             gamma=np.linspace(2.0, 3.0, 6),
             gamma_growth=0.5,
@@ -160,44 +160,44 @@ CASES = [
         {"rho": 0.0, "gamma": -1.0, "gamma_growth": 2.0, "state": "secret"},
     ),
     Case(
-        tacit.DPSGD(step_size=0.3, momentum=0.5, average=0.5, noise_std=0.1),
+        tacita.DPSGD(step_size=0.3, momentum=0.5, average=0.5, noise_std=0.1),
         {"momentum": 0.6},
         {"step_size": 0.0, "momentum": 1.0, "average": -0.1, "noise_std": -1.0},
     ),
     Case(
-        tacit.DPFedAvg(step_size=0.3, local_steps=3, noise_std=0.1, oracle=minibatch),
+        tacita.DPFedAvg(step_size=0.3, local_steps=3, noise_std=0.1, oracle=minibatch),
         {"step_size": 0.2},
         {"step_size": 0.0, "local_steps": 0, "noise_std": -1.0},
     ),
     Case(
-        tacit.ClientDPFedAvg(step_size=0.3, local_steps=3, clip=0.2, noise_std=0.1),
+        tacita.ClientDPFedAvg(step_size=0.3, local_steps=3, clip=0.2, noise_std=0.1),
         {"clip": 0.1},
         {"clip": 0.0, "cohort": -1.0, "noise_std": -1.0, "local_steps": 1.5},
     ),
     Case(
-        tacit.DPADMM(rho=0.7, gradient_bound=1.0, noise_std=0.1),
+        tacita.DPADMM(rho=0.7, gradient_bound=1.0, noise_std=0.1),
         {"rho": 0.8},
         {"rho": 0.0, "decay": -1.0, "radius": 0.0, "gradient_bound": 0.0},
     ),
     Case(
-        tacit.FedGD(alpha=0.4, step_size=0.2),
+        tacita.FedGD(alpha=0.4, step_size=0.2),
         {"alpha": 0.3},
         {"alpha": -0.1, "step_size": 0.0},
     ),
     Case(
-        tacit.FedSGD(alpha=0.4, step_size=0.1, oracle=minibatch),
+        tacita.FedSGD(alpha=0.4, step_size=0.1, oracle=minibatch),
         {"step_size": 0.05},
         {"alpha": -0.1, "decay": -1.0, "power": 0.0},
     ),
     Case(
-        tacit.FedRelax(alpha=0.4, damping=0.2),
+        tacita.FedRelax(alpha=0.4, damping=0.2),
         {"alpha": 0.3},
         {"alpha": -0.1, "damping": 1.0, "penalty": "l2"},
     ),
     Case(
         # With exact local answers a node's second step from a common start, made
         # while its neighbours are silent, leaves its model where it was.
-        tacit.PrimalDual(
+        tacita.PrimalDual(
             alpha=0.5,
             rho=0.4,
             solver=solvers.GradientDescent(step_size=0.3, local_steps=3),
@@ -206,7 +206,7 @@ CASES = [
         {"alpha": -0.1, "rho": 0.0, "penalty": "l3"},
     ),
     Case(
-        tacit.DPNorm(
+        tacita.DPNorm(
             step_size=0.2, local_steps=3, alpha=0.1, noise_std=0.05, oracle=minibatch
         ),
         {"alpha": 0.0},
@@ -222,7 +222,7 @@ CASES = [
         },
     ),
     Case(
-        tacit.DPNorm(
+        tacita.DPNorm(
             step_size=0.2,
             local_steps=3,
             noise_std=np.linspace(0.1, 0.2, 6),
@@ -233,17 +233,19 @@ CASES = [
         {"alpha": float("nan")},
     ),
     Case(
-        tacit.GossipSGD(step_size=0.2, local_steps=3, noise_std=0.05, oracle=minibatch),
+        tacita.GossipSGD(
+            step_size=0.2, local_steps=3, noise_std=0.05, oracle=minibatch
+        ),
         {"noise_std": 0.1},
         {"step_size": 0.0, "local_steps": 0, "noise_std": -1.0},
     ),
     Case(
-        tacit.GraphADMM(rho=0.1, step_size=0.2, local_steps=3, noise_std=0.05),
+        tacita.GraphADMM(rho=0.1, step_size=0.2, local_steps=3, noise_std=0.05),
         {"rho": 0.2},
         {"rho": 0.0, "step_size": -1.0, "local_steps": 0, "noise_std": -1.0},
     ),
     Case(
-        tacit.GradientTracking(step_size=0.1),
+        tacita.GradientTracking(step_size=0.1),
         {"step_size": 0.05},
         {"step_size": 0.0},
     ),

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 import pytest
 
-import tacit
-from tacit.algorithm import ALGORITHMS
-from tacit.algorithm.base import GraphAlgorithm, ServerAlgorithm
-from tacit.runtime import engine
+import tacita
+from tacita.algorithm import ALGORITHMS
+from tacita.algorithm.base import GraphAlgorithm, ServerAlgorithm
+from tacita.runtime import engine
 from tests.cases import CASES, Case
 
 ROUNDS = 3
@@ -43,10 +43,10 @@ def test_is_of_one_of_the_two_kinds(case: Case):
 def test_mapped_over_agents_equals_one_agent_at_a_time(case: Case):
     problem = case.problem()
     for participation in participations(case):
-        fast = tacit.simulate(
+        fast = tacita.simulate(
             problem, case.algorithm, ROUNDS, seed=3, participation=participation
         )
-        slow = tacit.debug(
+        slow = tacita.debug(
             problem, case.algorithm, ROUNDS, seed=3, participation=participation
         )
         np.testing.assert_allclose(fast.params, slow.params, rtol=0, atol=1e-12)
@@ -59,7 +59,7 @@ def test_mapped_over_agents_equals_one_agent_at_a_time(case: Case):
 def test_one_by_one_equals_together(case: Case):
     problem = case.problem()
     runs = [
-        tacit.simulate(problem, case.algorithm, ROUNDS, mapping=mapping)
+        tacita.simulate(problem, case.algorithm, ROUNDS, mapping=mapping)
         for mapping in ("together", "one_by_one")
     ]
     np.testing.assert_allclose(runs[0].agents, runs[1].agents, rtol=0, atol=1e-12)
@@ -70,8 +70,8 @@ def test_silent_agents_keep_their_model(case: Case):
     if not case.algorithm.partial:
         pytest.skip("needs every agent in every round")
     problem = case.problem()
-    before = tacit.simulate(problem, case.algorithm, 3, participation=2)
-    after = tacit.simulate(problem, case.algorithm, 4, participation=2)
+    before = tacita.simulate(problem, case.algorithm, 3, participation=2)
+    after = tacita.simulate(problem, case.algorithm, 4, participation=2)
     active = after.info["turns"] > before.info["turns"]
     assert active.sum() == 2
     np.testing.assert_array_equal(before.agents[~active], after.agents[~active])
@@ -81,10 +81,10 @@ def test_silent_agents_keep_their_model(case: Case):
 @each_case
 def test_same_seed_same_bits_and_seeds_in_one_call(case: Case):
     problem = case.problem()
-    first = tacit.simulate(problem, case.algorithm, ROUNDS, seed=7)
-    again = tacit.simulate(problem, case.algorithm, ROUNDS, seed=7)
+    first = tacita.simulate(problem, case.algorithm, ROUNDS, seed=7)
+    again = tacita.simulate(problem, case.algorithm, ROUNDS, seed=7)
     np.testing.assert_array_equal(first.agents, again.agents)
-    many = tacit.simulate(problem, case.algorithm, ROUNDS, seed=6, seeds=3)
+    many = tacita.simulate(problem, case.algorithm, ROUNDS, seed=6, seeds=3)
     assert many.params.shape == (3, problem.dim)
     np.testing.assert_allclose(many.agents[1], first.agents, rtol=0, atol=1e-12)
     np.testing.assert_allclose(
@@ -95,7 +95,7 @@ def test_same_seed_same_bits_and_seeds_in_one_call(case: Case):
 @each_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_dtype_is_kept(case: Case, dtype):
-    run = tacit.simulate(case.problem(dtype), case.algorithm, 2)
+    run = tacita.simulate(case.problem(dtype), case.algorithm, 2)
     assert run.params.dtype == dtype
     assert run.agents.dtype == dtype
     assert not jax.config.read("jax_enable_x64")
@@ -104,11 +104,11 @@ def test_dtype_is_kept(case: Case, dtype):
 @each_case
 def test_changing_a_number_compiles_nothing(case: Case):
     problem = case.problem()
-    tacit.simulate(problem, case.algorithm, 2)
+    tacita.simulate(problem, case.algorithm, 2)
     before = engine.advance._cache_size()  # pyright: ignore
-    other = tacit.simulate(problem, case.other, 5, seed=9, record_every=2)
+    other = tacita.simulate(problem, case.other, 5, seed=9, record_every=2)
     assert engine.advance._cache_size() == before  # pyright: ignore
-    base = tacit.simulate(problem, case.algorithm, 5, seed=9, record_every=2)
+    base = tacita.simulate(problem, case.algorithm, 5, seed=9, record_every=2)
     assert not np.array_equal(other.agents, base.agents)
 
 
@@ -116,7 +116,7 @@ def test_changing_a_number_compiles_nothing(case: Case):
 def test_bad_numbers_are_refused_in_one_line(case: Case):
     assert case.bad, "name at least one bad argument"
     for name, value in case.bad.items():
-        with pytest.raises(tacit.TacitError) as error:
+        with pytest.raises(tacita.TacitaError) as error:
             type(case.algorithm)(**{**fields(case), name: value})
         assert name in str(error.value)
         assert "\n" not in str(error.value)
@@ -130,15 +130,15 @@ def fields(case: Case) -> dict:
 @each_case
 def test_needs_are_refused_clearly(case: Case):
     if isinstance(case.algorithm, GraphAlgorithm):
-        without = tacit.problem.synthetic.logistic(agents=6, features=3, samples=12)
-        with pytest.raises(tacit.TacitError, match="needs a graph"):
-            tacit.simulate(without, case.algorithm, 2)
+        without = tacita.problem.synthetic.logistic(agents=6, features=3, samples=12)
+        with pytest.raises(tacita.TacitaError, match="needs a graph"):
+            tacita.simulate(without, case.algorithm, 2)
     if not case.algorithm.partial:
-        with pytest.raises(tacit.TacitError, match="every agent in every round"):
-            tacit.simulate(case.problem(), case.algorithm, 2, participation=3)
+        with pytest.raises(tacita.TacitaError, match="every agent in every round"):
+            tacita.simulate(case.problem(), case.algorithm, 2, participation=3)
     if not case.algorithm.composite:
-        sparse = tacit.problem.synthetic.logistic(
-            agents=6, features=3, samples=12, h=tacit.problem.prox.L1(weight=0.1)
+        sparse = tacita.problem.synthetic.logistic(
+            agents=6, features=3, samples=12, h=tacita.problem.prox.L1(weight=0.1)
         )
-        with pytest.raises(tacit.TacitError, match="smooth"):
-            tacit.simulate(sparse, case.algorithm, 2)
+        with pytest.raises(tacita.TacitaError, match="smooth"):
+            tacita.simulate(sparse, case.algorithm, 2)

@@ -6,9 +6,9 @@ import itertools
 
 import jax
 
-from tacit.algorithm import fed_plt, fed_split
-from tacit.problem import prox
-from tacit.problem.regulariser import NonConvex, SquaredL2
+from tacita.algorithm import fed_plt, fed_split
+from tacita.problem import prox
+from tacita.problem.model.regulariser import NonConvex, SquaredL2
 from tests.cases import CASES
 
 

@@ -2,7 +2,7 @@
 
 The first: four hospitals, a coordinator and a broker, private Fed-PLT with a stated
 epsilon; ends with a report. The hospitals are those of the heart-disease data where a
-data folder is named by TACIT_DATA, else synthetic stand-ins. The second: the same four
+data folder is named by TACITA_DATA, else synthetic stand-ins. The second: the same four
 on a ring, without any coordinator: DP-Norm with a stated epsilon per neighbour.
 
     python examples/federation/demo.py
@@ -23,13 +23,13 @@ import numpy as np
 import pandas as pd
 import tomli_w
 
-import tacit
-from tacit.runtime.federation import broker, hub
-from tacit.trace import PrivacyReport
+import tacita
+from tacita.federation import broker, hub
+from tacita.trace import PrivacyReport
 
 HOSPITALS = ("budapest", "cleveland", "longbeach", "zurich")
 EPSILON, DELTA, ROUNDS = 4.0, 1e-5, 40
-PROGRAM = [sys.executable, "-c", "from tacit.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from tacita.cli import main; main()"]
 #: Longest time for each of the two.
 SECONDS = 240.0
 Rows = dict[str, tuple[pd.DataFrame, pd.DataFrame]]
@@ -37,8 +37,8 @@ Rows = dict[str, tuple[pd.DataFrame, pd.DataFrame]]
 
 def hospitals() -> tuple[str, Rows]:
     """Every hospital's training and test rows; the target is the column "ill"."""
-    if os.environ.get("TACIT_DATA"):
-        loaded = tacit.data.load("heart-disease", test_share=0.25, scale="standard")
+    if os.environ.get("TACITA_DATA"):
+        loaded = tacita.data.load("heart-disease", test_share=0.25, scale="standard")
         assert loaded.agent is not None and loaded.test_agent is not None
         columns = [f"x{i}" for i in range(loaded.x.shape[1])]
         assert loaded.test_x is not None and loaded.test_y is not None
@@ -151,9 +151,9 @@ def _privacy(folder: Path) -> PrivacyReport:
     return PrivacyReport.from_dict(json.loads(path.read_text()))
 
 
-def _problem(rows: pd.DataFrame, columns: list[str]) -> tacit.Problem:
+def _problem(rows: pd.DataFrame, columns: list[str]) -> tacita.Problem:
     x, y = rows[columns].to_numpy(), rows["ill"].to_numpy()
-    return tacit.from_arrays(x, y, np.zeros(len(y), int), l2=0.05, intercept=True)
+    return tacita.from_arrays(x, y, np.zeros(len(y), int), l2=0.05, intercept=True)
 
 
 def ring_without_coordinator() -> None:

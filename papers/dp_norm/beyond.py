@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex, runs
 from papers.dp_norm.common.features import oriented_gradients
 from papers.dp_norm.common.pages import RESULTS, grid, script, write_page
-from tacit.privacy import Clipped, Question, guarantee
+from tacita.privacy import Clipped, Question, guarantee
 
 #: Chosen on training images that no node holds, see the page.
 ROUNDS, STEP, ALPHA = 200, 3.99, 0.2
@@ -32,10 +32,10 @@ MEASURES: dict[str, runs.Measure] = {
 
 
 def configuration(
-    problem: tacit.Problem, epsilon: float | None, rounds: int, alpha: float = ALPHA
-) -> tacit.DPNorm:
+    problem: tacita.Problem, epsilon: float | None, rounds: int, alpha: float = ALPHA
+) -> tacita.DPNorm:
     """DP-Norm with its noise set for a budget against a neighbour, or without noise."""
-    plain = tacit.DPNorm(
+    plain = tacita.DPNorm(
         step_size=STEP,
         local_steps=1,
         alpha=alpha,
@@ -44,7 +44,7 @@ def configuration(
     )
     if epsilon is None:
         return plain
-    return tacit.private(
+    return tacita.private(
         problem,
         plain,
         epsilon=epsilon,
@@ -55,9 +55,9 @@ def configuration(
     )
 
 
-def bare(algorithm: tacit.DPNorm) -> tacit.DPNorm:
+def bare(algorithm: tacita.DPNorm) -> tacita.DPNorm:
     """The same without the promise, which has numbers that differ between lanes."""
-    return tacit.DPNorm(
+    return tacita.DPNorm(
         step_size=STEP,
         local_steps=1,
         alpha=algorithm.alpha,
@@ -66,14 +66,14 @@ def bare(algorithm: tacit.DPNorm) -> tacit.DPNorm:
     )
 
 
-def made(split: int, validate: bool) -> tacit.Problem:
+def made(split: int, validate: bool) -> tacita.Problem:
     """The benchmark on oriented gradients, without a regulariser."""
     return b.problem(
         split=split, l2=0.0, features=oriented_gradients, validate=validate
     )
 
 
-def tune(problem: tacit.Problem, rounds: int) -> list[dict[str, Any]]:
+def tune(problem: tacita.Problem, rounds: int) -> list[dict[str, Any]]:
     """Validation accuracies for a number of rounds, every alpha and epsilon."""
     pairs = [(a, e) for a in TRIED_ALPHAS for e in EPSILONS if e is not None]
     lanes = [bare(configuration(problem, e, rounds, a)) for a, e in pairs]
@@ -89,7 +89,7 @@ def tune(problem: tacit.Problem, rounds: int) -> list[dict[str, Any]]:
     ]
 
 
-def stated(problem: tacit.Problem, algorithm: tacit.DPNorm) -> Any:
+def stated(problem: tacita.Problem, algorithm: tacita.DPNorm) -> Any:
     """The guarantee of one record of node 0 against a neighbour."""
     question = Question(
         observer="neighbour",

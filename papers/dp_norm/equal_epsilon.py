@@ -1,6 +1,6 @@
 """All methods at the same sound epsilon, in the setting of `beyond`.
 
-One accountant (`tacit.private`) sets everybody's noise: neighbour, one record,
+One accountant (`tacita.private`) sets everybody's noise: neighbour, one record,
 replace-one, delta = 1e-3. Fixed features, full batches, one gradient step a round.
 """
 
@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.dp_norm import beyond
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex, runs
 from papers.dp_norm.common.pages import RESULTS, grid, script, write_page
-from tacit.privacy import Clipped
-from tacit.trees import replace
+from tacita.privacy import Clipped
+from tacita.trees import replace
 
 ROUNDS = 200
 EPSILONS = (None, 1.0, 0.5)
@@ -32,21 +32,25 @@ def candidates() -> dict[str, list[Any]]:
     one: dict[str, Any] = {"local_steps": 1, **given}
     return {
         "DP-Norm alpha=0.2": [
-            tacit.DPNorm(step_size=s, alpha=0.2, **one) for s in STEPS
+            tacita.DPNorm(step_size=s, alpha=0.2, **one) for s in STEPS
         ],
-        "DP-Norm alpha=0": [tacit.DPNorm(step_size=s, alpha=0.0, **one) for s in STEPS],
-        "DP-SGD gossip": [tacit.GossipSGD(step_size=s, **one) for s in STEPS],
+        "DP-Norm alpha=0": [
+            tacita.DPNorm(step_size=s, alpha=0.0, **one) for s in STEPS
+        ],
+        "DP-SGD gossip": [tacita.GossipSGD(step_size=s, **one) for s in STEPS],
         "DP-ADMM": [
-            tacit.GraphADMM(rho=p, step_size=s, **one) for s in STEPS for p in PENALTIES
+            tacita.GraphADMM(rho=p, step_size=s, **one)
+            for s in STEPS
+            for p in PENALTIES
         ],
     }
 
 
-def with_noise(problem: tacit.Problem, algorithm: Any, epsilon: float | None) -> Any:
+def with_noise(problem: tacita.Problem, algorithm: Any, epsilon: float | None) -> Any:
     """The algorithm with noise for the budget, and without the promise's numbers."""
     if epsilon is None:
         return algorithm
-    safe = tacit.private(
+    safe = tacita.private(
         problem,
         algorithm,
         epsilon=epsilon,
@@ -117,7 +121,7 @@ def page(out: Path, lines: list[dict[str, Any]], repetitions: int) -> Path:
             "# All methods at the same sound epsilon",
             "The setting of [beyond.md](beyond.md): ring of 6, non-iid, softmax "
             "regression on 392 fixed features, full batches, one gradient a round, "
-            f"{ROUNDS} rounds, {repetitions} seed(s). Noise by `tacit.private` for "
+            f"{ROUNDS} rounds, {repetitions} seed(s). Noise by `tacita.private` for "
             "each: against a neighbour who sees every letter, one record, replace-one, "
             "delta = 1e-3, gradients clipped to sqrt(2), which none exceeds. Test "
             "accuracy of what may be published, mean over nodes: w + n for DP-Norm, w "

@@ -10,7 +10,7 @@ from papers.dp_norm import convex_curves
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
 from papers.dp_norm.common.pages import RESULTS, draw, grid, script, write_page
-from tacit.privacy import gaussian_epsilon, gaussian_sigma
+from tacita.privacy import gaussian_epsilon, gaussian_sigma
 
 METHODS = ("single node", "DP-Norm alpha=0.2", "DP-Norm alpha=0")
 METHODS += ("DP-SGD gossip", "DP-ADMM")

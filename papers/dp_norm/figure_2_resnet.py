@@ -15,20 +15,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import tacit
+import tacita
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
 from papers.dp_norm.common.pages import RESULTS, draw, grid, script, write_page
-from tacit.privacy import Clipped, dp_norm_sigma
-from tacit.privacy.dp_norm import lemma_1_sensitivity
-from tacit.problem import graph, resnet10
+from tacita.privacy import Clipped, dp_norm_sigma
+from tacita.privacy.letters.trajectory import lemma_1_sensitivity
+from tacita.problem import graph, resnet10
 
 NODES, PER_NODE, BATCH, STEPS, ROUNDS = 6, 400, 100, 4, 40
 STEP, ALPHA, RHO, WIDTH, SIDE = 0.05, 0.001, 1.0, 4, 14
 CLIP, TESTED, EVERY = 1.0, 1000, 4
 EPSILONS = (None, 1.0, 0.5)
 FIELDS = ("method", "epsilon", "noise_std", "worth", "round", "accuracy")
-BATCHES = tacit.Minibatch(size=BATCH, sampling="permutation")
+BATCHES = tacita.Minibatch(size=BATCH, sampling="permutation")
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Contestant:
     pooled: bool = False
 
 
-def problem(pooled: bool = False) -> tacit.Problem:
+def problem(pooled: bool = False) -> tacita.Problem:
     """Non-iid pictures of half the resolution on a ring, or all of them on one node."""
     data = b.images()
-    node = tacit.data.split_by_classes(
+    node = tacita.data.split_by_classes(
         data.y, NODES, b.CLASSES_PER_NODE, seed=0, per_agent=PER_NODE, balanced=True
     )
 
@@ -53,7 +53,7 @@ def problem(pooled: bool = False) -> tacit.Problem:
         return shrunk / np.linalg.norm(shrunk, axis=1, keepdims=True) * SIDE
 
     held = node >= 0
-    return tacit.from_arrays(
+    return tacita.from_arrays(
         small(data.x[held]),
         data.y[held],
         np.zeros(held.sum(), int) if pooled else node[held],
@@ -65,7 +65,7 @@ def problem(pooled: bool = False) -> tacit.Problem:
     )
 
 
-def dp_norm(alpha: float, epsilon: float | None) -> tacit.DPNorm:
+def dp_norm(alpha: float, epsilon: float | None) -> tacita.DPNorm:
     """DP-Norm with the noise of Lemma 1 and Theorem 1, G = 1 and L = 1/2 believed."""
     noise = 0.0
     if epsilon is not None:
@@ -80,7 +80,7 @@ def dp_norm(alpha: float, epsilon: float | None) -> tacit.DPNorm:
             alpha=alpha,
         )
         noise = dp_norm_sigma(epsilon, b.DELTA, ROUNDS, change, "paper")
-    return tacit.DPNorm(
+    return tacita.DPNorm(
         step_size=STEP, local_steps=STEPS, alpha=alpha, noise_std=noise, oracle=BATCHES
     )
 
@@ -92,14 +92,14 @@ def contestants() -> list[Contestant]:
     made: dict[str, Callable[[float | None], Any]] = {
         f"DP-Norm alpha={ALPHA:g}": lambda e: dp_norm(ALPHA, e),
         "DP-Norm alpha=0": lambda e: dp_norm(0.0, e),
-        "DP-SGD gossip": lambda e: tacit.GossipSGD(
+        "DP-SGD gossip": lambda e: tacita.GossipSGD(
             noise_std=b.gossip_paper_noise(e, **scale), **given
         ),
-        "DP-ADMM": lambda e: tacit.GraphADMM(
+        "DP-ADMM": lambda e: tacita.GraphADMM(
             rho=RHO, noise_std=b.admm_paper_noise(e, **scale), **given
         ),
     }
-    single = tacit.FedAvg(**given)
+    single = tacita.FedAvg(**given)
     every = [Contestant("single node", "inf", single, pooled=True)]
     for epsilon in EPSILONS:
         name = "inf" if epsilon is None else f"{epsilon:g}"
@@ -111,7 +111,7 @@ def contestants() -> list[Contestant]:
     return every
 
 
-def own_accuracy(made: tacit.Problem) -> Callable[[Any, Any], Any]:
+def own_accuracy(made: tacita.Problem) -> Callable[[Any, Any], Any]:
     """Of the nodes' own models, averaged, as the paper measures it."""
     model, test = made.model, made.population.test
     assert test is not None
@@ -135,7 +135,7 @@ def play(out: Path) -> list[dict[str, Any]]:
     for one in contestants():
         if (one.method, one.epsilon) in done:
             continue
-        run = tacit.simulate(
+        run = tacita.simulate(
             problems[one.pooled],
             one.algorithm,
             ROUNDS,
@@ -158,11 +158,11 @@ def play(out: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def worth(one: Contestant, made: tacit.Problem, run: tacit.Run) -> str:
+def worth(one: Contestant, made: tacita.Problem, run: tacita.Run) -> str:
     """What the noise is worth against a neighbour, if anything is proved."""
     if "clipped" not in one.method:
         return "–" if one.epsilon == "inf" else "not bounded: gradients are not clipped"
-    told = tacit.privacy.report(run, made, one.algorithm, delta=b.DELTA)
+    told = tacita.privacy.report(run, made, one.algorithm, delta=b.DELTA)
     epsilon = told.row("neighbour").epsilon
     return "none" if epsilon is None else f"{epsilon:.3g}"
 
@@ -220,7 +220,7 @@ READING = (
     "noise levels, not guarantees. Clipped, gossip's noise composes to the epsilon in "
     "the last column, and costs most of the accuracy; for DP-Norm the only bound that "
     "holds is that two clipped gradients differ by at most 2C in every step. With a "
-    "*believed* L there is `tacit.privacy.dp_norm(bound='lemma_1')`."
+    "*believed* L there is `tacita.privacy.dp_norm(bound='lemma_1')`."
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import tacit
+import tacita
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
 from papers.dp_norm.common.convex import Entry
@@ -18,7 +18,7 @@ MORE_ALPHAS = (*ALPHAS, 1.0, 5.0)
 BATCHES = (500, 1000, 2000, 4000)
 
 
-def alphas(problem: tacit.Problem, rounds: int) -> list[dict[str, Any]]:
+def alphas(problem: tacita.Problem, rounds: int) -> list[dict[str, Any]]:
     """Every alpha with the noise of the paper and with ours."""
     entries = [
         Entry("DP-Norm", "paper", 1.0, convex.dp_norm(a, b.paper_noise(1.0, a, rounds)))
@@ -33,11 +33,11 @@ def alphas(problem: tacit.Problem, rounds: int) -> list[dict[str, Any]]:
     return [{"alpha": a, **line} for a, line in zip(varied, lines, strict=True)]
 
 
-def batches(problem: tacit.Problem, rounds: int) -> list[dict[str, Any]]:
+def batches(problem: tacita.Problem, rounds: int) -> list[dict[str, Any]]:
     """Every batch size with the noise of the paper and with ours, alpha = 0.2."""
     found = []
     for size in BATCHES:
-        oracle = tacit.Minibatch(size=size, sampling="permutation")
+        oracle = tacita.Minibatch(size=size, sampling="permutation")
         noise = {
             "paper": b.paper_noise(1.0, b.ALPHA, rounds, size),
             "sound": b.tight_noise(1.0, b.ALPHA, rounds, size),

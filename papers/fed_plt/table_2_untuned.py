@@ -6,49 +6,49 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_plt.common.comparison import LOCAL_STEPS, paper_rounds
 from papers.fed_plt.common.measures import Case, repeat
 from papers.fed_plt.common.problems import revised
 from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, Spread, script
 from papers.fed_plt.common.tuning import METHODS, fed_plt
 from papers.fed_plt.table_2 import PAPER, T_COMM, T_GRAD
-from tacit.algorithm.solvers import GradientDescent
+from tacita.algorithm.solvers import GradientDescent
 
 
-def fed_plt_case(problem: tacit.Problem) -> tacit.FedPLT:
+def fed_plt_case(problem: tacita.Problem) -> tacita.FedPLT:
     """Fed-PLT with rho = 1.2."""
     return fed_plt(problem, 1.2, LOCAL_STEPS)
 
 
-def fed_pd(problem: tacit.Problem) -> tacit.FedPD:
+def fed_pd(problem: tacita.Problem) -> tacita.FedPD:
     """FedPD with the step of theory for eta = 0.5."""
     step = fed_plt(problem, 0.5, LOCAL_STEPS).solver.step_size
-    return tacit.FedPD(eta=0.5, step_size=step, local_steps=LOCAL_STEPS)
+    return tacita.FedPD(eta=0.5, step_size=step, local_steps=LOCAL_STEPS)
 
 
-def five_gcs(problem: tacit.Problem) -> tacit.FiveGCS:
+def five_gcs(problem: tacita.Problem) -> tacita.FiveGCS:
     """5GCS with gamma = 0.65 and tau = 2/(gamma N)."""
-    return tacit.FiveGCS(
+    return tacita.FiveGCS(
         gamma=0.65,
         tau=2 / (0.65 * problem.n_agents),
         solver=GradientDescent(local_steps=LOCAL_STEPS),
     )
 
 
-def led(problem: tacit.Problem) -> tacit.LED:
+def led(problem: tacita.Problem) -> tacita.LED:
     """LED with alpha = 0.12 and beta = 1/Ne."""
-    return tacit.LED(step_size=0.12, beta=1 / LOCAL_STEPS, local_steps=LOCAL_STEPS)
+    return tacita.LED(step_size=0.12, beta=1 / LOCAL_STEPS, local_steps=LOCAL_STEPS)
 
 
-def tamuna(problem: tacit.Problem) -> tacit.TAMUNA:
+def tamuna(problem: tacita.Problem) -> tacita.TAMUNA:
     """TAMUNA with gamma = 0.25 and eta = 1/Ne."""
-    return tacit.TAMUNA(step_size=0.25, eta=1 / LOCAL_STEPS, local_steps=LOCAL_STEPS)
+    return tacita.TAMUNA(step_size=0.25, eta=1 / LOCAL_STEPS, local_steps=LOCAL_STEPS)
 
 
-def fed_lin(problem: tacit.Problem) -> tacit.FedLin:
+def fed_lin(problem: tacita.Problem) -> tacita.FedLin:
     """FedLin with gamma = 0.62."""
-    return tacit.FedLin(step_size=0.62, local_steps=LOCAL_STEPS)
+    return tacita.FedLin(step_size=0.62, local_steps=LOCAL_STEPS)
 
 
 SETTINGS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import tacit
+import tacita
 from papers.fed_plt.common.comparison import LOCAL_STEPS
 from papers.fed_plt.common.measures import (
     AT_COORDINATOR,
@@ -30,17 +30,17 @@ from papers.fed_plt.common.tuning import (
     choose,
     rounds_score,
 )
-from tacit.runtime.grids import GRIDS
+from tacita.tuning.grids import GRIDS
 
 T_GRAD, T_COMM = 1.0, 10.0
 AGENTS, HALF = 100, 50
 
 #: (method, solver): its candidates and where it is measured.
 GRIDS_OF: dict[tuple[str, str], tuple[Grid, str]] = {
-    ("TAMUNA", "gradient"): (GRIDS[tacit.TAMUNA], AT_COORDINATOR),
-    ("5GCS", "gradient"): (GRIDS[tacit.FiveGCS], AT_COORDINATOR),
+    ("TAMUNA", "gradient"): (GRIDS[tacita.TAMUNA], AT_COORDINATOR),
+    ("5GCS", "gradient"): (GRIDS[tacita.FiveGCS], AT_COORDINATOR),
     ("5GCS", "accelerated"): (accelerated_five_gcs, AT_COORDINATOR),
-    ("Fed-PLT", "gradient"): (GRIDS[tacit.FedPLT], AT_MEAN),
+    ("Fed-PLT", "gradient"): (GRIDS[tacita.FedPLT], AT_MEAN),
     ("Fed-PLT", "accelerated"): (accelerated_fed_plt, AT_MEAN),
 }
 #: Printed times by method, solver and number of active agents.

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_plt.common.comparison import LOCAL_STEPS
 from papers.fed_plt.common.measures import AT_MEAN
 from papers.fed_plt.common.problems import TUNING_SEEDS, Instance, revised
 from papers.fed_plt.common.progress import watched
 from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, script
 from papers.fed_plt.common.tuning import Choice, choose, penalties
-from tacit.algorithm.solvers import NoisyGradient
+from tacita.algorithm.solvers import NoisyGradient
 
 #: Printed errors by variance.
 PAPER = {
@@ -32,17 +32,17 @@ SMALL_STEP = 0.1
 ROUNDS, LAST = 80, 40
 
 
-def noisy(algorithm: tacit.FedPLT, variance: float, step: float) -> tacit.FedPLT:
+def noisy(algorithm: tacita.FedPLT, variance: float, step: float) -> tacita.FedPLT:
     """The same Fed-PLT with noise of std sqrt(2 gamma) sqrt(variance) in each step."""
     solver = NoisyGradient(
         step_size=step, local_steps=LOCAL_STEPS, noise_std=math.sqrt(variance)
     )
-    return tacit.FedPLT(rho=algorithm.rho, solver=solver)
+    return tacita.FedPLT(rho=algorithm.rho, solver=solver)
 
 
 def errors(instance: Instance, algorithms: list, seed: int) -> np.ndarray:
     """||sum_i grad f_i(mean x_i)||, averaged over the last rounds, per algorithm."""
-    run = tacit.sweep(
+    run = tacita.sweep(
         instance.problem,
         algorithms,
         ROUNDS,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_plt.common.comparison import LOCAL_STEPS
 from papers.fed_plt.common.measures import Case, repeat, time_of
 from papers.fed_plt.common.problems import EPSILON, revised
@@ -20,7 +20,7 @@ from papers.fed_plt.common.tables import (
     script,
 )
 from papers.fed_plt.common.tuning import fed_plt
-from tacit.algorithm.solvers import GradientDescent
+from tacita.algorithm.solvers import GradientDescent
 
 T_GRAD, T_COMM = 1.0, 10.0
 #: Printed times by rho.
@@ -28,29 +28,29 @@ PAPER = {0.1: 184.5e3, 1.0: 58.5e3, 10.0: 243e3}
 FIXED_STEP = 0.1
 
 
-def loose_smoothness(problem: tacit.Problem) -> float:
+def loose_smoothness(problem: tacita.Problem) -> float:
     """max_i,h ||a_ih||^2/4 + weight, the bound that the first version prints."""
     x, _, _ = problem.stacked()
     return float(np.max(np.sum(x**2, axis=-1)) / 4 + EPSILON)
 
 
-def with_step(rho: float, step: float) -> tacit.FedPLT:
+def with_step(rho: float, step: float) -> tacita.FedPLT:
     """Fed-PLT with these numbers."""
     solver = GradientDescent(step_size=step, local_steps=LOCAL_STEPS)
-    return tacit.FedPLT(rho=rho, solver=solver)
+    return tacita.FedPLT(rho=rho, solver=solver)
 
 
-def of_theory(problem: tacit.Problem, rho: float) -> tacit.FedPLT:
+def of_theory(problem: tacita.Problem, rho: float) -> tacita.FedPLT:
     """The step of theory, L from the largest eigenvalue of any agent."""
     return fed_plt(problem, rho, LOCAL_STEPS)
 
 
-def of_loose_theory(problem: tacit.Problem, rho: float) -> tacit.FedPLT:
+def of_loose_theory(problem: tacita.Problem, rho: float) -> tacita.FedPLT:
     """The step of theory, L from the longest row."""
     return with_step(rho, 2 / (loose_smoothness(problem) + EPSILON + 2 / rho))
 
 
-def fixed(problem: tacit.Problem, rho: float) -> tacit.FedPLT:
+def fixed(problem: tacita.Problem, rho: float) -> tacita.FedPLT:
     """A step of 0.1."""
     return with_step(rho, FIXED_STEP)
 

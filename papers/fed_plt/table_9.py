@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_plt.common.measures import Case, count_rounds, repeat, time_of
 from papers.fed_plt.common.problems import TUNING_SEEDS, revised
 from papers.fed_plt.common.tables import (
@@ -49,7 +49,7 @@ def paper_rounds() -> list[int]:
 def cases_for(choice: Choice) -> dict[int, Case]:
     """Fed-PLT with the chosen rho and the step of theory, by local steps."""
 
-    def build(problem: tacit.Problem, steps: int) -> tacit.FedPLT:
+    def build(problem: tacita.Problem, steps: int) -> tacita.FedPLT:
         return fed_plt(problem, choice.on(problem).rho, steps)
 
     return {steps: Case(partial(build, steps=steps)) for steps in PAPER}

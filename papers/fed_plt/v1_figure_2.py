@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_plt.common.measures import contraction, reference
 from papers.fed_plt.common.pictures import rate_curve
 from papers.fed_plt.common.problems import ROWS, first
 from papers.fed_plt.common.progress import watched
 from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, Spread, script
 from papers.fed_plt.common.tuning import fed_plt
-from tacit.theory.fed_plt import prs_contraction
+from tacita.theory.fed_plt import prs_contraction
 
 LOCAL_STEPS, ROUNDS = 10, 200
 #: rho for the sum of losses, six values a decade.
@@ -27,7 +27,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
     rates, exact = [], []
     for repetition in watched(range(1, repetitions + 1), "Figure 2"):
         problem, start = first(repetition)
-        run = tacit.sweep(
+        run = tacita.sweep(
             problem,
             [fed_plt(problem, float(ROWS * rho), LOCAL_STEPS) for rho in RHOS],
             ROUNDS,

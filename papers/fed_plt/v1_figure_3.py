@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_plt.common.measures import Case, measure_rate, repeat
 from papers.fed_plt.common.pictures import rate_curve
 from papers.fed_plt.common.problems import ROWS, first
 from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, Spread, script
 from papers.fed_plt.common.tuning import fed_plt
-from tacit.theory.fed_plt import prs_contraction
+from tacita.theory.fed_plt import prs_contraction
 
 RHO, ROUNDS = 0.3, 100
 STEPS = (*range(1, 13), 14, 16, 18, 20, 25, 30, 40, 50)
@@ -21,7 +21,7 @@ STEPS = (*range(1, 13), 14, 16, 18, 20, 25, 30, 40, 50)
 PAPER_BEST, PAPER_FLAT = 10, 20
 
 
-def build(problem: tacit.Problem, steps: int) -> tacit.FedPLT:
+def build(problem: tacita.Problem, steps: int) -> tacita.FedPLT:
     """Fed-PLT with rho = 0.3 for the sum of losses."""
     return fed_plt(problem, ROWS * RHO, steps)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_plt.common.problems import ROWS, TUNING_SEEDS, Instance, first
 from papers.fed_plt.common.progress import watched
 from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, script
 from papers.fed_plt.common.tuning import choose, penalties, rate_score
-from tacit.algorithm.solvers import NoisyGradient
+from tacita.algorithm.solvers import NoisyGradient
 
 LOCAL_STEPS = 10
 #: Printed errors by variance.
@@ -36,20 +36,20 @@ MEASURED = (
 )
 
 
-def noisy(algorithm: tacit.FedPLT, variance: float) -> tacit.FedPLT:
+def noisy(algorithm: tacita.FedPLT, variance: float) -> tacita.FedPLT:
     """Noise of std sqrt(2 gamma) sqrt(variance), gamma the step for the sum loss."""
     solver = NoisyGradient(
         step_size=algorithm.solver.step_size,
         local_steps=LOCAL_STEPS,
         noise_std=math.sqrt(variance / ROWS),
     )
-    return tacit.FedPLT(rho=algorithm.rho, solver=solver)
+    return tacita.FedPLT(rho=algorithm.rho, solver=solver)
 
 
-def errors(instance: Instance, base: tacit.FedPLT, seed: int) -> np.ndarray:
+def errors(instance: Instance, base: tacita.FedPLT, seed: int) -> np.ndarray:
     """What was measured after the last round (rows), by variance."""
     problem = instance.problem
-    run = tacit.sweep(
+    run = tacita.sweep(
         problem,
         [noisy(base, variance) for variance in PAPER],
         ROUNDS,

@@ -92,7 +92,7 @@ def page(measured: dict[str, Measured], repetitions: int, out: Path) -> Path:
             "Adult, 100 clients with 325 or 326 records each, everybody in every "
             "round. Epsilon is the total over all rounds at delta = 1e-4 against the "
             "coordinator, who sees every letter; one record, replace-one; the number "
-            "of a client's records is public. Noise is set by `tacit.private` "
+            "of a client's records is public. Noise is set by `tacita.private` "
             "(Gaussian composition; Fed-PLT by its contraction within a round; the "
             "hidden state of FedSPD by its trajectory's sensitivity) and checked "
             "against the report of every run. Logistic model, full local gradients.",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import tacit
+import tacita
 from papers.fed_spd.common import one_record
 from papers.fed_spd.common.pages import RESULTS, write
-from tacit.privacy import WithoutReplacement, account, fed_spd_as_printed
+from tacita.privacy import WithoutReplacement, account, fed_spd_as_printed
 
 DELTA, ROUNDS, SAMPLES = 1e-4, 100, 325
 #: K, claimed total, and how many times the usual number of runs it takes.
@@ -51,13 +51,13 @@ def main(repetitions: int = 150_000, out: Path = RESULTS) -> Path:
             ]
         )
     for multiplier in PUBLIC:
-        algorithm = tacit.FedSPD(
+        algorithm = tacita.FedSPD(
             rho=20.0,
             gamma=795.0,
             gamma_growth=0.5,
             noise_std=multiplier * 0.2,
-            oracle=tacit.privacy.Clipped(
-                norm=1.0, oracle=tacit.Minibatch(size=10, sampling="permutation")
+            oracle=tacita.privacy.Clipped(
+                norm=1.0, oracle=tacita.Minibatch(size=10, sampling="permutation")
             ),
         )
         sound = account(

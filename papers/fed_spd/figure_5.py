@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_spd.common.adult import CLIENTS, tables
 from papers.fed_spd.common.pages import (
     MAJORITY,
@@ -21,8 +21,8 @@ from papers.fed_spd.common.pages import (
     write,
 )
 from papers.fed_spd.common.printed import DELTA, EVERY, ROUNDS, SAMPLES
-from tacit.privacy import Clipped, fed_spd_as_printed, forecast
-from tacit.problem.prox import L1
+from tacita.privacy import Clipped, fed_spd_as_printed, forecast
+from tacita.problem.prox import L1
 
 ACTIVE, STEPS, BATCH = 20, 5, 10
 EPSILONS = (0.1, 1.0)
@@ -40,10 +40,10 @@ class Method(NamedTuple):
 def methods(epsilon: float, dim: int) -> dict[str, Method]:
     """All methods at (epsilon, delta) in every round, by the classical formula."""
     z = math.sqrt(2 * math.log(1.25 / DELTA)) / epsilon
-    batches = tacit.Minibatch(size=BATCH, sampling="permutation")
+    batches = tacita.Minibatch(size=BATCH, sampling="permutation")
     unit, whole = Clipped(norm=1.0, oracle=batches), Clipped(norm=1.0)
     # At the start every gradient has norm 1/2 (rows have norm 1): the median.
-    half = Clipped(norm=0.5, oracle=tacit.Minibatch(size=BATCH))
+    half = Clipped(norm=0.5, oracle=tacita.Minibatch(size=BATCH))
     hit = 2 / BATCH
     return {
         "FedSPD-DP as printed": Method(
@@ -61,7 +61,7 @@ def methods(epsilon: float, dim: int) -> dict[str, Method]:
             "Lemma 2 (refuted)",
         ),
         "FedSPD, public state": Method(
-            tacit.FedSPD(
+            tacita.FedSPD(
                 rho=1.0,
                 gamma=10.0,
                 local_steps=STEPS,
@@ -71,10 +71,10 @@ def methods(epsilon: float, dim: int) -> dict[str, Method]:
             "4G/(b(rho+gamma))",
         ),
         "DP-SGD": Method(
-            tacit.DPSGD(step_size=1.0, oracle=half, noise_std=z * hit / 2), "2C/b"
+            tacita.DPSGD(step_size=1.0, oracle=half, noise_std=z * hit / 2), "2C/b"
         ),
         "DP-FedAvg, 2 eta Q G": Method(
-            tacit.DPFedAvg(
+            tacita.DPFedAvg(
                 step_size=0.2,
                 local_steps=STEPS,
                 oracle=unit,
@@ -83,17 +83,17 @@ def methods(epsilon: float, dim: int) -> dict[str, Method]:
             "2 eta Q G (any loss)",
         ),
         "DP-FedAvg, 2 eta G/b": Method(
-            tacit.DPFedAvg(
+            tacita.DPFedAvg(
                 step_size=0.2, local_steps=STEPS, oracle=unit, noise_std=z * hit
             ),
             "2 eta G/b (convex)",
         ),
         "DP-ADMM, its own step": Method(
-            tacit.DPADMM(rho=20.0, oracle=whole, noise_std=z * 2 / SAMPLES),
+            tacita.DPADMM(rho=20.0, oracle=whole, noise_std=z * 2 / SAMPLES),
             "2G/(m(rho+1/eta))",
         ),
         "DP-ADMM, rho 0.05": Method(
-            tacit.DPADMM(
+            tacita.DPADMM(
                 rho=0.05, step_size=8.0, oracle=whole, noise_std=z * 2 / SAMPLES
             ),
             "2G/(m(rho+1/eta))",
@@ -116,7 +116,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
         lines = {}
         for name, method in methods(epsilon, 162).items():
             problem = sparse if method.algorithm.composite else smooth
-            run = tacit.simulate(
+            run = tacita.simulate(
                 problem,
                 method.algorithm,
                 ROUNDS,

@@ -8,10 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from papers.fed_spd.common.pages import RESULTS, draw, write
-from tacit.privacy import WithoutReplacement, WithReplacement, account
-from tacit.privacy.fed_spd import hidden_state_norm, printed_epsilon
-from tacit.privacy.fed_spd_paper import printed_gamma, printed_noise, printed_rate
-from tacit.privacy.guarantee import Guarantee
+from tacita.privacy import WithoutReplacement, WithReplacement, account
+from tacita.privacy.accounting.guarantee import Guarantee
+from tacita.privacy.letters.fed_spd_as_printed import (
+    printed_gamma,
+    printed_noise,
+    printed_rate,
+)
+from tacita.privacy.letters.primal_dual_steps import hidden_state_norm, printed_epsilon
 
 DELTA, EACH, SAMPLES, STEPS, BATCH, RHO = 1e-4, 0.1, 325, 5, 10, 20.0
 ROUNDS = np.array([10, 20, 40, 60, 80, 100])
@@ -35,7 +39,7 @@ def _account(rounds: int, part: float, sampling: object) -> float:
 
 def _hidden(rounds: int, part: float) -> float:
     """The algorithm as printed, active in every pth round: the trajectory's bound."""
-    from tacit.privacy.analytic_gaussian import epsilon_of_mu
+    from tacita.privacy.accounting.gaussian import epsilon_of_mu
 
     first = printed_gamma(
         epsilon=EACH,

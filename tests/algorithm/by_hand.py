@@ -1,6 +1,6 @@
 """A runtime in thirty lines, to look at what agents and coordinator remember.
 
-It shares nothing with `tacit.runtime`: plain loops, plain means, its own keys.
+It shares nothing with `tacita.runtime`: plain loops, plain means, its own keys.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.algorithm.base import Coordinator
-from tacit.problem.oracle import AgentOracle
+from tacita.algorithm.base import Coordinator
+from tacita.problem.oracles import AgentOracle
 
 
 class Moment(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import graph, synthetic
-from tacit.theory import descent, gtv
+import tacita
+from tacita.problem import graph, synthetic
+from tacita.theory import descent, gtv
 
 GRAPHS = {
     "ring": graph.ring(8),
@@ -16,7 +16,7 @@ GRAPHS = {
 }
 
 
-def on_graph(network) -> tacit.Problem:
+def on_graph(network) -> tacita.Problem:
     return synthetic.linear(
         agents=8, features=3, samples=6, noise=0.5, spread=0.5, seed=5, graph=network
     )
@@ -25,7 +25,7 @@ def on_graph(network) -> tacit.Problem:
 @pytest.mark.parametrize("network", GRAPHS.values(), ids=GRAPHS.keys())
 def test_fed_gd_reaches_the_closed_form(network):
     problem = on_graph(network)
-    run = tacit.simulate(problem, tacit.FedGD(alpha=0.7), 4000, record=())
+    run = tacita.simulate(problem, tacita.FedGD(alpha=0.7), 4000, record=())
     expected = gtv.linear_optimum(problem, 0.7)
     assert np.abs(run.agents - expected).max() < 1e-8
 
@@ -56,9 +56,9 @@ def test_fed_gd_contracts_as_predicted(network):
     eigenvalues = np.linalg.eigvalsh(gtv.hessian(problem, alpha).toarray())
     eta = 1.5 / (eigenvalues[0] + eigenvalues[-1])
     expected = gtv.linear_optimum(problem, alpha)
-    run = tacit.simulate(
+    run = tacita.simulate(
         problem,
-        tacit.FedGD(alpha=alpha, step_size=eta),
+        tacita.FedGD(alpha=alpha, step_size=eta),
         600,
         record=("error",),
         reference=expected,
@@ -89,7 +89,7 @@ def test_fed_gd_without_coupling_trains_alone_and_with_much_agrees():
     problem = synthetic.linear(
         agents=5, features=2, samples=8, spread=1.0, graph=graph.ring(5)
     )
-    alone = tacit.simulate(problem, tacit.FedGD(alpha=0.0), 2000)
+    alone = tacita.simulate(problem, tacita.FedGD(alpha=0.0), 2000)
     x, y, _ = problem.stacked()
     for i in range(5):
         own = np.linalg.lstsq(x[i], y[i], rcond=None)[0]
@@ -101,18 +101,18 @@ def test_fed_gd_without_coupling_trains_alone_and_with_much_agrees():
 def test_fed_gd_does_not_swing_where_rows_do_not_determine_models():
     """A singular Hessian: the default is not 2 / L but 1 / L."""
     poor = synthetic.linear(4, features=6, samples=1, graph=graph.ring(4))
-    run = tacit.simulate(poor, tacit.FedGD(alpha=0.3), 9000, record=())
-    assert np.abs(tacit.GTVMin(poor, 0.3).gradient(run.agents)).max() < 1e-6
+    run = tacita.simulate(poor, tacita.FedGD(alpha=0.3), 9000, record=())
+    assert np.abs(tacita.GTVMin(poor, 0.3).gradient(run.agents)).max() < 1e-6
 
 
 def test_fed_gd_with_one_step_size_per_node():
     problem = on_graph(GRAPHS["ring"])
     steps = np.linspace(0.05, 0.1, 8)
-    run = tacit.simulate(problem, tacit.FedGD(alpha=0.7, step_size=steps), 6000)
+    run = tacita.simulate(problem, tacita.FedGD(alpha=0.7, step_size=steps), 6000)
     expected = gtv.linear_optimum(problem, 0.7)
     assert np.abs(run.agents - expected).max() < 1e-8
-    with pytest.raises(tacit.TacitError, match="8, one per agent"):
-        tacit.simulate(problem, tacit.FedGD(alpha=0.7, step_size=steps[:5]), 2)
+    with pytest.raises(tacita.TacitaError, match="8, one per agent"):
+        tacita.simulate(problem, tacita.FedGD(alpha=0.7, step_size=steps[:5]), 2)
 
 
 def test_fed_sgd_nears_the_optimum_as_its_step_shrinks():
@@ -120,9 +120,9 @@ def test_fed_sgd_nears_the_optimum_as_its_step_shrinks():
     expected = gtv.linear_optimum(problem, 0.7)
     errors = []
     for step in (0.05, 0.005):
-        run = tacit.simulate(
+        run = tacita.simulate(
             problem,
-            tacit.FedSGD(alpha=0.7, step_size=step),
+            tacita.FedSGD(alpha=0.7, step_size=step),
             4000,
             seeds=3,
             record=("error",),
@@ -135,26 +135,26 @@ def test_fed_sgd_nears_the_optimum_as_its_step_shrinks():
 def test_disconnected_graphs_are_refused_unless_allowed():
     two = graph.Graph.from_edges(4, [(0, 1), (2, 3)])
     problem = synthetic.linear(agents=4, features=2, samples=6, graph=two)
-    with pytest.raises(tacit.TacitError, match="connected|components|parts"):
-        tacit.simulate(problem, tacit.FedGD(alpha=0.5), 3)
-    allowed = tacit.FedGD(alpha=0.5, need_connected=False)
-    run = tacit.simulate(problem, allowed, 3000)
+    with pytest.raises(tacita.TacitaError, match="connected|components|parts"):
+        tacita.simulate(problem, tacita.FedGD(alpha=0.5), 3)
+    allowed = tacita.FedGD(alpha=0.5, need_connected=False)
+    run = tacita.simulate(problem, allowed, 3000)
     np.testing.assert_allclose(run.agents, gtv.linear_optimum(problem, 0.5), atol=1e-8)
 
 
 @pytest.fixture(scope="module")
-def logistic() -> tacit.Problem:
+def logistic() -> tacita.Problem:
     return synthetic.logistic(agents=6, features=3, samples=20, seed=2)
 
 
 def test_server_gd_reaches_the_optimum(logistic):
-    run = tacit.simulate(logistic, tacit.ServerGD(), 400)
+    run = tacita.simulate(logistic, tacita.ServerGD(), 400)
     assert np.linalg.norm(run.params - logistic.solve()) < 1e-10
 
 
 def test_fed_avg_with_one_local_step_is_server_gd(logistic):
-    one = tacit.simulate(logistic, tacit.FedAvg(step_size=0.4, local_steps=1), 20)
-    other = tacit.simulate(logistic, tacit.ServerGD(step_size=0.4), 20)
+    one = tacita.simulate(logistic, tacita.FedAvg(step_size=0.4, local_steps=1), 20)
+    other = tacita.simulate(logistic, tacita.ServerGD(step_size=0.4), 20)
     np.testing.assert_allclose(one.params, other.params, atol=1e-14)
 
 
@@ -165,8 +165,8 @@ def test_fed_avg_is_biased_and_less_so_with_smaller_steps():
     optimum = problem.solve()
     errors = [
         np.linalg.norm(
-            tacit.simulate(
-                problem, tacit.FedAvg(step_size=s, local_steps=5), 4000, record=()
+            tacita.simulate(
+                problem, tacita.FedAvg(step_size=s, local_steps=5), 4000, record=()
             ).params
             - optimum
         )
@@ -180,38 +180,38 @@ def test_fed_avg_weighted_by_samples_solves_the_pooled_problem():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(40, 3)), rng.choice([-1, 1], 40)
     agent = np.array([0] * 5 + [1] * 25 + [2] * 10)
-    problem = tacit.from_arrays(x, y, agent, l2=0.3)
-    pooled = tacit.from_arrays(x, y, np.zeros(40), l2=0.3)
-    algorithm = tacit.FedAvg(step_size=0.5, local_steps=1, weights="samples")
-    run = tacit.simulate(problem, algorithm, 800)
+    problem = tacita.from_arrays(x, y, agent, l2=0.3)
+    pooled = tacita.from_arrays(x, y, np.zeros(40), l2=0.3)
+    algorithm = tacita.FedAvg(step_size=0.5, local_steps=1, weights="samples")
+    run = tacita.simulate(problem, algorithm, 800)
     np.testing.assert_allclose(run.params, pooled.solve(), atol=1e-10)
 
 
 def test_fed_prox_exact_is_the_limit_of_many_local_steps(logistic):
-    exact = tacit.simulate(logistic, tacit.FedProx(eta=0.5), 5)
-    many = tacit.simulate(logistic, tacit.FedProx(eta=0.5, local_steps=400), 5)
+    exact = tacita.simulate(logistic, tacita.FedProx(eta=0.5), 5)
+    many = tacita.simulate(logistic, tacita.FedProx(eta=0.5, local_steps=400), 5)
     np.testing.assert_allclose(exact.params, many.params, atol=1e-10)
     # One agent's answer satisfies grad f_i(v) + (2/eta)(v - w) = 0.
     start = np.array([1.0, -1.0, 0.5])
-    one = tacit.simulate(logistic, tacit.FedProx(eta=0.5), 1, start=start)
+    one = tacita.simulate(logistic, tacita.FedProx(eta=0.5), 1, start=start)
     gradients = logistic.grad(one.agents)
     np.testing.assert_allclose(gradients, -4 * (one.agents - start), atol=1e-12)
 
 
 def test_fed_prox_with_a_network_needs_local_steps():
     rng = np.random.default_rng(0)
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         rng.normal(size=(12, 4)),
         rng.integers(0, 3, 12),
         np.arange(12) % 3,
-        model=tacit.problem.mlp(4, (5,), 3),
+        model=tacita.problem.mlp(4, (5,), 3),
     )
-    with pytest.raises(tacit.TacitError, match="local_steps"):
-        tacit.simulate(problem, tacit.FedProx(eta=0.5), 2)
-    with pytest.raises(tacit.TacitError, match="give step_size"):
-        tacit.simulate(problem, tacit.FedAvg(local_steps=2), 2)
-    run = tacit.simulate(
-        problem, tacit.FedAvg(step_size=0.3, local_steps=2), 60, record=("loss",)
+    with pytest.raises(tacita.TacitaError, match="local_steps"):
+        tacita.simulate(problem, tacita.FedProx(eta=0.5), 2)
+    with pytest.raises(tacita.TacitaError, match="give step_size"):
+        tacita.simulate(problem, tacita.FedAvg(local_steps=2), 2)
+    run = tacita.simulate(
+        problem, tacita.FedAvg(step_size=0.3, local_steps=2), 60, record=("loss",)
     )
     assert run.params.dtype == np.float32
     assert run.metrics["loss"][-1] < 0.8 * run.metrics["loss"][0]

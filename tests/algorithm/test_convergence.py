@@ -7,8 +7,8 @@ import functools
 import numpy as np
 import pytest
 
-import tacit
-from tacit.algorithm.solvers import (
+import tacita
+from tacita.algorithm.solvers import (
     Accelerated,
     ExactProx,
     GradientDescent,
@@ -22,10 +22,10 @@ AGENTS, DIM = 10, 5
 
 
 @functools.cache
-def problem(h_weight: float = 0.0) -> tacit.Problem:
+def problem(h_weight: float = 0.0) -> tacita.Problem:
     """Every agent with clusters of its own, so that local steps pull apart."""
-    h = tacit.problem.prox.L1(h_weight) if h_weight else None
-    return tacit.problem.synthetic.logistic(
+    h = tacita.problem.prox.L1(h_weight) if h_weight else None
+    return tacita.problem.synthetic.logistic(
         agents=AGENTS, features=DIM, samples=30, seed=1, heterogeneous=True, h=h
     )
 
@@ -33,23 +33,23 @@ def problem(h_weight: float = 0.0) -> tacit.Problem:
 def distance(algorithm, rounds: int, participation=1.0, made=None) -> float:
     """Distance of the published model from the optimum at the end of a run."""
     made = made or problem()
-    run = tacit.simulate(
+    run = tacita.simulate(
         made, algorithm, rounds, participation=participation, record=(), seed=5
     )
     return float(np.linalg.norm(run.params - made.solve()))
 
 
 COMPARATORS = [
-    (tacit.FedPD(), 80),
-    (tacit.FedLin(), 100),
-    (tacit.LED(), 130),
-    (tacit.ProxSkip(), 80),
-    (tacit.TAMUNA(), 250),
-    (tacit.TAMUNA(fixed=True), 250),
-    (tacit.TAMUNA(local_steps=2, sparsity=5), 500),
-    (tacit.FiveGCS(), 140),
-    (tacit.FiveGCS(solver=Accelerated()), 140),
-    (tacit.FedSplit(solver=ExactProx()), 40),
+    (tacita.FedPD(), 80),
+    (tacita.FedLin(), 100),
+    (tacita.LED(), 130),
+    (tacita.ProxSkip(), 80),
+    (tacita.TAMUNA(), 250),
+    (tacita.TAMUNA(fixed=True), 250),
+    (tacita.TAMUNA(local_steps=2, sparsity=5), 500),
+    (tacita.FiveGCS(), 140),
+    (tacita.FiveGCS(solver=Accelerated()), 140),
+    (tacita.FedSplit(solver=ExactProx()), 40),
 ]
 
 
@@ -59,11 +59,11 @@ def test_comparators_reach_the_optimum_with_theory_s_numbers(algorithm, rounds):
 
 
 PARTIAL = [
-    (tacit.TAMUNA(local_steps=2), 5, 400),
-    (tacit.TAMUNA(local_steps=2), 0.3, 800),
-    (tacit.TAMUNA(local_steps=2, sparsity=3), 5, 1500),
-    (tacit.FiveGCS(), 5, 250),
-    (tacit.FiveGCS(), 0.3, 400),
+    (tacita.TAMUNA(local_steps=2), 5, 400),
+    (tacita.TAMUNA(local_steps=2), 0.3, 800),
+    (tacita.TAMUNA(local_steps=2, sparsity=3), 5, 1500),
+    (tacita.FiveGCS(), 5, 250),
+    (tacita.FiveGCS(), 0.3, 400),
 ]
 
 
@@ -74,15 +74,15 @@ def test_comparators_with_silent_agents(algorithm, participation, rounds):
 
 STEPS = np.linspace(0.2, 0.6, AGENTS)
 FED_PLT = [
-    tacit.FedPLT(),
-    tacit.FedPLT(rho=1),
-    tacit.FedPLT(rho=0.5, solver=GradientDescent(local_steps=1)),
-    tacit.FedPLT(rho=1, solver=Accelerated(local_steps=5)),
-    tacit.FedPLT(rho=1, solver=Newton(local_steps=1)),
-    tacit.FedPLT(rho=1, solver=QuasiNewton(local_steps=4)),
-    tacit.FedPLT(rho=1, solver=ExactProx()),
-    tacit.FedPLT(rho=1, solver=GradientDescent(step_size=STEPS)),
-    tacit.FedPLT(
+    tacita.FedPLT(),
+    tacita.FedPLT(rho=1),
+    tacita.FedPLT(rho=0.5, solver=GradientDescent(local_steps=1)),
+    tacita.FedPLT(rho=1, solver=Accelerated(local_steps=5)),
+    tacita.FedPLT(rho=1, solver=Newton(local_steps=1)),
+    tacita.FedPLT(rho=1, solver=QuasiNewton(local_steps=4)),
+    tacita.FedPLT(rho=1, solver=ExactProx()),
+    tacita.FedPLT(rho=1, solver=GradientDescent(step_size=STEPS)),
+    tacita.FedPLT(
         rho=1,
         solver=Mixed(
             solvers=(
@@ -104,7 +104,7 @@ def test_fed_plt_reaches_the_optimum_with_every_solver(algorithm):
 @pytest.mark.parametrize("participation", [AGENTS // 2, 0.5, 0.2])
 @pytest.mark.parametrize("solver", [GradientDescent(), Accelerated()])
 def test_fed_plt_with_silent_agents(participation, solver):
-    algorithm = tacit.FedPLT(rho=1, solver=solver)
+    algorithm = tacita.FedPLT(rho=1, solver=solver)
     assert distance(algorithm, 220, participation) < 1e-8
 
 
@@ -112,8 +112,8 @@ def test_fed_plt_with_silent_agents(participation, solver):
 @pytest.mark.parametrize("solver", [GradientDescent(), Accelerated()])
 def test_composite_problems_have_the_exact_zeros(participation, solver):
     made = problem(1.0)
-    algorithm = tacit.FedPLT(rho=1, solver=solver)
-    run = tacit.simulate(made, algorithm, 250, participation=participation)
+    algorithm = tacita.FedPLT(rho=1, solver=solver)
+    run = tacita.simulate(made, algorithm, 250, participation=participation)
     optimum = made.solve()
     zeros = optimum == 0
     assert 0 < zeros.sum() < DIM
@@ -125,12 +125,12 @@ def test_exact_local_answers_are_peaceman_rachford_splitting():
     """Newton, Newton to the end, and FedSplit with exact answers: the same numbers."""
     made, rho = problem(), 0.7
     runs = [
-        tacit.simulate(made, algorithm, 6, start=np.ones(DIM))
+        tacita.simulate(made, algorithm, 6, start=np.ones(DIM))
         for algorithm in (
-            tacit.FedPLT(rho=rho, solver=ExactProx()),
-            tacit.FedPLT(rho=rho, solver=Newton(local_steps=8)),
-            tacit.FedPLT(rho=rho, solver=GradientDescent(local_steps=400)),
-            tacit.FedSplit(rho=rho, solver=ExactProx()),
+            tacita.FedPLT(rho=rho, solver=ExactProx()),
+            tacita.FedPLT(rho=rho, solver=Newton(local_steps=8)),
+            tacita.FedPLT(rho=rho, solver=GradientDescent(local_steps=400)),
+            tacita.FedSplit(rho=rho, solver=ExactProx()),
         )
     ]
     for other in runs[1:]:
@@ -142,23 +142,23 @@ def test_without_the_warm_start_or_a_correction_there_is_a_bias():
     """FedSplit and FedAvg with few local steps stop short; Fed-PLT does not."""
     descent = GradientDescent(step_size=0.5, local_steps=5)
     for algorithm in (
-        tacit.FedSplit(rho=1, solver=descent),
-        tacit.FedAvg(step_size=0.5, local_steps=5),
+        tacita.FedSplit(rho=1, solver=descent),
+        tacita.FedAvg(step_size=0.5, local_steps=5),
     ):
         early, late = distance(algorithm, 300), distance(algorithm, 600)
         assert early > 1e-4
         assert abs(early - late) < 1e-10
     # More local steps from the same start shrink FedSplit's bias.
     patient = GradientDescent(step_size=0.5, local_steps=50)
-    assert distance(tacit.FedSplit(rho=1, solver=patient), 300) < 1e-8
-    assert distance(tacit.FedPLT(rho=1, solver=descent), 300) < 1e-8
+    assert distance(tacita.FedSplit(rho=1, solver=patient), 300) < 1e-8
+    assert distance(tacita.FedPLT(rho=1, solver=descent), 300) < 1e-8
 
 
 def test_fixed_point_of_fed_plt():
     """z_i = x* - rho grad f_i(x*), and x_i = y = x*."""
     made, rho = problem(), 0.8
     everyone = [list(range(AGENTS))] * 80
-    last = play(made, tacit.FedPLT(rho=rho), everyone)[-1]
+    last = play(made, tacita.FedPLT(rho=rho), everyone)[-1]
     optimum = made.solve()
     gradients = made.grad(np.tile(optimum, (AGENTS, 1)))
     for state, gradient in zip(last.states, gradients, strict=True):
@@ -169,47 +169,47 @@ def test_fixed_point_of_fed_plt():
 
 @pytest.mark.parametrize(
     "algorithm",
-    [tacit.FedPLT(), tacit.FedPD(), tacit.FedLin(), tacit.LED(), tacit.FiveGCS()],
+    [tacita.FedPLT(), tacita.FedPD(), tacita.FedLin(), tacita.LED(), tacita.FiveGCS()],
     ids=lambda a: type(a).__name__,
 )
 def test_the_optimum_does_not_depend_on_the_start(algorithm):
     made = problem()
     start = np.random.default_rng(0).normal(size=(AGENTS, DIM)) * 3
-    run = tacit.simulate(made, algorithm, 160, start=start, record=())
+    run = tacita.simulate(made, algorithm, 160, start=start, record=())
     np.testing.assert_allclose(run.params, made.solve(), atol=1e-8)
 
 
 @pytest.mark.parametrize(
     ("algorithm", "words"),
     [
-        (tacit.FedPLT(rho=np.ones(AGENTS)), "rho"),
-        (tacit.FedPD(eta=np.ones(AGENTS)), "eta"),
-        (tacit.LED(step_size=np.ones(AGENTS)), "step_size"),
-        (tacit.ProxSkip(step_size=np.ones(AGENTS)), "step_size"),
-        (tacit.TAMUNA(eta=np.ones(AGENTS)), "eta"),
-        (tacit.FiveGCS(gamma=np.ones(AGENTS)), "gamma"),
+        (tacita.FedPLT(rho=np.ones(AGENTS)), "rho"),
+        (tacita.FedPD(eta=np.ones(AGENTS)), "eta"),
+        (tacita.LED(step_size=np.ones(AGENTS)), "step_size"),
+        (tacita.ProxSkip(step_size=np.ones(AGENTS)), "step_size"),
+        (tacita.TAMUNA(eta=np.ones(AGENTS)), "eta"),
+        (tacita.FiveGCS(gamma=np.ones(AGENTS)), "gamma"),
     ],
 )
 def test_numbers_that_must_be_common_are_refused_per_agent(algorithm, words):
-    with pytest.raises(tacit.TacitError, match=f"{words} one number"):
-        tacit.simulate(problem(), algorithm, 2)
+    with pytest.raises(tacita.TacitaError, match=f"{words} one number"):
+        tacita.simulate(problem(), algorithm, 2)
 
 
 def test_five_gcs_needs_strong_convexity():
-    flat = tacit.problem.synthetic.logistic(agents=3, features=2, samples=5, l2=0.0)
-    with pytest.raises(tacit.TacitError, match="strongly convex"):
-        tacit.simulate(flat, tacit.FiveGCS(), 2)
+    flat = tacita.problem.synthetic.logistic(agents=3, features=2, samples=5, l2=0.0)
+    with pytest.raises(tacita.TacitaError, match="strongly convex"):
+        tacita.simulate(flat, tacita.FiveGCS(), 2)
 
 
 def test_networks_need_no_moduli_when_numbers_are_given():
     """A model without known smoothness works if every number is given."""
     rng = np.random.default_rng(0)
     rows, labels = rng.normal(size=(24, 3)), rng.integers(0, 2, 24)
-    made = tacit.from_arrays(
-        rows, labels, np.arange(24) % 4, model=tacit.problem.mlp(3, (4,), 2)
+    made = tacita.from_arrays(
+        rows, labels, np.arange(24) % 4, model=tacita.problem.mlp(3, (4,), 2)
     )
-    algorithm = tacit.FedPLT(rho=0.5, solver=GradientDescent(step_size=0.1))
-    run = tacit.simulate(made, algorithm, 30)
+    algorithm = tacita.FedPLT(rho=0.5, solver=GradientDescent(step_size=0.1))
+    run = tacita.simulate(made, algorithm, 30)
     assert run.metrics["loss"][-1] < run.metrics["loss"][0]
-    with pytest.raises(tacit.TacitError, match="smoothness"):
-        tacit.simulate(made, tacit.FedPLT(), 2)
+    with pytest.raises(tacita.TacitaError, match="smoothness"):
+        tacita.simulate(made, tacita.FedPLT(), 2)

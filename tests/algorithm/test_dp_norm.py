@@ -9,10 +9,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import tacit
-from tacit.algorithm.dp_norm import State
-from tacit.problem import graph, synthetic
-from tacit.theory import gtv
+import tacita
+from tacita.algorithm.dp_norm import State
+from tacita.problem import graph, synthetic
+from tacita.theory import gtv
 
 
 def with_chords() -> nx.Graph:
@@ -36,7 +36,7 @@ each_network = pytest.mark.parametrize("name", PROBLEMS)
 
 
 def reached(problem, algorithm, rounds=1500, **options) -> np.ndarray:
-    return tacit.simulate(problem, algorithm, rounds, record=(), **options).agents
+    return tacita.simulate(problem, algorithm, rounds, record=(), **options).agents
 
 
 def weighted_optimum(problem, weights) -> np.ndarray:
@@ -52,7 +52,7 @@ def test_without_noise_all_nodes_reach_the_common_optimum(name):
     problem = PROBLEMS[name]
     best = problem.solve()
     np.testing.assert_allclose(weighted_optimum(problem, np.ones(8)), best, atol=1e-9)
-    found = reached(problem, tacit.DPNorm(local_steps=5))
+    found = reached(problem, tacita.DPNorm(local_steps=5))
     assert np.abs(found - best).max() < 1e-8
 
 
@@ -61,7 +61,7 @@ def test_the_printed_form_reaches_the_degree_weighted_optimum(name):
     problem = PROBLEMS[name]
     degrees = np.asarray(problem.graph.neighbour_counts)
     biased = weighted_optimum(problem, degrees)
-    found = reached(problem, tacit.DPNorm(local_steps=5, form="printed"))
+    found = reached(problem, tacita.DPNorm(local_steps=5, form="printed"))
     assert np.abs(found - biased).max() < 1e-8
     assert np.abs(biased - problem.solve()).max() > 0.01
 
@@ -70,7 +70,7 @@ def test_the_printed_form_reaches_the_degree_weighted_optimum(name):
 def test_with_alpha_it_minimises_total_variation(name):
     """On every graph, not only on rings: GTVMin with edge weight 1/(4 alpha)."""
     problem, alpha = PROBLEMS[name], 0.3
-    found = reached(problem, tacit.DPNorm(local_steps=5, alpha=alpha))
+    found = reached(problem, tacita.DPNorm(local_steps=5, alpha=alpha))
     expected = gtv.linear_optimum(problem, 1 / (4 * alpha))
     assert np.abs(found - expected).max() < 1e-10
 
@@ -78,20 +78,20 @@ def test_with_alpha_it_minimises_total_variation(name):
 def test_late_letters_single_steps_and_silent_nodes_are_exact_too():
     problem = PROBLEMS["chords"]
     best = problem.solve()
-    late = reached(problem, tacit.DPNorm(local_steps=5, exchange="asynchronous"))
+    late = reached(problem, tacita.DPNorm(local_steps=5, exchange="asynchronous"))
     assert np.abs(late - best).max() < 1e-8
-    single = reached(problem, tacit.DPNorm(local_steps=1))
+    single = reached(problem, tacita.DPNorm(local_steps=1))
     assert np.abs(single - best).max() < 1e-8
-    silent = reached(problem, tacit.DPNorm(local_steps=5), 3000, participation=0.5)
+    silent = reached(problem, tacita.DPNorm(local_steps=5), 3000, participation=0.5)
     assert np.abs(silent - best).max() < 1e-8
 
 
 def test_nodes_share_their_step_size():
     steps: Any = np.linspace(0.01, 0.02, 8)
-    with pytest.raises(tacit.TacitError, match="common to all"):
-        reached(PROBLEMS["ring"], tacit.DPNorm(step_size=steps), 2)
-    with pytest.raises(tacit.TacitError, match="common to all"):
-        reached(PROBLEMS["ring"], tacit.GraphADMM(rho=steps), 2)
+    with pytest.raises(tacita.TacitaError, match="common to all"):
+        reached(PROBLEMS["ring"], tacita.DPNorm(step_size=steps), 2)
+    with pytest.raises(tacita.TacitaError, match="common to all"):
+        reached(PROBLEMS["ring"], tacita.GraphADMM(rho=steps), 2)
 
 
 def algorithm_1(problem, alpha, mu, steps, rounds) -> np.ndarray:
@@ -127,18 +127,18 @@ def test_the_printed_form_is_algorithm_1(alpha):
     problem = PROBLEMS["chords"]
     by_hand = algorithm_1(problem, alpha, 0.05, 4, 7)
     given = {"step_size": 0.05, "local_steps": 4, "alpha": alpha}
-    found = reached(problem, tacit.DPNorm(form="printed", **given), 7)
+    found = reached(problem, tacita.DPNorm(form="printed", **given), 7)
     np.testing.assert_allclose(found, by_hand, atol=1e-12)
-    corrected = reached(problem, tacit.DPNorm(**given), 7)
+    corrected = reached(problem, tacita.DPNorm(**given), 7)
     assert np.abs(corrected - by_hand).max() > 1e-3
     ring = PROBLEMS["ring"]
-    same = reached(ring, tacit.DPNorm(**given), 7)
+    same = reached(ring, tacita.DPNorm(**given), 7)
     np.testing.assert_allclose(same, algorithm_1(ring, alpha, 0.05, 4, 7), atol=1e-12)
 
 
-def silent_ring(dim: int = 300) -> tacit.Problem:
+def silent_ring(dim: int = 300) -> tacita.Problem:
     """Six nodes on a ring whose data is all zero: nothing but noise moves."""
-    return tacit.from_arrays(
+    return tacita.from_arrays(
         np.zeros((6, dim)),
         np.zeros(6),
         np.arange(6),
@@ -171,10 +171,10 @@ def test_noise_in_letters_builds_up_as_computed():
     spread = np.zeros((18, 18))
     for _ in range(rounds):
         spread = move @ spread @ move.T + noise @ noise.T
-    algorithm = tacit.DPNorm(
+    algorithm = tacita.DPNorm(
         step_size=mu, local_steps=steps, alpha=alpha, noise_std=0.7
     )
-    run = tacit.simulate(silent_ring(9000), algorithm, rounds, record=())
+    run = tacita.simulate(silent_ring(9000), algorithm, rounds, record=())
     # Published is w + n, with noise that did not enter w yet.
     assert run.agents.std() / 0.7 == pytest.approx(np.sqrt(spread[0, 0] + 1), rel=0.03)
     own = replace(algorithm, publish="own").model
@@ -183,12 +183,12 @@ def test_noise_in_letters_builds_up_as_computed():
 
 def test_asynchronous_letters_have_fresh_noise_and_different_iterates():
     problem = silent_ring(9000)
-    noisy = tacit.DPNorm(
+    noisy = tacita.DPNorm(
         step_size=0.1, local_steps=4, noise_std=1.0, exchange="asynchronous"
     )
     # A node tells the mean of what its two letters show: the noise of both.
     spread = {
-        noise: tacit.simulate(
+        noise: tacita.simulate(
             problem, replace(noisy, letter_noise=noise), 1, record=()
         ).agents.std()
         for noise in ("fresh", "shared")
@@ -205,5 +205,5 @@ def test_a_thousand_nodes_on_a_random_regular_graph():
         noise=0.5,
         graph=graph.random_regular(1000, 4, seed=1),
     )
-    found = reached(problem, tacit.DPNorm(local_steps=3), 300)
+    found = reached(problem, tacita.DPNorm(local_steps=3), 300)
     assert np.abs(found - problem.solve()).max() < 1e-6

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import tacit
-from tacit.algorithm.fed_spd import State, Told
-from tacit.problem import prox, synthetic
-from tacit.problem.oracle import AgentOracle
+import tacita
+from tacita.algorithm.fed_spd import State, Told
+from tacita.problem import prox, synthetic
+from tacita.problem.oracles import AgentOracle
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def sparse():
     )
 
 
-def objective(problem: tacit.Problem, w) -> float:
+def objective(problem: tacita.Problem, w) -> float:
     with jax.enable_x64(True):
         return float(problem.population.loss(jnp.asarray(w)))
 
@@ -31,9 +31,9 @@ def objective(problem: tacit.Problem, w) -> float:
 def test_reaches_the_l1_optimum(sparse, state, participation, rounds):
     best = sparse.solve()
     assert 0 < np.count_nonzero(best) < 5
-    run = tacit.simulate(
+    run = tacita.simulate(
         sparse,
-        tacit.FedSPD(state=state, local_steps=3),
+        tacita.FedSPD(state=state, local_steps=3),
         rounds,
         participation=participation,
         record_every=rounds,
@@ -47,11 +47,11 @@ def test_reaches_the_l1_optimum(sparse, state, participation, rounds):
 
 
 @pytest.mark.parametrize(
-    "algorithm", (tacit.DPADMM(), tacit.DPSGD(momentum=0.8)), ids=("DPADMM", "DPSGD")
+    "algorithm", (tacita.DPADMM(), tacita.DPSGD(momentum=0.8)), ids=("DPADMM", "DPSGD")
 )
 def test_baselines_reach_the_l1_optimum_without_noise(sparse, algorithm):
     best = sparse.solve()
-    run = tacit.simulate(sparse, algorithm, 600, record_every=600)
+    run = tacita.simulate(sparse, algorithm, 600, record_every=600)
     np.testing.assert_allclose(run.params, best, atol=1e-6)
     # The coordinator takes the proximal step, so the shared model is exactly sparse.
     np.testing.assert_array_equal(np.nonzero(run.params)[0], np.nonzero(best)[0])
@@ -60,7 +60,7 @@ def test_baselines_reach_the_l1_optimum_without_noise(sparse, algorithm):
 def test_any_prox():
     h = prox.Box(-0.2, 0.3)
     problem = synthetic.logistic(agents=4, features=4, samples=30, h=h, l2=0.1)
-    run = tacit.simulate(problem, tacit.FedSPD(), 300, record_every=300)
+    run = tacita.simulate(problem, tacita.FedSPD(), 300, record_every=300)
     np.testing.assert_allclose(run.params, problem.solve(), atol=1e-7)
 
 
@@ -71,7 +71,7 @@ def test_one_round_by_hand(state):
         agents=3, features=2, samples=9, h=prox.L1(weight=0.3), l2=0.1
     )
     rho, gamma, noise = 0.7, 1.5, 0.4
-    algorithm = tacit.FedSPD(
+    algorithm = tacita.FedSPD(
         rho=rho,
         gamma=gamma,
         gamma_growth=0.5,
@@ -88,7 +88,7 @@ def test_one_round_by_hand(state):
         told = Told(jnp.asarray(x0), jnp.asarray(float(t)))
         before = State(jnp.asarray(u), jnp.asarray(lam))
         after, letter = algorithm.local(
-            key, AgentOracle(tacit.Full(), local), before, told
+            key, AgentOracle(tacita.Full(), local), before, told
         )
         draw = jax.random.normal(jax.random.split(key)[1], (2,), jnp.float64)
         here, total, g_t = u, np.zeros(2), gamma * t**0.5
@@ -110,8 +110,8 @@ def test_one_round_by_hand(state):
 def test_public_state_is_a_function_of_letters_and_broadcasts():
     """Replay the state from what the coordinator saw: nothing else is in it."""
     problem = synthetic.logistic(agents=4, features=3, samples=20)
-    algorithm = tacit.FedSPD(rho=0.5, gamma=1.0, noise_std=0.3)
-    from tacit.privacy.transcript import watch
+    algorithm = tacita.FedSPD(rho=0.5, gamma=1.0, noise_std=0.3)
+    from tacita.audits.transcript import watch
 
     with jax.enable_x64(True):
         seen, _ = watch(problem, algorithm, 6, np.array([3, 9], np.uint64), 2, 2)
@@ -127,12 +127,12 @@ def test_public_state_is_a_function_of_letters_and_broadcasts():
 
 
 def test_hidden_state_with_noise_needs_to_be_asked_for():
-    with pytest.raises(tacit.TacitError, match="paper_noise=True"):
-        tacit.FedSPD(state="hidden", noise_std=0.1)
-    with pytest.raises(tacit.TacitError, match="common to all"):
-        tacit.simulate(
+    with pytest.raises(tacita.TacitaError, match="paper_noise=True"):
+        tacita.FedSPD(state="hidden", noise_std=0.1)
+    with pytest.raises(tacita.TacitaError, match="common to all"):
+        tacita.simulate(
             synthetic.logistic(agents=3, features=2, samples=9),
-            tacit.FedSPD(rho=np.ones(3)),
+            tacita.FedSPD(rho=np.ones(3)),
             2,
         )
 
@@ -140,22 +140,22 @@ def test_hidden_state_with_noise_needs_to_be_asked_for():
 def test_client_updates_are_clipped_and_summed_with_a_fixed_denominator():
     problem = synthetic.logistic(agents=5, features=3, samples=20, seed=1)
     plain = {"step_size": 0.5, "local_steps": 2}
-    free = tacit.ClientDPFedAvg(clip=1e6, **plain)
-    run = tacit.simulate(problem, free, 4, seed=2)
-    average = tacit.simulate(problem, tacit.FedAvg(**plain), 4, seed=2)
+    free = tacita.ClientDPFedAvg(clip=1e6, **plain)
+    run = tacita.simulate(problem, free, 4, seed=2)
+    average = tacita.simulate(problem, tacita.FedAvg(**plain), 4, seed=2)
     np.testing.assert_allclose(run.params, average.params, atol=1e-12)
     # Two of five, as if five were expected: two fifths of the way.
-    part = tacit.simulate(problem, free, 1, seed=2, participation=2)
-    whole = tacit.simulate(problem, tacit.FedAvg(**plain), 1, seed=2, participation=2)
+    part = tacita.simulate(problem, free, 1, seed=2, participation=2)
+    whole = tacita.simulate(problem, tacita.FedAvg(**plain), 1, seed=2, participation=2)
     np.testing.assert_allclose(part.params, 0.4 * whole.params, atol=1e-12)
-    tight = tacit.ClientDPFedAvg(clip=1e-3, **plain)
-    short = tacit.simulate(problem, tight, 1, seed=2)
+    tight = tacita.ClientDPFedAvg(clip=1e-3, **plain)
+    short = tacita.simulate(problem, tight, 1, seed=2)
     assert np.linalg.norm(short.params) <= 1e-3 * (1 + 1e-9)
 
 
 def test_dp_admm_steps_by_its_own_rule():
-    clipped = tacit.privacy.Clipped(norm=2.0)
-    algorithm = tacit.DPADMM(rho=1.0, noise_std=0.5, radius=3.0, oracle=clipped)
+    clipped = tacita.privacy.Clipped(norm=2.0)
+    algorithm = tacita.DPADMM(rho=1.0, noise_std=0.5, radius=3.0, oracle=clipped)
     ready = algorithm.resolve(synthetic.logistic(agents=3, features=4, samples=9))
     # 1/eta_t = sqrt(2 t (G^2 + d s^2)) / radius
     assert float(ready.inverse_step(9.0, 4)) == pytest.approx(
@@ -166,7 +166,7 @@ def test_dp_admm_steps_by_its_own_rule():
 def test_average_of_dp_sgd_is_a_fading_mean():
     problem = synthetic.logistic(agents=3, features=2, samples=9, seed=3)
     runs = [
-        tacit.simulate(problem, tacit.DPSGD(step_size=0.3, average=a), k).params
+        tacita.simulate(problem, tacita.DPSGD(step_size=0.3, average=a), k).params
         for a, k in ((0.0, 1), (0.0, 2), (0.5, 2))
     ]
     np.testing.assert_allclose(runs[2], 0.25 * runs[0] + 0.5 * runs[1], atol=1e-12)

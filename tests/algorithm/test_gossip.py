@@ -8,8 +8,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import synthetic
+import tacita
+from tacita.problem import synthetic
 
 
 def problem_on(weights: bool = False) -> Any:
@@ -40,7 +40,7 @@ def gradients(problem, w) -> np.ndarray:
 
 
 def agents(problem, algorithm, rounds, **options):
-    return tacit.simulate(problem, algorithm, rounds, record=(), **options).agents
+    return tacita.simulate(problem, algorithm, rounds, record=(), **options).agents
 
 
 def test_gossip_is_mixing_and_steps(problem):
@@ -51,31 +51,31 @@ def test_gossip_is_mixing_and_steps(problem):
         w = mix @ w
         for _ in range(3):
             w = w - 0.05 * gradients(problem, w)
-    found = agents(problem, tacit.GossipSGD(step_size=0.05, local_steps=3), 5)
+    found = agents(problem, tacita.GossipSGD(step_size=0.05, local_steps=3), 5)
     np.testing.assert_allclose(found, w, atol=1e-12)
 
 
 def test_gossip_is_biased_and_the_bias_shrinks_with_the_step(problem):
     best = problem.solve()
     off = [
-        np.abs(agents(problem, tacit.GossipSGD(step_size=s), 6000) - best).max()
+        np.abs(agents(problem, tacita.GossipSGD(step_size=s), 6000) - best).max()
         for s in (0.05, 0.005)
     ]
     assert off[0] > 1e-3 and off[1] < off[0] / 5
 
 
 def test_noise_is_in_every_gradient():
-    still = tacit.from_arrays(
+    still = tacita.from_arrays(
         np.zeros((6, 4000)),
         np.zeros(6),
         np.arange(6),
         model="linear",
-        graph=tacit.problem.graph.ring(6),
+        graph=tacita.problem.graph.ring(6),
     )
-    gossip = tacit.GossipSGD(step_size=0.5, local_steps=4, noise_std=3.0)
+    gossip = tacita.GossipSGD(step_size=0.5, local_steps=4, noise_std=3.0)
     spread = agents(still, gossip, 1).std()
     assert spread == pytest.approx(0.5 * 3.0 * 2, rel=0.03)
-    admm = tacit.GraphADMM(rho=0.25, step_size=0.5, local_steps=1, noise_std=3.0)
+    admm = tacita.GraphADMM(rho=0.25, step_size=0.5, local_steps=1, noise_std=3.0)
     # Noise in w is noise_std / (2 rho E + 1/mu).
     spread = agents(still, admm, 1).std()
     assert spread == pytest.approx(3.0 / (2 * 0.25 * 2 + 2), rel=0.03)
@@ -88,9 +88,9 @@ def test_tracking_is_exact_and_as_defined(problem):
         w, mixed = mix @ w - mu * y, mix @ y
         fresh = gradients(problem, w)
         y, g = mixed + fresh - g, fresh
-    found = agents(problem, tacit.GradientTracking(step_size=mu), 6)
+    found = agents(problem, tacita.GradientTracking(step_size=mu), 6)
     np.testing.assert_allclose(found, w, atol=1e-12)
-    far = agents(problem, tacit.GradientTracking(step_size=mu), 4000)
+    far = agents(problem, tacita.GradientTracking(step_size=mu), 4000)
     assert np.abs(far - problem.solve()).max() < 1e-8
 
 
@@ -108,7 +108,7 @@ def test_admm_is_exact_and_as_defined(weighted):
             right = w / mu - gradients(problem, w) - lam
             right += rho * (degree * last + links @ last)
             w = right / (2 * rho * degree + 1 / mu)
-    admm = tacit.GraphADMM(rho=rho, step_size=mu, local_steps=3)
+    admm = tacita.GraphADMM(rho=rho, step_size=mu, local_steps=3)
     np.testing.assert_allclose(agents(problem, admm, 5), w, atol=1e-12)
     far = agents(problem, admm, 4000)
     assert np.abs(far - problem.solve()).max() < 1e-8

@@ -1,4 +1,4 @@
-"""Measured convergence against the theorems in `tacit.theory.fed_plt`."""
+"""Measured convergence against the theorems in `tacita.theory.fed_plt`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import functools
 import numpy as np
 import pytest
 
-import tacit
-from tacit.algorithm.solvers import Accelerated, ExactProx, GradientDescent
-from tacit.theory import fed_plt as theory
+import tacita
+from tacita.algorithm.solvers import Accelerated, ExactProx, GradientDescent
+from tacita.theory import fed_plt as theory
 
 AGENTS, DIM = 6, 4
 
 
 @functools.cache
-def quadratic() -> tacit.Problem:
+def quadratic() -> tacita.Problem:
     """Every agent has curvature 0.5 and 2 in directions of its own, and in between."""
     rng = np.random.default_rng(0)
     curvature = np.array([0.5, 0.8, 1.3, 2.0])
     # The loss (x.w - y)^2, averaged over DIM rows, has Hessian 2 X^T X / DIM.
     turns = [np.linalg.qr(rng.normal(size=(DIM, DIM)))[0] for _ in range(AGENTS)]
     rows = [np.sqrt(curvature * DIM / 2)[:, None] * turn for turn in turns]
-    return tacit.from_arrays(
+    return tacita.from_arrays(
         np.concatenate(rows),
         rng.normal(size=AGENTS * DIM),
         np.repeat(np.arange(AGENTS), DIM),
@@ -31,8 +31,8 @@ def quadratic() -> tacit.Problem:
 
 
 @functools.cache
-def logistic() -> tacit.Problem:
-    return tacit.problem.synthetic.logistic(
+def logistic() -> tacita.Problem:
+    return tacita.problem.synthetic.logistic(
         agents=AGENTS, features=DIM, samples=20, seed=2, heterogeneous=True
     )
 
@@ -44,7 +44,7 @@ def moduli(made) -> tuple[float, float]:
 def errors(made, algorithm, rounds, **options) -> np.ndarray:
     """|x_k - x*| over all agents, round by round."""
     optimum = np.tile(made.solve(), (AGENTS, 1))
-    run = tacit.simulate(
+    run = tacita.simulate(
         made,
         algorithm,
         rounds,
@@ -64,14 +64,14 @@ def fitted(distances: np.ndarray, least: float = 1e-11) -> float:
     return float(np.exp(np.polyfit(rounds[use], np.log(distances[use]), 1)[0]))
 
 
-def algorithm_of(made, rho, steps, solver) -> tacit.FedPLT:
+def algorithm_of(made, rho, steps, solver) -> tacita.FedPLT:
     low, high = moduli(made)
     if solver == "accelerated":
         local = Accelerated(local_steps=steps, strong_convexity=low, smoothness=high)
     else:
         size = float(theory.best_step_size(low, high, rho))
         local = GradientDescent(step_size=size, local_steps=steps)
-    return tacit.FedPLT(rho=rho, solver=local)
+    return tacita.FedPLT(rho=rho, solver=local)
 
 
 SETTINGS = [
@@ -112,7 +112,7 @@ def test_exact_answers_have_the_rate_of_peaceman_rachford():
     made = quadratic()
     for rho in (0.2, 1.0, 3.0):
         predicted = theory.prs_contraction(*moduli(made), rho)
-        algorithm = tacit.FedPLT(rho=rho, solver=ExactProx())
+        algorithm = tacita.FedPLT(rho=rho, solver=ExactProx())
         measured = fitted(errors(made, algorithm, 150))
         assert 0.85 * predicted <= measured <= predicted
 
@@ -135,12 +135,12 @@ def test_the_plan_of_theory_is_what_a_user_gets():
     made = logistic()
     low, high = moduli(made)
     plan = theory.plan(low, high, t_grad=1, t_comm=10)
-    ready = tacit.FedPLT().resolve(made)
+    ready = tacita.FedPLT().resolve(made)
     assert ready.rho == plan.rho
     assert ready.solver.local_steps == plan.local_steps
     own = theory.best_step_size(
         made.moduli.strong_convexity, made.moduli.smoothness, plan.rho
     )
     np.testing.assert_allclose(ready.solver.step_size, own, rtol=1e-14)
-    measured = fitted(errors(made, tacit.FedPLT(), 250))
+    measured = fitted(errors(made, tacita.FedPLT(), 250))
     assert measured <= plan.rate

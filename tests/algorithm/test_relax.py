@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import Penalty, graph, synthetic
-from tacit.theory import gtv
+import tacita
+from tacita.problem import Penalty, graph, synthetic
+from tacita.theory import gtv
 
 GRAPHS = {
     "ring": graph.ring(9),
@@ -21,13 +21,13 @@ each_graph = pytest.mark.parametrize("network", GRAPHS.values(), ids=GRAPHS.keys
 ALPHA = 0.7
 
 
-def nodes(network, **options) -> tacit.Problem:
+def nodes(network, **options) -> tacita.Problem:
     chosen = dict(features=3, samples=6, noise=0.5, spread=0.5, seed=5) | options
     return synthetic.linear(agents=9, graph=network, **chosen)
 
 
 def error(problem, algorithm, rounds, expected, **options) -> float:
-    run = tacit.simulate(problem, algorithm, rounds, record=(), **options)
+    run = tacita.simulate(problem, algorithm, rounds, record=(), **options)
     return float(np.abs(run.agents - expected).max())
 
 
@@ -35,15 +35,15 @@ def error(problem, algorithm, rounds, expected, **options) -> float:
 def test_relax_gradient_and_closed_form_agree(network):
     problem = nodes(network)
     expected = gtv.linear_optimum(problem, ALPHA)
-    assert error(problem, tacit.FedRelax(alpha=ALPHA), 2000, expected) < 1e-8
-    assert error(problem, tacit.FedGD(alpha=ALPHA), 4000, expected) < 1e-8
+    assert error(problem, tacita.FedRelax(alpha=ALPHA), 2000, expected) < 1e-8
+    assert error(problem, tacita.FedGD(alpha=ALPHA), 4000, expected) < 1e-8
 
 
 def test_few_rows_and_damping_lead_to_the_same_models():
     problem = nodes(GRAPHS["grid"], samples=2)
     expected = gtv.linear_optimum(problem, ALPHA)
-    assert error(problem, tacit.FedRelax(alpha=ALPHA), 4000, expected) < 1e-8
-    damped = tacit.FedRelax(alpha=ALPHA, damping=0.5)
+    assert error(problem, tacita.FedRelax(alpha=ALPHA), 4000, expected) < 1e-8
+    damped = tacita.FedRelax(alpha=ALPHA, damping=0.5)
     assert error(problem, damped, 6000, expected) < 1e-8
 
 
@@ -52,7 +52,7 @@ def test_one_step_is_the_books_update():
     network = graph.Graph.from_edges(3, [(0, 1), (1, 2)], [0.5, 2.0])
     problem = synthetic.linear(agents=3, features=2, samples=5, graph=network, seed=1)
     start = np.random.default_rng(0).normal(size=(3, 2))
-    run = tacit.simulate(problem, tacit.FedRelax(alpha=0.3), 1, start=start)
+    run = tacita.simulate(problem, tacita.FedRelax(alpha=0.3), 1, start=start)
     a = np.array([[0, 0.5, 0], [0.5, 0, 2.0], [0, 2.0, 0]])
     x, y, _ = problem.stacked()
     for i in range(3):
@@ -70,18 +70,18 @@ def test_logistic_models_exactly_and_with_an_inner_solver():
         heterogeneous=True,
         graph=GRAPHS["star"],
     )
-    expected = tacit.GTVMin(problem, 0.2).solve()
-    assert error(problem, tacit.FedRelax(alpha=0.2), 300, expected) < 1e-8
-    inner = tacit.solvers.GradientDescent(local_steps=3)
-    relaxed = tacit.FedRelax(alpha=0.2, solver=inner)
+    expected = tacita.GTVMin(problem, 0.2).solve()
+    assert error(problem, tacita.FedRelax(alpha=0.2), 300, expected) < 1e-8
+    inner = tacita.solvers.GradientDescent(local_steps=3)
+    relaxed = tacita.FedRelax(alpha=0.2, solver=inner)
     assert error(problem, relaxed, 1500, expected) < 1e-8
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_primal_dual_solves_the_network_lasso(penalty):
     problem = nodes(GRAPHS["random"])
-    expected = tacit.GTVMin(problem, 0.1, penalty).solve()
-    algorithm = tacit.PrimalDual(alpha=0.1, penalty=penalty)
+    expected = tacita.GTVMin(problem, 0.1, penalty).solve()
+    algorithm = tacita.PrimalDual(alpha=0.1, penalty=penalty)
     assert error(problem, algorithm, 1500, expected) < 1e-8
     if penalty == "l2":  # silent nodes delay it, and change nothing else
         assert error(problem, algorithm, 6000, expected, participation=0.4) < 1e-6
@@ -90,47 +90,47 @@ def test_primal_dual_solves_the_network_lasso(penalty):
 def test_some_coordinates_are_shared_and_the_others_personal():
     problem = nodes(GRAPHS["grid"])
     shared = Penalty(coordinates=[True, True, False], strength=0.6)
-    expected = tacit.GTVMin(problem, ALPHA, shared).solve()
+    expected = tacita.GTVMin(problem, ALPHA, shared).solve()
     for algorithm, rounds in [
-        (tacit.FedRelax(alpha=ALPHA, penalty=shared), 3000),
-        (tacit.FedGD(alpha=ALPHA, penalty=shared), 4000),
-        (tacit.PrimalDual(alpha=ALPHA, penalty=shared), 2000),
+        (tacita.FedRelax(alpha=ALPHA, penalty=shared), 3000),
+        (tacita.FedGD(alpha=ALPHA, penalty=shared), 4000),
+        (tacita.PrimalDual(alpha=ALPHA, penalty=shared), 2000),
     ]:
         assert error(problem, algorithm, rounds, expected) < 1e-8
     poor = nodes(GRAPHS["grid"], samples=2)
-    with pytest.raises(tacit.TacitError, match="not coupled"):
-        tacit.simulate(poor, tacit.FedRelax(alpha=ALPHA, penalty=shared), 1)
+    with pytest.raises(tacita.TacitaError, match="not coupled"):
+        tacita.simulate(poor, tacita.FedRelax(alpha=ALPHA, penalty=shared), 1)
 
 
 def test_nodes_that_nobody_holds_need_rows_of_their_own():
     """Alone, or with alpha = 0: unique answers, or a refusal in place of nonsense."""
     apart = graph.Graph.from_edges(9, [(i, i + 1) for i in range(7)])
     poor, penalised = nodes(apart, samples=1), nodes(apart, samples=1, l2=0.1)
-    relaxed = tacit.FedRelax(alpha=ALPHA, need_connected=False)
+    relaxed = tacita.FedRelax(alpha=ALPHA, need_connected=False)
     for algorithm, node in [
         (relaxed, 8),
         (replace(relaxed, alpha=0.0), 0),
-        (tacit.PrimalDual(alpha=ALPHA, need_connected=False), 8),
+        (tacita.PrimalDual(alpha=ALPHA, need_connected=False), 8),
     ]:
         with pytest.raises(
-            tacit.TacitError, match=f"not coupled .* rows of node {node}"
+            tacita.TacitaError, match=f"not coupled .* rows of node {node}"
         ):
-            tacit.simulate(poor, algorithm, 1)
+            tacita.simulate(poor, algorithm, 1)
     # Gradient steps end at one of the answers, and must not swing around it.
-    inner = tacit.solvers.GradientDescent(local_steps=3)
+    inner = tacita.solvers.GradientDescent(local_steps=3)
     for problem, algorithm in [
         (penalised, relaxed),
         (poor, replace(relaxed, solver=inner)),
     ]:
-        run = tacit.simulate(problem, algorithm, 30, record=())
+        run = tacita.simulate(problem, algorithm, 30, record=())
         assert np.abs(problem.grad(run.agents)[8]).max() < 1e-12
 
 
 def test_a_network_that_shares_its_first_layer():
     """(149), Fig. 6.7: one hidden layer, coupled; the output layer is personal."""
     rng = np.random.default_rng(0)
-    model = tacit.problem.mlp(4, (5,), 3)
-    problem = tacit.from_arrays(
+    model = tacita.problem.mlp(4, (5,), 3)
+    problem = tacita.from_arrays(
         rng.normal(size=(60, 4)),
         rng.integers(0, 3, 60),
         np.arange(60) % 4,
@@ -138,16 +138,16 @@ def test_a_network_that_shares_its_first_layer():
         graph=graph.ring(4),
     )
     first = np.arange(model.dim) < 4 * 5 + 5
-    solver = tacit.solvers.GradientDescent(step_size=0.05, local_steps=5)
-    relaxed = tacit.FedRelax(
+    solver = tacita.solvers.GradientDescent(step_size=0.05, local_steps=5)
+    relaxed = tacita.FedRelax(
         alpha=2.0, penalty=Penalty(coordinates=first), solver=solver, damping=0.3
     )
-    run = tacit.simulate(problem, relaxed, 60, record=("loss",))
+    run = tacita.simulate(problem, relaxed, 60, record=("loss",))
     assert run.metrics["loss"][-1] < run.metrics["loss"][0]
     spread = run.agents.std(axis=0)
     assert spread[first].mean() < 0.3 * spread[~first].mean()
-    with pytest.raises(tacit.TacitError, match="solver="):
-        tacit.simulate(problem, tacit.FedRelax(alpha=2.0), 1)
+    with pytest.raises(tacita.TacitaError, match="solver="):
+        tacita.simulate(problem, tacita.FedRelax(alpha=2.0), 1)
 
 
 def test_every_node_has_its_own_safe_rate():
@@ -155,7 +155,7 @@ def test_every_node_has_its_own_safe_rate():
     expected = gtv.linear_optimum(problem, ALPHA)
     rates = gtv.node_step_sizes(problem, ALPHA)
     assert rates.max() > 3 * rates.min()  # the hub must step more carefully
-    own = tacit.FedGD(alpha=ALPHA, step_size=rates)
+    own = tacita.FedGD(alpha=ALPHA, step_size=rates)
     assert error(problem, own, 3000, expected) < 1e-8
     hessian = gtv.hessian(problem, ALPHA).toarray()
     scaled = np.sqrt(np.repeat(rates, 3))
@@ -167,16 +167,16 @@ def test_rates_that_shrink():
     problem = nodes(GRAPHS["ring"])
     rate = dict(alpha=0.3, step_size=0.05, decay=0.5, power=0.75)
     start = np.random.default_rng(1).normal(size=(9, 3))
-    run = tacit.simulate(problem, tacit.FedGD(**rate), 3, start=start)
-    w, coupled = start, tacit.GTVMin(problem, 0.3)
+    run = tacita.simulate(problem, tacita.FedGD(**rate), 3, start=start)
+    w, coupled = start, tacita.GTVMin(problem, 0.3)
     for t in range(3):
         w = w - 0.05 / (1 + 0.5 * t) ** 0.75 * coupled.gradient(w)
     np.testing.assert_allclose(run.agents, w, atol=1e-12)
     expected = coupled.solve()
     errors = [
-        tacit.simulate(
+        tacita.simulate(
             problem,
-            tacit.FedSGD(alpha=0.3, step_size=0.1, decay=decay),
+            tacita.FedSGD(alpha=0.3, step_size=0.1, decay=decay),
             4000,
             seeds=4,
             record=("error",),
@@ -201,6 +201,6 @@ def test_default_rates_are_those_of_the_book():
 
 
 def test_norms_are_refused_where_gradients_are_needed():
-    for kind in (tacit.FedGD, tacit.FedRelax):
-        with pytest.raises(tacit.TacitError, match="PrimalDual"):
+    for kind in (tacita.FedGD, tacita.FedRelax):
+        with pytest.raises(tacita.TacitaError, match="PrimalDual"):
             kind(alpha=0.1, penalty="l2")

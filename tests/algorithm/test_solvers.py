@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-import tacit
-from tacit.algorithm.solvers import (
+import tacita
+from tacita.algorithm.solvers import (
     Accelerated,
     ExactProx,
     GradientDescent,
@@ -19,8 +19,8 @@ from tacit.algorithm.solvers import (
     QuasiNewton,
     exact_prox,
 )
-from tacit.problem.oracle import SAMPLINGS, AgentOracle
-from tacit.theory import fed_plt as theory
+from tacita.problem.oracles import SAMPLINGS, AgentOracle
+from tacita.theory import fed_plt as theory
 
 RHO = 0.6
 
@@ -31,14 +31,14 @@ def _double():
         yield
 
 
-def agent(made: tacit.Problem, oracle=None, number: int = 0) -> AgentOracle:
+def agent(made: tacita.Problem, oracle=None, number: int = 0) -> AgentOracle:
     people = made.population
     rows = jax.tree.map(lambda leaf: jnp.asarray(leaf)[number], people.rows)
-    return AgentOracle(oracle or tacit.Full(), people.local(rows))
+    return AgentOracle(oracle or tacita.Full(), people.local(rows))
 
 
-def logistic(**options) -> tacit.Problem:
-    return tacit.problem.synthetic.logistic(
+def logistic(**options) -> tacita.Problem:
+    return tacita.problem.synthetic.logistic(
         agents=4, features=5, samples=24, seed=3, heterogeneous=True, **options
     )
 
@@ -61,18 +61,18 @@ def by_scipy(oracle: AgentOracle, v, rho: float) -> np.ndarray:
     return found.x
 
 
-def softmax() -> tacit.Problem:
+def softmax() -> tacita.Problem:
     rng = np.random.default_rng(0)
     rows, labels = rng.normal(size=(40, 2)), np.arange(40) % 3
-    return tacit.from_arrays(rows, labels, np.arange(40) % 2, model="softmax", l2=0.1)
+    return tacita.from_arrays(rows, labels, np.arange(40) % 2, model="softmax", l2=0.1)
 
 
 MODELS = {
     "logistic": logistic,
-    "linear": lambda: tacit.problem.synthetic.linear(agents=4, features=5, samples=20),
+    "linear": lambda: tacita.problem.synthetic.linear(agents=4, features=5, samples=20),
     "softmax": softmax,
     "nonconvex": lambda: logistic(
-        l2=0.0, regulariser=tacit.problem.NonConvex(weight=0.5)
+        l2=0.0, regulariser=tacita.problem.NonConvex(weight=0.5)
     ),
 }
 
@@ -169,7 +169,7 @@ def test_newton_squares_the_error():
 def test_noise_has_the_scale_of_the_paper():
     """(13) on a quadratic of curvature a: mean as without noise, variance a sum."""
     rows = np.full((3, 1), 0.7)
-    made = tacit.from_arrays(rows, np.ones(3), np.zeros(3), model="linear")
+    made = tacita.from_arrays(rows, np.ones(3), np.zeros(3), model="linear")
     curvature, step, tau, steps = 2 * 0.49, 0.3, 0.5, 4
     oracle = agent(made)
     w, v = jnp.array([2.0]), jnp.array([-1.0])
@@ -190,11 +190,11 @@ def test_noise_has_the_scale_of_the_paper():
 def test_mixed_asks_every_agent_its_own_solver():
     made = logistic()
     solvers = GradientDescent(), Newton(local_steps=1), Accelerated()
-    mixed = tacit.FedPLT(rho=RHO, solver=Mixed(solvers=solvers, group=[2, 0, 1, 0]))
-    run = tacit.simulate(made, mixed, 1, start=np.ones(5))
+    mixed = tacita.FedPLT(rho=RHO, solver=Mixed(solvers=solvers, group=[2, 0, 1, 0]))
+    run = tacita.simulate(made, mixed, 1, start=np.ones(5))
     for number, kind in enumerate((2, 0, 1, 0)):
-        alone = tacit.simulate(
-            made, tacit.FedPLT(rho=RHO, solver=solvers[kind]), 1, start=np.ones(5)
+        alone = tacita.simulate(
+            made, tacita.FedPLT(rho=RHO, solver=solvers[kind]), 1, start=np.ones(5)
         )
         np.testing.assert_allclose(run.agents[number], alone.agents[number], atol=1e-15)
 
@@ -203,10 +203,10 @@ def test_one_step_size_per_agent():
     made = logistic()
     sizes = np.array([0.1, 0.2, 0.3, 0.4])
     solver = GradientDescent(step_size=sizes, local_steps=2)
-    run = tacit.simulate(made, tacit.FedPLT(rho=RHO, solver=solver), 1)
+    run = tacita.simulate(made, tacita.FedPLT(rho=RHO, solver=solver), 1)
     for number, size in enumerate(sizes):
         alone = GradientDescent(step_size=float(size), local_steps=2)
-        other = tacit.simulate(made, tacit.FedPLT(rho=RHO, solver=alone), 1)
+        other = tacita.simulate(made, tacita.FedPLT(rho=RHO, solver=alone), 1)
         np.testing.assert_allclose(run.agents[number], other.agents[number], atol=1e-15)
 
 
@@ -217,30 +217,30 @@ def test_stochastic_gradients_of_every_sampling(sampling):
     solver = GradientDescent(step_size=0.3, local_steps=3)
 
     def run(oracle, rounds=60):
-        algorithm = tacit.FedPLT(rho=RHO, solver=solver, oracle=oracle)
-        return tacit.simulate(made, algorithm, rounds, seeds=20)
+        algorithm = tacita.FedPLT(rho=RHO, solver=solver, oracle=oracle)
+        return tacita.simulate(made, algorithm, rounds, seeds=20)
 
-    small = run(tacit.Minibatch(size=8, sampling=sampling))
+    small = run(tacita.Minibatch(size=8, sampling=sampling))
     far = np.linalg.norm(small.params - made.solve(), axis=1)
     assert 1e-4 < far.mean() < 0.3
     # Unbiased gradients: the mean over seeds is much nearer than the runs are.
     centre = np.linalg.norm(small.params.mean(axis=0) - made.solve())
     assert centre < 0.5 * far.mean()
     if sampling != "with_replacement":
-        whole = run(tacit.Minibatch(size=24, sampling=sampling), 5)
-        full = run(tacit.Full(), 5)
+        whole = run(tacita.Minibatch(size=24, sampling=sampling), 5)
+        full = run(tacita.Full(), 5)
         np.testing.assert_allclose(whole.params, full.params, atol=1e-12)
 
 
 @pytest.mark.parametrize("solver", [Newton(), QuasiNewton(), ExactProx()])
 def test_curvature_needs_exact_gradients(solver):
     made = logistic()
-    batch = tacit.Minibatch(size=4)
+    batch = tacita.Minibatch(size=4)
     nested = Mixed(solvers=(GradientDescent(), solver), group=[0, 1, 0, 1])
     for chosen in (solver, nested):
-        algorithm = tacit.FedPLT(rho=1, solver=chosen, oracle=batch)
-        with pytest.raises(tacit.TacitError, match="needs exact gradients"):
-            tacit.simulate(made, algorithm, 2)
+        algorithm = tacita.FedPLT(rho=1, solver=chosen, oracle=batch)
+        with pytest.raises(tacita.TacitaError, match="needs exact gradients"):
+            tacita.simulate(made, algorithm, 2)
 
 
 BAD = [
@@ -259,7 +259,7 @@ BAD = [
 
 @pytest.mark.parametrize(("solver", "arguments"), BAD)
 def test_bad_numbers_are_refused_in_one_line(solver, arguments):
-    with pytest.raises(tacit.TacitError) as error:
+    with pytest.raises(tacita.TacitaError) as error:
         solver(**arguments)
     assert list(arguments)[-1] in str(error.value)
     assert "\n" not in str(error.value)
@@ -267,5 +267,5 @@ def test_bad_numbers_are_refused_in_one_line(solver, arguments):
 
 def test_mixed_needs_a_group_for_every_agent():
     mixed = Mixed(solvers=(Newton(), GradientDescent()), group=[0, 1])
-    with pytest.raises(tacit.TacitError, match="group of shape"):
-        tacit.simulate(logistic(), tacit.FedPLT(rho=1, solver=mixed), 2)
+    with pytest.raises(tacita.TacitaError, match="group of shape"):
+        tacita.simulate(logistic(), tacita.FedPLT(rho=1, solver=mixed), 2)

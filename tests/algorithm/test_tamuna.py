@@ -7,19 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import tacit
-from tacit.algorithm import random_steps
-from tacit.algorithm.base import Coordinator
-from tacit.algorithm.tamuna import Told
-from tacit.problem.oracle import AgentOracle
+import tacita
+from tacita.algorithm import random_steps
+from tacita.algorithm.base import Coordinator
+from tacita.algorithm.tamuna import Told
+from tacita.problem.oracles import AgentOracle
 from tests.algorithm.by_hand import play
 
 AGENTS, DIM = 6, 5
 
 
 @pytest.fixture(scope="module")
-def problem() -> tacit.Problem:
-    return tacit.problem.synthetic.logistic(
+def problem() -> tacita.Problem:
+    return tacita.problem.synthetic.logistic(
         agents=AGENTS, features=DIM, samples=12, seed=4, heterogeneous=True
     )
 
@@ -34,7 +34,7 @@ def cohorts(rounds: int, sizes=(2, 3, 4, 6)) -> list[list[int]]:
 
 @pytest.mark.parametrize("sparsity", [None, 2, 3])
 def test_control_variates_sum_to_zero(problem, sparsity):
-    algorithm = tacit.TAMUNA(sparsity=sparsity, local_steps=3)
+    algorithm = tacita.TAMUNA(sparsity=sparsity, local_steps=3)
     start = np.random.default_rng(1).normal(size=(AGENTS, DIM))
     moments = play(problem, algorithm, cohorts(25), start)
     for moment in moments:
@@ -45,7 +45,7 @@ def test_control_variates_sum_to_zero(problem, sparsity):
 
 @pytest.mark.parametrize("sparsity", [2, 3])
 def test_every_coordinate_is_sent_by_exactly_s_of_the_cohort(problem, sparsity):
-    algorithm = tacit.TAMUNA(sparsity=sparsity, local_steps=2)
+    algorithm = tacita.TAMUNA(sparsity=sparsity, local_steps=2)
     chosen = cohorts(25)
     before = problem.start
     for cohort, moment in zip(
@@ -67,7 +67,7 @@ def test_every_coordinate_is_sent_by_exactly_s_of_the_cohort(problem, sparsity):
 
 def test_compression_is_unbiased():
     """Over the masks, the mean of x is the mean over the cohort."""
-    algorithm = tacit.TAMUNA(sparsity=2, agent=np.arange(AGENTS))
+    algorithm = tacita.TAMUNA(sparsity=2, agent=np.arange(AGENTS))
     cohort, boss = [0, 2, 3, 5], Coordinator(AGENTS, None)
     models = np.random.default_rng(2).normal(size=(AGENTS, DIM))
     here = np.zeros(AGENTS)
@@ -79,7 +79,7 @@ def test_compression_is_unbiased():
     def average(key):
         told, _ = algorithm.assign(key, first, jnp.asarray(here), boss)
         sent = [
-            tacit.TAMUNA(sparsity=2, agent=i)._mask(told, jnp.asarray(models[i]))
+            tacita.TAMUNA(sparsity=2, agent=i)._mask(told, jnp.asarray(models[i]))
             for i in cohort
         ]
         return algorithm.average(key, told, sum(sent[1:], sent[0]) / len(cohort), boss)[
@@ -98,27 +98,28 @@ def test_all_of_the_cohort_sending_is_no_compression(problem):
     """s = |S| masks nothing; only the random number of steps may differ."""
     options = {"fixed": True, "step_size": 0.4, "eta": 0.2, "local_steps": 4}
     chosen = cohorts(8, sizes=(3,))
-    plain = play(problem, tacit.TAMUNA(**options), chosen)[-1]
-    masked = play(problem, tacit.TAMUNA(sparsity=3, **options), chosen)[-1]
+    plain = play(problem, tacita.TAMUNA(**options), chosen)[-1]
+    masked = play(problem, tacita.TAMUNA(sparsity=3, **options), chosen)[-1]
     np.testing.assert_allclose(masked.told.x, plain.told.x, atol=1e-14)
     for one, other in zip(masked.states, plain.states, strict=True):
         np.testing.assert_allclose(one.h, other.h, atol=1e-14)
 
 
 def test_with_fixed_steps_and_everyone_it_is_led(problem):
-    led = tacit.LED(step_size=0.4, beta=0.15, local_steps=4)
-    tamuna = tacit.TAMUNA(step_size=0.4, eta=0.15, local_steps=4, fixed=True)
-    runs = [tacit.simulate(problem, a, 12, start=np.ones(DIM)) for a in (led, tamuna)]
+    led = tacita.LED(step_size=0.4, beta=0.15, local_steps=4)
+    tamuna = tacita.TAMUNA(step_size=0.4, eta=0.15, local_steps=4, fixed=True)
+    runs = [tacita.simulate(problem, a, 12, start=np.ones(DIM)) for a in (led, tamuna)]
     np.testing.assert_allclose(runs[0].params, runs[1].params, atol=1e-14)
 
 
 def test_with_probability_one_prox_skip_is_led_with_one_step(problem):
     """p = 1 exchanges after every step: both are then gradient descent."""
-    led = tacit.LED(step_size=0.4, beta=1.0, local_steps=1)
-    skip = tacit.ProxSkip(step_size=0.4, probability=1.0)
-    descent = tacit.ServerGD(step_size=0.4)
+    led = tacita.LED(step_size=0.4, beta=1.0, local_steps=1)
+    skip = tacita.ProxSkip(step_size=0.4, probability=1.0)
+    descent = tacita.ServerGD(step_size=0.4)
     runs = [
-        tacit.simulate(problem, a, 12, start=np.ones(DIM)) for a in (led, skip, descent)
+        tacita.simulate(problem, a, 12, start=np.ones(DIM))
+        for a in (led, skip, descent)
     ]
     np.testing.assert_allclose(runs[0].params, runs[1].params, atol=1e-14)
     np.testing.assert_allclose(runs[2].params, runs[1].params, atol=1e-14)
@@ -127,7 +128,7 @@ def test_with_probability_one_prox_skip_is_led_with_one_step(problem):
 def test_prox_skip_iteration_by_iteration(problem):
     """The per-step form of the paper, in NumPy, with the coin that the rounds imply."""
     size, chance = 0.4, 0.25
-    algorithm = tacit.ProxSkip(step_size=size, probability=chance)
+    algorithm = tacita.ProxSkip(step_size=size, probability=chance)
     moments = play(problem, algorithm, [list(range(AGENTS))] * 15)
     assert len({int(moment.told.steps) for moment in moments}) > 3
     x = np.tile(moments[0].told.x, (AGENTS, 1))
@@ -163,7 +164,7 @@ def test_a_traced_number_of_steps(problem, steps):
     with jax.enable_x64(True):
         people = problem.population
         rows = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], people.rows)
-        oracle = AgentOracle(tacit.Minibatch(size=3), people.local(rows))
+        oracle = AgentOracle(tacita.Minibatch(size=3), people.local(rows))
         count = jax.jit(
             lambda n: random_steps.descend(
                 jax.random.key(0), oracle, jnp.zeros(DIM), n, lambda w, g: w + 1 + 0 * g
@@ -173,14 +174,14 @@ def test_a_traced_number_of_steps(problem, steps):
 
 
 def test_the_second_exchange_is_counted(problem):
-    plain = tacit.simulate(problem, tacit.TAMUNA(), 10).info["communication"]
+    plain = tacita.simulate(problem, tacita.TAMUNA(), 10).info["communication"]
     assert plain["letters"] == 10 * AGENTS * 2
-    lin = tacit.simulate(problem, tacit.FedLin(), 10).info["communication"]
+    lin = tacita.simulate(problem, tacita.FedLin(), 10).info["communication"]
     assert lin["letters"] == 10 * AGENTS * 2
     assert lin["bytes_up"] == 10 * AGENTS * 2 * DIM * 8
 
 
 def test_bad_numbers():
     for name, value in {"sparsity": 1, "local_steps": 0.5, "eta": 0.0}.items():
-        with pytest.raises(tacit.TacitError, match=name):
-            tacit.TAMUNA(**{name: value})
+        with pytest.raises(tacita.TacitaError, match=name):
+            tacita.TAMUNA(**{name: value})

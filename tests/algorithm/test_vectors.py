@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tacit
-from tacit.algorithm.solvers import Accelerated, GradientDescent
+import tacita
+from tacita.algorithm.solvers import Accelerated, GradientDescent
 
 VECTORS = json.loads(Path(__file__).with_name("fedplt_vectors.json").read_text())
 AGENTS, ROWS, DIM = 4, 6, 3
@@ -21,15 +21,15 @@ START = 0.1 * np.arange(1, AGENTS + 1)[:, None] - 0.2 * np.arange(DIM)
 MU = {"l2": 0.5, "ncvx": 0.0}
 
 
-def problem(kind: str, h=None) -> tacit.Problem:
+def problem(kind: str, h=None) -> tacita.Problem:
     i, k, j = np.ogrid[:AGENTS, :ROWS, :DIM]
     features = np.sin(1 + (i * ROWS + k) * DIM + j)
     labels = np.where((i + k)[..., 0] % 2 == 0, 1.0, -1.0)
     penalty = {
-        "l2": tacit.problem.SquaredL2(weight=0.5),
-        "ncvx": tacit.problem.NonConvex(weight=0.5),
+        "l2": tacita.problem.SquaredL2(weight=0.5),
+        "ncvx": tacita.problem.NonConvex(weight=0.5),
     }
-    return tacit.from_arrays(
+    return tacita.from_arrays(
         features.reshape(-1, DIM),
         labels.ravel(),
         np.repeat(np.arange(AGENTS), ROWS),
@@ -46,7 +46,7 @@ def methods(kind: str) -> dict:
     smooth = VECTORS[kind]["L"]
     descent = GradientDescent(step_size=0.5, local_steps=5)
     fast = Accelerated(local_steps=5, strong_convexity=MU[kind], smoothness=smooth)
-    five = tacit.FiveGCS(
+    five = tacita.FiveGCS(
         gamma=2,
         tau=1 / (2 * AGENTS),
         strong_convexity={"l2": 0.5, "ncvx": 0.1}[kind],
@@ -54,33 +54,33 @@ def methods(kind: str) -> dict:
     )
     return {
         "fedplt_gd rho=1 gamma=.5 Ne=5 z0=x0": (
-            tacit.FedPLT(rho=1, solver=descent),
+            tacita.FedPLT(rho=1, solver=descent),
             "agents",
             0,
         ),
         "fedplt_acc rho=1 lam=(eps or 0,L) Ne=5": (
-            tacit.FedPLT(rho=1, solver=fast),
+            tacita.FedPLT(rho=1, solver=fast),
             "agents",
             0,
         ),
-        "fedplt_gd l1 w=.2 (y)": (tacit.FedPLT(rho=1, solver=descent), "shared", 1),
+        "fedplt_gd l1 w=.2 (y)": (tacita.FedPLT(rho=1, solver=descent), "shared", 1),
         "fedpd eta=1 gamma=.4 Ne=5": (
-            tacit.FedPD(eta=1, step_size=0.4, local_steps=5),
+            tacita.FedPD(eta=1, step_size=0.4, local_steps=5),
             "agents",
             0,
         ),
         "fedlin gamma=.4 Ne=5": (
-            tacit.FedLin(step_size=0.4, local_steps=5),
+            tacita.FedLin(step_size=0.4, local_steps=5),
             "shared",
             0,
         ),
         "led alpha=.4 beta=.2 Ne=5": (
-            tacit.LED(step_size=0.4, beta=0.2, local_steps=5),
+            tacita.LED(step_size=0.4, beta=0.2, local_steps=5),
             "shared",
             0,
         ),
         "tamuna fixed 5 steps gamma=.4 eta=.2": (
-            tacit.TAMUNA(step_size=0.4, eta=0.2, local_steps=5, fixed=True),
+            tacita.TAMUNA(step_size=0.4, eta=0.2, local_steps=5, fixed=True),
             "shared",
             0,
         ),
@@ -90,12 +90,12 @@ def methods(kind: str) -> dict:
             1,
         ),
         "fedsplit rho=1 gamma=.5 Ne=5 (inexact)": (
-            tacit.FedSplit(rho=1, solver=descent),
+            tacita.FedSplit(rho=1, solver=descent),
             "agents",
             0,
         ),
         "fedavg gamma=.4 Ne=5 (inexact)": (
-            tacit.FedAvg(step_size=0.4, local_steps=5),
+            tacita.FedAvg(step_size=0.4, local_steps=5),
             "shared",
             0,
         ),
@@ -129,11 +129,11 @@ def test_problem_is_the_one_of_the_file(kind):
 def test_states_match_and_the_end_is_where_it_should_be(kind, name):
     algorithm, reported, late = methods(kind)[name]
     sparse = " l1 " in name
-    made = problem(kind, tacit.problem.prox.L1(0.2) if sparse else None)
+    made = problem(kind, tacita.problem.prox.L1(0.2) if sparse else None)
     end = VECTORS[kind]["x_star_l1_w.2" if sparse else "x_star"]
 
     def after(rounds):
-        run = tacit.simulate(made, algorithm, rounds, start=START, record=())
+        run = tacita.simulate(made, algorithm, rounds, start=START, record=())
         return run.params if reported == "shared" else run.agents.mean(axis=0)
 
     for number, *expected in VECTORS[kind][name]["rounds"]:

@@ -1,4 +1,4 @@
-"""A folder of one's own, a small run file, and `tacit` in this process."""
+"""A folder of one's own, a small run file, and `tacita` in this process."""
 
 import textwrap
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tacit.cli.app import app
+from tacita.cli.app import app
 
 #: Small, and the same shapes everywhere: compiled once.
 SMALL = """
@@ -68,7 +68,7 @@ def sites(place):
     return "sites.toml"
 
 
-class Tacit:
+class Tacita:
     """The program, called in this process."""
 
     def __call__(self, *arguments):
@@ -90,5 +90,5 @@ class Tacit:
 
 
 @pytest.fixture
-def tacit_():
-    return Tacit()
+def tacita_():
+    return Tacita()

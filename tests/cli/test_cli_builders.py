@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tacit
-from tacit import data
-from tacit.cli import run_file
-from tacit.cli.builders import job_from, network
-from tacit.problem import graph
+import tacita
+from tacita import data
+from tacita.job import job_from, networks, run_file
+from tacita.problem import graph
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "runs").glob("*.toml"))
@@ -52,7 +51,7 @@ def test_a_split_is_what_the_function_gives(split, direct):
     assert made.n_agents == agent.max() + 1
     np.testing.assert_array_equal(made.counts, np.bincount(agent[agent >= 0]))
     kept = agent >= 0
-    want = tacit.from_arrays(iris.x[kept], iris.y[kept], agent[kept], model="softmax")
+    want = tacita.from_arrays(iris.x[kept], iris.y[kept], agent[kept], model="softmax")
     models = np.random.default_rng(0).normal(size=(made.n_agents, made.dim))
     np.testing.assert_array_equal(made.grad(models), want.grad(models))
     held = made.holdings()
@@ -65,9 +64,9 @@ def test_a_split_is_what_the_function_gives(split, direct):
 @pytest.mark.parametrize(
     ("name", "model"),
     [
-        ("iris", tacit.problem.Softmax),
-        ("breast-cancer", tacit.problem.Logistic),
-        ("diabetes", tacit.problem.Linear),
+        ("iris", tacita.problem.Softmax),
+        ("breast-cancer", tacita.problem.Logistic),
+        ("diabetes", tacita.problem.Linear),
     ],
 )
 def test_the_usual_model_fits_the_target(name, model):
@@ -88,9 +87,9 @@ def test_networks_are_given_by_tables():
         ({"name": "softmax", "hidden": [3]}, "this model has no options"),
         ({"hidden": [3]}, "missing key problem.model.name"),
     ):
-        with pytest.raises(tacit.TacitError, match=re.escape(words)):
+        with pytest.raises(tacita.TacitaError, match=re.escape(words)):
             job(data="digits", split=iid, model=model)
-    with pytest.raises(tacit.TacitError, match="has its own biases"):
+    with pytest.raises(tacita.TacitaError, match="has its own biases"):
         job(
             data="digits",
             split=iid,
@@ -111,7 +110,7 @@ def test_penalties_and_regularisers():
     ).problem
     assert type(made.h).__name__ == "ElasticNet"
     assert type(made.population.regulariser).__name__ == "NonConvex"
-    with pytest.raises(tacit.TacitError, match="regulariser does not go with"):
+    with pytest.raises(tacita.TacitaError, match="regulariser does not go with"):
         job(data="synthetic-linear", regulariser={"kind": "non_convex", "weight": 1})
 
 
@@ -165,7 +164,7 @@ def test_an_asynchronous_run_on_a_graph_with_a_penalty():
     made = job_from(table, Path("."))
     assert [part.kind for part in made.algorithm.penalty.parts] == ["l2", "l1"]  # pyright: ignore
     assert made.options["asynchronous"].most_delay == 4
-    tacit.simulate(made.problem, made.algorithm, **made.options)
+    tacita.simulate(made.problem, made.algorithm, **made.options)
     table["algorithm"]["penalty"] = "l2"
     assert job_from(table, Path(".")).algorithm.penalty.kind == "l2"  # pyright: ignore
     for wrong, match in [
@@ -174,19 +173,19 @@ def test_an_asynchronous_run_on_a_graph_with_a_penalty():
         (7, "run.asynchronous = 7"),
     ]:
         table["run"]["asynchronous"] = wrong
-        with pytest.raises(tacit.TacitError, match=match):
+        with pytest.raises(tacita.TacitaError, match=match):
             job_from(table, Path("."))
 
 
 def test_neighbours_are_near_on_the_globe():
     # One degree of longitude at 60 degrees north is half as long as at the equator.
     places = np.array([[60.0, 0.0], [60.0, 1.5], [61.0, 0.0]])
-    made = network.build(
+    made = networks.build(
         {"kind": "nearest_neighbours", "k": 1}, ["a", "b", "c"], places, seed=0
     )
     assert set(made.to_networkx().edges) == {("a", "b"), ("a", "c")}
-    with pytest.raises(tacit.TacitError, match="needs the positions"):
-        network.build({"kind": "nearest_neighbours", "k": 1}, [0, 1], None, seed=0)
+    with pytest.raises(tacita.TacitaError, match="needs the positions"):
+        networks.build({"kind": "nearest_neighbours", "k": 1}, [0, 1], None, seed=0)
 
 
 def test_edges_come_from_a_file_beside_the_run_file(sites, place):
@@ -198,10 +197,12 @@ def test_edges_come_from_a_file_beside_the_run_file(sites, place):
     assert made.nodes == ("s0", "s1", "s2", "s3")
     np.testing.assert_array_equal(made.degrees, [2, 3, 2, 1])
     (place / "edges.csv").write_text("form,to\ns0,s1\n")
-    with pytest.raises(tacit.TacitError, match="no column 'from'; did you mean 'form'"):
+    with pytest.raises(
+        tacita.TacitaError, match="no column 'from'; did you mean 'form'"
+    ):
         job_from(table, place)
     (place / "edges.csv").unlink()
-    with pytest.raises(tacit.TacitError, match="cannot read"):
+    with pytest.raises(tacita.TacitaError, match="cannot read"):
         job_from(table, place)
 
 
@@ -244,7 +245,7 @@ def test_the_error_is_measured_from_the_optimum():
         table["algorithm"] = {"name": name, "alpha": 0.3}
         made = job_from(table, Path())
         norm = "l2" if name == "PrimalDual" else "squared"
-        exact = tacit.GTVMin(made.problem, 0.3, norm).solve()
+        exact = tacita.GTVMin(made.problem, 0.3, norm).solve()
         np.testing.assert_array_equal(made.options["reference"], exact)
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import tacit
-from tacit.algorithm import ALGORITHMS
-from tacit.cli import cache, changes, demo
-from tacit.cli.app import app, main
+import tacita
+from tacita.algorithm import ALGORITHMS
+from tacita.cli import cache, demo
+from tacita.cli.app import app, main
+from tacita.job import changes
 
 COMMANDS = ["demo", "run", "resume", "report", "compare", "algorithms"]
 COMMANDS += ["data list", "data show", "data fetch"]
@@ -22,37 +23,37 @@ COMMANDS += ["federation keys", "federation status"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_every_command_shows_an_example_of_it(tacit_, command):
-    said = tacit_.ok(*command.split(), "--help")
-    assert f"Example: tacit {command}" in re.sub(r"\s+", " ", said)
+def test_help_of_every_command_shows_an_example_of_it(tacita_, command):
+    said = tacita_.ok(*command.split(), "--help")
+    assert f"Example: tacita {command}" in re.sub(r"\s+", " ", said)
 
 
-def test_help_names_every_command(tacit_):
-    said = tacit_.ok("--help")
+def test_help_names_every_command(tacita_):
+    said = tacita_.ok("--help")
     registered = {command.name for command in app.registered_commands}
     registered |= {group.name for group in app.registered_groups}
     assert registered == {command.split()[0] for command in COMMANDS}
     assert all(name in said for name in registered)
 
 
-def test_version(tacit_):
-    assert tacit_.ok("--version").strip() == f"tacit {tacit.__version__}"
+def test_version(tacita_):
+    assert tacita_.ok("--version").strip() == f"tacita {tacita.__version__}"
 
 
 def test_debug_shows_the_traceback_wherever_it_stands(monkeypatch, capsys):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")  # leaves this process's JAX
-    monkeypatch.setattr(sys, "argv", ["tacit", "run", "nowhere.toml"])
+    monkeypatch.setattr(sys, "argv", ["tacita", "run", "nowhere.toml"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("error: cannot read nowhere.toml")
     sys.argv.append("--debug")
-    with pytest.raises(tacit.TacitError, match="cannot read nowhere.toml"):
+    with pytest.raises(tacita.TacitaError, match="cannot read nowhere.toml"):
         main()
 
 
-def test_every_algorithm_is_listed_with_its_keys(tacit_):
-    said = tacit_.ok("algorithms")
+def test_every_algorithm_is_listed_with_its_keys(tacita_):
+    said = tacita_.ok("algorithms")
     for algorithm in ALGORITHMS:
         line = next(
             r for r in said.split("\n") if r.split()[:1] == [algorithm.__name__]
@@ -60,30 +61,30 @@ def test_every_algorithm_is_listed_with_its_keys(tacit_):
         assert "oracle" in line
 
 
-def test_an_algorithm_is_shown_with_all_its_keys(tacit_):
-    said = tacit_.ok("algorithms", "fed_prox")
+def test_an_algorithm_is_shown_with_all_its_keys(tacita_):
+    said = tacita_.ok("algorithms", "fed_prox")
     assert 'name = "FedProx"' in said
     assert "# eta (needed): Strength of the pull" in said
     assert '# oracle (default { name = "Full" })' in said
     for algorithm in ALGORITHMS:
-        assert algorithm.source in tacit_.ok("algorithms", algorithm.__name__)
+        assert algorithm.source in tacita_.ok("algorithms", algorithm.__name__)
 
 
-def test_data_sets_are_listed_and_shown(tacit_):
-    said = tacit_.ok("data", "list")
-    for name in tacit.data.names():
+def test_data_sets_are_listed_and_shown(tacita_):
+    said = tacita_.ok("data", "list")
+    for name in tacita.data.names():
         assert re.search(rf"^{name}\b", said, flags=re.M)
-    shown = tacit_.ok("data", "show", "digits")
+    shown = tacita_.ok("data", "show", "digits")
     assert "# test_share (default 0.0)" in shown and "licence" in shown
-    assert "nothing to fetch" in tacit_.ok("data", "fetch", "digits")
+    assert "nothing to fetch" in tacita_.ok("data", "fetch", "digits")
 
 
-def test_the_demo_compares_on_a_held_out_set(tacit_):
-    said = tacit_.ok("demo", "--rounds", "3")
+def test_the_demo_compares_on_a_held_out_set(tacita_):
+    said = tacita_.ok("demo", "--rounds", "3")
     assert said.strip().split("\n")[-1] == "report: runs/demo/report.html"
     assert Path("runs/demo/report.html").exists()
     for name, label in (("fedavg", "FedAvg"), ("fedprox", "FedProx")):
-        run = tacit.load_run(f"runs/demo/{name}")
+        run = tacita.load_run(f"runs/demo/{name}")
         assert run.rounds == 3 and run.config["problem"]["test_share"] == 0.25
         held = run.info["holdings"]
         assert sum(held["rows"]) == run.config["resolved"]["problem"]["rows"] == 1347
@@ -93,7 +94,7 @@ def test_the_demo_compares_on_a_held_out_set(tacit_):
         assert f"{label:8} test accuracy {100 * middle:.1f} %" in said
     # A second demo takes the place of the first, and of nothing else.
     Path("runs/demo/notes.txt").write_text("mine")
-    (line,) = tacit_.refused("demo", "--rounds", "3")
+    (line,) = tacita_.refused("demo", "--rounds", "3")
     assert "holds 'notes.txt', which is not of a demo" in line
     assert Path("runs/demo/fedavg/run.json").exists()
 
@@ -127,7 +128,7 @@ def test_a_change_is_read_as_toml(words, value):
 
 
 def test_a_change_cannot_smuggle_in_another_key():
-    with pytest.raises(tacit.TacitError, match="not a TOML value"):
+    with pytest.raises(tacita.TacitaError, match="not a TOML value"):
         changes.with_changes({}, ["a=1\nb = 2"])
 
 
@@ -148,7 +149,7 @@ class TestCache:
             monkeypatch.delenv(name)
         # This process is not the program's own: its JAX must stay as it is.
         monkeypatch.delitem(sys.modules, "jax")
-        return place / "tacit" / "compiled"
+        return place / "tacita" / "compiled"
 
     def test_is_switched_on(self, settings):
         cache.switch_on()

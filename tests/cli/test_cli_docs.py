@@ -5,11 +5,10 @@ import re
 import tomllib
 from pathlib import Path
 
-import tacit
-from tacit.cli import run_file
-from tacit.cli.builders import network
-from tacit.cli.builders.data import SPLITS
-from tacit.cli.builders.problem import NETWORKS, PENALTIES, REGULARISERS
+import tacita
+from tacita.job import networks, run_file
+from tacita.job.problems import NETWORKS, PENALTIES, REGULARISERS
+from tacita.job.rows import SPLITS
 from tests.cli.test_cli_commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +29,7 @@ def test_every_key_of_a_run_file_is_described():
     ):
         for key in table.model_fields:
             assert f"`{key}`" in text, key
-    for kind in (*SPLITS, *network.KINDS, *PENALTIES, *REGULARISERS, *NETWORKS):
+    for kind in (*SPLITS, *networks.KINDS, *PENALTIES, *REGULARISERS, *NETWORKS):
         assert f"`{kind}`" in text, kind
 
 
@@ -49,11 +48,11 @@ def test_the_readme_leads_to_every_page():
     assert linked == pages
 
 
-def test_the_plan_that_readme_and_help_show_can_be_made(tacit_):
+def test_the_plan_that_readme_and_help_show_can_be_made(tacita_):
     text = (ROOT / "README.md").read_text()
-    (shown,) = re.findall(r"^tacit (privacy plan .*) --out", text, flags=re.M)
-    assert shown in " ".join(tacit_.ok("privacy", "plan", "--help").split())
-    tacit_.ok(*shown.replace("examples/", f"{ROOT}/examples/").split())
+    (shown,) = re.findall(r"^tacita (privacy plan .*) --out", text, flags=re.M)
+    assert shown in " ".join(tacita_.ok("privacy", "plan", "--help").split())
+    tacita_.ok(*shown.replace("examples/", f"{ROOT}/examples/").split())
 
 
 def test_names_that_the_pages_use_are_there_after_import_tacit():
@@ -61,18 +60,20 @@ def test_names_that_the_pages_use_are_there_after_import_tacit():
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
         named |= set(re.findall(r"\btacit((?:\.[A-Za-z]\w*)+)", page.read_text()))
     invented = {".MyAlgorithm", ".algorithm.my_algorithm"}
-    # Rooms that `import tacit` always loads, beside its public names.
-    known = {*tacit.__all__, "algorithm", "runtime", "theory", "trees"}
+    # Rooms that `import tacita` always loads, beside its public names.
+    known = {*tacita.__all__, "algorithm", "runtime", "theory", "trees"}
     for name in named - invented:
         first, *rest = name[1:].split(".")
         assert first in known, name
-        functools.reduce(getattr, rest, getattr(tacit, first))
+        functools.reduce(getattr, rest, getattr(tacita, first))
 
 
 def test_no_command_is_described_twice():
     text = (ROOT / "docs" / "ref-command-line.md").read_text()
-    told = re.findall(r"tacit [a-z]+(?: [a-z]+)?", "".join(headings(text)))
-    assert len(told) == len(set(told)) and set(told) >= {f"tacit {c}" for c in COMMANDS}
+    told = re.findall(r"tacita [a-z]+(?: [a-z]+)?", "".join(headings(text)))
+    assert len(told) == len(set(told)) and set(told) >= {
+        f"tacita {c}" for c in COMMANDS
+    }
 
 
 def test_make_bench_runs_every_benchmark():
@@ -85,11 +86,11 @@ def headings(text):
     return re.findall(r"^## (.*\n)", text, flags=re.M)
 
 
-def test_every_option_of_the_command_line_is_described(tacit_):
+def test_every_option_of_the_command_line_is_described(tacita_):
     text = (ROOT / "docs" / "ref-command-line.md").read_text()
     for command in COMMANDS:
-        assert f"tacit {command}" in text
+        assert f"tacita {command}" in text
         for option in re.findall(
-            r"(--[a-z-]+[a-z])", tacit_.ok(*command.split(), "--help")
+            r"(--[a-z-]+[a-z])", tacita_.ok(*command.split(), "--help")
         ):
             assert f"`{option}`" in text or option == "--help", (command, option)

@@ -5,47 +5,47 @@ import re
 
 import pytest
 
-import tacit
-from tacit.privacy import Ledger, gaussian_guarantee
+import tacita
+from tacita.privacy import Ledger, gaussian_guarantee
 
 BUDGET = ("--epsilon", 2, "--delta", 1e-5, "--observer", "coordinator")
 CLIPPED = 'algorithm.oracle={ name = "Clipped", norm = 1.0 }'
 
 
-def test_a_plan_writes_a_run_file_that_keeps_the_budget(tacit_, small, place):
-    said = tacit_.ok("privacy", "plan", small, *BUDGET, "--out", "safe.toml")
+def test_a_plan_writes_a_run_file_that_keeps_the_budget(tacita_, small, place):
+    said = tacita_.ok("privacy", "plan", small, *BUDGET, "--out", "safe.toml")
     assert "planned for 6 rounds" in said and "T1: " in said
     assert re.search(r"coordinator +record +2 ", said)
     assert 'name = "Clipped"' in said and "noise_std = " in said
-    tacit_.ok("run", "safe.toml", "--out", "made")
-    run = tacit.load_run(place / "made")
+    tacita_.ok("run", "safe.toml", "--out", "made")
+    run = tacita.load_run(place / "made")
     assert run.privacy is not None
     row = run.privacy.row("coordinator")
     assert row.epsilon is not None and row.theorem and row.assumptions
     # The same numbers as the library's.
-    again = tacit_.ok("privacy", "account", "made", "--delta", 1e-5)
+    again = tacita_.ok("privacy", "account", "made", "--delta", 1e-5)
     assert f"{row.epsilon:.4g}" in again and "after 6 rounds" in again
-    assert tacit_.refused("privacy", "plan", small, *BUDGET, "--out", "safe.toml") == [
+    assert tacita_.refused("privacy", "plan", small, *BUDGET, "--out", "safe.toml") == [
         "--out safe.toml exists already; choose another name or remove it"
     ]
-    (refusal,) = tacit_.refused("privacy", "account", "made", "--set", "run.rounds=9")
+    (refusal,) = tacita_.refused("privacy", "account", "made", "--set", "run.rounds=9")
     assert "as it is" in refusal
 
 
-def test_an_account_of_a_run_file(tacit_, small):
-    without = tacit_.ok("privacy", "account", small)
+def test_an_account_of_a_run_file(tacita_, small):
+    without = tacita_.ok("privacy", "account", small)
     assert "no bound" in without and "no noise" in without
     noisy = ("--set", CLIPPED, "--set", "algorithm.noise_std=0.5")
-    said = tacit_.ok("privacy", "account", small, *noisy, "--delta", 1e-4)
+    said = tacita_.ok("privacy", "account", small, *noisy, "--delta", 1e-4)
     assert "planned for 6 rounds, delta = 0.0001" in said
     assert "no bound" not in said
 
 
-def test_a_plan_for_fed_plt_sets_its_solver(tacit_, small):
+def test_a_plan_for_fed_plt_sets_its_solver(tacita_, small):
     change = ("--set", 'algorithm={ name = "FedPLT", rho = 0.9 }')
-    said = tacit_.ok("privacy", "plan", small, *BUDGET, *change, "--out", "plt.toml")
+    said = tacita_.ok("privacy", "plan", small, *BUDGET, *change, "--out", "plt.toml")
     assert 'name = "NoisyGradient"' in said and "implied" in said
-    again = tacit_.ok("privacy", "account", "plt.toml")
+    again = tacita_.ok("privacy", "account", "plt.toml")
     assert re.search(r"coordinator +record +(2|1\.\d+) ", again)
 
 
@@ -59,24 +59,24 @@ def test_a_plan_for_fed_plt_sets_its_solver(tacit_, small):
         ((*BUDGET, "--out", "no/x.toml"), "cannot write --out no/x.toml: No such file"),
     ),
 )
-def test_plans_that_are_refused(tacit_, small, arguments, message):
-    (refusal,) = tacit_.refused("privacy", "plan", small, *arguments)
+def test_plans_that_are_refused(tacita_, small, arguments, message):
+    (refusal,) = tacita_.refused("privacy", "plan", small, *arguments)
     assert message in refusal
 
 
-def test_observer_has_no_default(tacit_, small):
-    result = tacit_("privacy", "plan", small, *BUDGET[:4])
+def test_observer_has_no_default(tacita_, small):
+    result = tacita_("privacy", "plan", small, *BUDGET[:4])
     assert result.exit_code == 2 and "--observer" in result.stderr
-    result = tacit_("audit", small)
+    result = tacita_("audit", small)
     assert result.exit_code == 2 and "--observer" in result.stderr
 
 
-def test_an_audit_of_a_run_folder_is_kept_in_its_report(tacit_, small, place):
+def test_an_audit_of_a_run_folder_is_kept_in_its_report(tacita_, small, place):
     noisy = ("--set", CLIPPED, "--set", "algorithm.noise_std=0.5")
     noisy += ("--set", "run.participation=1.0")
-    tacit_.ok("run", small, *noisy, "--out", "made")
+    tacita_.ok("run", small, *noisy, "--out", "made")
     asked = ("--observer", "coordinator", "--runs", 300, "--delta", 0.01)
-    said = tacit_.ok("audit", "made", *asked)
+    said = tacita_.ok("audit", "made", *asked)
     assert "not refuted" in said and "privacy.json" in said
     told = json.loads((place / "made" / "privacy.json").read_text())
     (row,) = [
@@ -85,8 +85,8 @@ def test_an_audit_of_a_run_folder_is_kept_in_its_report(tacit_, small, place):
         if (r["observer"], r["unit"]) == ("coordinator", "record")
     ]
     assert row["audited"]["refuted"] is False
-    assert "at 99%" in str(tacit.load_run(place / "made").privacy)
-    refuted = tacit_("audit", "made", *asked, "--claim", 0.0001, "--runs", 2000)
+    assert "at 99%" in str(tacita.load_run(place / "made").privacy)
+    refuted = tacita_("audit", "made", *asked, "--claim", 0.0001, "--runs", 2000)
     assert refuted.exit_code == 1 and "REFUTED" in refuted.stdout
 
 
@@ -105,16 +105,16 @@ def book(place):
         return ledger.head()
 
 
-def test_a_ledger_is_shown_and_verified(tacit_, book):
-    said = tacit_.ok("ledger", "show", "ledger.db")
+def test_a_ledger_is_shown_and_verified(tacita_, book):
+    said = tacita_.ok("ledger", "show", "ledger.db")
     assert re.search(r"clinic +coordinator +record, replace_one +1 +0\.7255", said)
     assert "analytic Gaussian mechanism" in said and book in said
-    other = tacit_.ok("ledger", "show", "ledger.db", "--delta", 1e-3)
+    other = tacita_.ok("ledger", "show", "ledger.db", "--delta", 1e-3)
     assert "0.001" in other and "0.7255" not in other
-    said = tacit_.ok("ledger", "verify", "ledger.db")
+    said = tacita_.ok("ledger", "verify", "ledger.db")
     assert "whole: 3 rows" in said and "elsewhere" in said
-    tacit_.ok("ledger", "verify", "ledger.db", "--head", book)
-    (refusal,) = tacit_.refused("ledger", "verify", "ledger.db", "--head", "0" * 63)
+    tacita_.ok("ledger", "verify", "ledger.db", "--head", book)
+    (refusal,) = tacita_.refused("ledger", "verify", "ledger.db", "--head", "0" * 63)
     assert "ledger.db" in refusal
-    (refusal,) = tacit_.refused("ledger", "show", "nowhere.db")
+    (refusal,) = tacita_.refused("ledger", "show", "nowhere.db")
     assert "no ledger at nowhere.db" in refusal

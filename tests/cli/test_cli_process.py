@@ -17,7 +17,7 @@ from tests.cli.test_cli_run import same_bits
 ROUNDS = 30_000
 #: A test run in the background may have been told to ignore Ctrl-C; the program is not.
 ATTENTIVE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-PROGRAM = [sys.executable, "-c", f"{ATTENTIVE}; from tacit.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", f"{ATTENTIVE}; from tacita.cli import main; main()"]
 
 
 @pytest.fixture
@@ -59,12 +59,12 @@ def wait_for_change(path, process, before):
 
 
 def test_a_run_killed_at_random_moments_and_resumed_has_the_same_bits(
-    start, tacit_, small
+    start, tacita_, small
 ):
     rounds = f"run.rounds={ROUNDS}"
     killed = start("run", small, "--set", rounds, "--out", "cut")
     # The same run without a pause, in this process, while the other one starts.
-    tacit_.ok("run", small, "--set", rounds, "--out", "whole")
+    tacita_.ok("run", small, "--set", rounds, "--out", "whole")
     checkpoint, moments, kills = Path("cut/checkpoint.npz"), random.Random(4), 0
     before = 0
     for _ in range(3):
@@ -87,7 +87,7 @@ def test_a_run_killed_at_random_moments_and_resumed_has_the_same_bits(
     assert set(os.listdir("cut")) >= {"config.toml", "run.json", "trace.npz"}
 
 
-def test_a_run_killed_before_its_first_checkpoint_starts_anew(start, tacit_, small):
+def test_a_run_killed_before_its_first_checkpoint_starts_anew(start, tacita_, small):
     process = start("run", small, "--out", "cut")
     while not Path("cut").exists() and process.poll() is None:
         time.sleep(0.002)
@@ -95,8 +95,8 @@ def test_a_run_killed_before_its_first_checkpoint_starts_anew(start, tacit_, sma
     process.wait()
     assert Path("cut/config.toml").read_text().startswith('name = "fedavg-synth')
     if not Path("cut/run.json").exists():
-        tacit_.ok("resume", "cut")
-    tacit_.ok("run", small, "--out", "whole")
+        tacita_.ok("resume", "cut")
+    tacita_.ok("run", small, "--out", "whole")
     assert same_bits("cut", "whole")
 
 
@@ -106,7 +106,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(start, small):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert err.strip().split("\n")[-1] == "interrupted; go on with: tacit resume cut"
+    assert err.strip().split("\n")[-1] == "interrupted; go on with: tacita resume cut"
     assert "Traceback" not in err
 
 

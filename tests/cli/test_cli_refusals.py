@@ -81,17 +81,17 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("change", "words"), CHANGES, ids=[c for c, _ in CHANGES])
-def test_bad_keys_and_values_are_told_in_one_line(tacit_, small, place, change, words):
+def test_bad_keys_and_values_are_told_in_one_line(tacita_, small, place, change, words):
     key, _, value = change.partition("=")
     if value.startswith("'\""):
         value = value[1:-1]
-    (line,) = tacit_.refused("run", small, "--set", f"{key}={value}")
+    (line,) = tacita_.refused("run", small, "--set", f"{key}={value}")
     assert words in line
     assert [path.name for path in place.iterdir()] == [small]
 
 
-def test_all_that_is_wrong_with_the_keys_is_told_at_once(tacit_, small, place):
-    lines = tacit_.refused(
+def test_all_that_is_wrong_with_the_keys_is_told_at_once(tacita_, small, place):
+    lines = tacita_.refused(
         "run", small, "--set", "run.rounds=0", "--set", "run.sed=1", "--set", "name=7"
     )
     assert len(lines) == 3
@@ -150,28 +150,28 @@ FILES = [
 
 
 @pytest.mark.parametrize(("text", "words"), FILES)
-def test_bad_files_are_told(tacit_, place, text, words):
+def test_bad_files_are_told(tacita_, place, text, words):
     (place / "bad.toml").write_text(text)
-    assert words in tacit_.refused("run", "bad.toml")[0]
+    assert words in tacita_.refused("run", "bad.toml")[0]
     assert [path.name for path in place.iterdir()] == ["bad.toml"]
 
 
-def test_files_that_cannot_be_read_are_told(tacit_, place):
+def test_files_that_cannot_be_read_are_told(tacita_, place):
     (place / "noise.toml").write_bytes(b"\xff\xfe\x00")
     for name, words in (
         ("nowhere.toml", "cannot read nowhere.toml: No such file or directory"),
         (".", "cannot read .: Is a directory"),
         ("noise.toml", "cannot read noise.toml: it is not text in UTF-8"),
     ):
-        (line,) = tacit_.refused("run", name)
+        (line,) = tacita_.refused("run", name)
         assert words in line
     assert [path.name for path in place.iterdir()] == ["noise.toml"]
 
 
-def test_a_table_with_nan_is_refused(tacit_, sites, place):
+def test_a_table_with_nan_is_refused(tacita_, sites, place):
     text = (place / "sites.csv").read_text()
     (place / "sites.csv").write_text(text.replace("\n", "\n,0.5,1,s0\n", 1))
-    (line,) = tacit_.refused("run", sites)
+    (line,) = tacita_.refused("run", sites)
     assert "column 'age'" in line and "is empty in 1 rows" in line
     assert {path.name for path in place.iterdir()} == {"sites.csv", "sites.toml"}
 
@@ -197,67 +197,67 @@ TABLES = [
 
 
 @pytest.mark.parametrize(("change", "words"), TABLES, ids=[c for c, _ in TABLES])
-def test_tables_that_do_not_fit_are_told(tacit_, sites, place, change, words):
+def test_tables_that_do_not_fit_are_told(tacita_, sites, place, change, words):
     if change == "problem.target=dose":
         change, words = "problem.model=logistic", "they are real numbers"
         text = (place / sites).read_text().replace('"ill"', '"dose"')
         (place / sites).write_text(text)
-    (line,) = tacit_.refused("run", sites, "--set", change)
+    (line,) = tacita_.refused("run", sites, "--set", change)
     assert words in line
     assert {path.name for path in place.iterdir()} == {"sites.csv", "sites.toml"}
 
 
-def test_known_keys_are_told_once(tacit_, sites):
-    (line,) = tacit_.refused("run", sites, "--set", "problem.sede=1")
+def test_known_keys_are_told_once(tacita_, sites):
+    (line,) = tacita_.refused("run", sites, "--set", "problem.sede=1")
     known = line.partition("known: ")[2].split(", ")
     assert known.count("seed") == 1 and len(set(known)) == len(known)
 
 
-def test_three_labels_are_outside_the_set_of_a_logistic_model(tacit_, sites, place):
+def test_three_labels_are_outside_the_set_of_a_logistic_model(tacita_, sites, place):
     text = (place / "sites.csv").read_text() + "\n55.0,0.5,2,s0"
     (place / "sites.csv").write_text(text)
-    (line,) = tacit_.refused("run", sites, "--set", "problem.model=logistic")
+    (line,) = tacita_.refused("run", sites, "--set", "problem.model=logistic")
     assert "label '2' is outside the model's set" in line
 
 
-def test_out_is_never_written_over(tacit_, small, place):
+def test_out_is_never_written_over(tacita_, small, place):
     (place / "full").mkdir()
     (place / "full" / "precious").write_text("mine")
     for out, words in (("full", "exists already"), (small, "exists already")):
-        (line,) = tacit_.refused("run", small, "--out", out)
+        (line,) = tacita_.refused("run", small, "--out", out)
         assert words in line
-    (line,) = tacit_.refused("run", small, "--out", f"{small}/inner")
+    (line,) = tacita_.refused("run", small, "--out", f"{small}/inner")
     assert "cannot make a folder" in line
     assert (place / "full" / "precious").read_text() == "mine"
     assert sorted(path.name for path in place.iterdir()) == ["full", small]
 
 
 @pytest.mark.parametrize("change", ["rounds", "=5", "run..rounds=5", "run.rounds=[1"])
-def test_changes_that_are_none_are_told(tacit_, small, change):
-    (line,) = tacit_.refused("run", small, "--set", change)
+def test_changes_that_are_none_are_told(tacita_, small, change):
+    (line,) = tacita_.refused("run", small, "--set", change)
     assert line.startswith("--set")
 
 
-def test_a_change_within_what_is_no_table_is_told(tacit_, small):
-    (line,) = tacit_.refused("run", small, "--set", "run.rounds.more=1")
+def test_a_change_within_what_is_no_table_is_told(tacita_, small):
+    (line,) = tacita_.refused("run", small, "--set", "run.rounds.more=1")
     assert "rounds = 6 is no table" in line
 
 
 @pytest.mark.parametrize("command", ["resume", "report", "compare"])
-def test_a_folder_without_a_run_is_told(tacit_, command, place):
-    (line,) = tacit_.refused(command, "nowhere")
+def test_a_folder_without_a_run_is_told(tacita_, command, place):
+    (line,) = tacita_.refused(command, "nowhere")
     assert "nowhere" in line and list(place.iterdir()) == []
 
 
-def test_the_remedy_for_an_unfinished_run_is_one_that_works(tacit_, place):
+def test_the_remedy_for_an_unfinished_run_is_one_that_works(tacita_, place):
     (place / "checkpoint.npz").write_bytes(b"")
     for command in ("resume", "report"):
-        (line,) = tacit_.refused(command, ".")
-        assert "tacit.simulate" in line and "resume=True" in line
+        (line,) = tacita_.refused(command, ".")
+        assert "tacita.simulate" in line and "resume=True" in line
     (place / "config.toml").write_bytes(b"")
     (place / "checkpoint.npz").unlink()
-    (line,) = tacit_.refused("report", ".")
-    assert "go on with: tacit resume" in line
+    (line,) = tacita_.refused("report", ".")
+    assert "go on with: tacita resume" in line
 
 
 @pytest.mark.parametrize(
@@ -268,6 +268,6 @@ def test_the_remedy_for_an_unfinished_run_is_one_that_works(tacit_, place):
         (["data", "fetch", "iri"], "did you mean 'iris'?"),
     ],
 )
-def test_unknown_names_are_told_with_the_nearest(tacit_, arguments, words):
-    (line,) = tacit_.refused(*arguments)
+def test_unknown_names_are_told_with_the_nearest(tacita_, arguments, words):
+    (line,) = tacita_.refused(*arguments)
     assert words in line

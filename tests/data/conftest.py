@@ -12,20 +12,20 @@ import pytest
 @pytest.fixture(scope="session")
 def real():
     """The folder with the real files; a test that needs it is skipped without it."""
-    named = os.environ.get("TACIT_DATA")
+    named = os.environ.get("TACITA_DATA")
     if not named:
-        pytest.skip("TACIT_DATA names no folder with the data sets")
+        pytest.skip("TACITA_DATA names no folder with the data sets")
     return Path(named)
 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """No data folder and an empty cache, so that files have to be downloaded."""
-    monkeypatch.delenv("TACIT_DATA", raising=False)
-    monkeypatch.delenv("TACIT_MIRROR", raising=False)
+    monkeypatch.delenv("TACITA_DATA", raising=False)
+    monkeypatch.delenv("TACITA_MIRROR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    return tmp_path / "cache" / "tacit"
+    return tmp_path / "cache" / "tacita"
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sklearn import datasets
 
-from tacit.check import TacitError
-from tacit.data import describe, fetch, load, names, options
-from tacit.data.pins import PINS
+from tacita.check import TacitaError
+from tacita.data import describe, fetch, load, names, options
+from tacita.data.pins import PINS
 
 FROM_FILES = (
     "fashion-mnist",
@@ -100,7 +100,7 @@ def test_options_name_their_defaults():
     ],
 )
 def test_bad_input_is_refused_in_one_line_before_any_file_is_read(cache, call, words):
-    with pytest.raises(TacitError) as caught:
+    with pytest.raises(TacitaError) as caught:
         call()
     assert words in str(caught.value) and "\n" not in str(caught.value)
     assert not cache.exists()

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit.check import TacitError
-from tacit.data import Dataset, load
+from tacita.check import TacitaError
+from tacita.data import Dataset, load
 
 
 def toy(**changes):
@@ -86,7 +86,7 @@ def test_with_agents_takes_numbers_labels_and_left_out_rows():
     ],
 )
 def test_bad_fields_are_refused_in_one_line(changes, words):
-    with pytest.raises(TacitError) as caught:
+    with pytest.raises(TacitaError) as caught:
         toy(**changes)
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
@@ -111,6 +111,6 @@ def test_bad_fields_are_refused_in_one_line(changes, words):
     ],
 )
 def test_bad_calls_are_refused_in_one_line(call, words):
-    with pytest.raises(TacitError) as caught:
+    with pytest.raises(TacitaError) as caught:
         call(toy())
     assert words in str(caught.value) and "\n" not in str(caught.value)

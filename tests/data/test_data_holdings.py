@@ -4,8 +4,8 @@ import matplotlib
 import numpy as np
 import pytest
 
-from tacit.check import TacitError
-from tacit.data import (
+from tacita.check import TacitaError
+from tacita.data import (
     Dataset,
     load,
     plot_who_holds_what,
@@ -96,5 +96,5 @@ def test_no_window_is_opened_and_no_state_is_touched():
 
 def test_a_bad_path_is_refused(tmp_path):
     for path, words in (("who.txt", "end it in .png"), ("no/who.png", "cannot write")):
-        with pytest.raises(TacitError, match=words):
+        with pytest.raises(TacitaError, match=words):
             plot_who_holds_what(load("iris"), tmp_path / path)

@@ -1,6 +1,6 @@
 """The real files: published facts about them, checked by other means than the loader.
 
-Skipped unless TACIT_DATA names a folder with the files.
+Skipped unless TACITA_DATA names a folder with the files.
 """
 
 import re
@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tacit.check import TacitError
-from tacit.data import describe, fetch, load, names, split_by_classes
+from tacita.check import TacitaError
+from tacita.data import describe, fetch, load, names, split_by_classes
 
 pytestmark = pytest.mark.data
 
@@ -227,5 +227,5 @@ def test_fmi_months_and_single_stations(real):
 
 
 def test_fmi_refuses_to_look_back_further_than_there_is():
-    with pytest.raises(TacitError, match="lags < 40"):
+    with pytest.raises(TacitaError, match="lags < 40"):
         load("fmi", table="daily", lags=40)

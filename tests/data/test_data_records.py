@@ -1,6 +1,6 @@
 """The real files, continued: patients, customers, a text.
 
-Skipped unless TACIT_DATA names a folder with the files.
+Skipped unless TACITA_DATA names a folder with the files.
 """
 
 import io
@@ -10,11 +10,11 @@ import zipfile
 import numpy as np
 import pytest
 
-from tacit.check import TacitError
-from tacit.data import describe, load, split_vertical
-from tacit.data.download import sources_of
-from tacit.data.store import read
-from tacit.data.unpack import zip_member
+from tacita.check import TacitaError
+from tacita.data import describe, load, split_vertical
+from tacita.data.download import sources_of
+from tacita.data.sources import read
+from tacita.data.unpack import zip_member
 
 pytestmark = pytest.mark.data
 
@@ -210,8 +210,10 @@ def test_one_changed_byte_is_refused(real, tmp_path, monkeypatch):
     path.chmod(0o644)
     content = path.read_bytes()
     path.write_bytes(content[:100] + b"9" + content[101:])
-    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
-    with pytest.raises(TacitError, match=r"processed\.va\.data has the wrong checksum"):
+    monkeypatch.setenv("TACITA_DATA", str(tmp_path))
+    with pytest.raises(
+        TacitaError, match=r"processed\.va\.data has the wrong checksum"
+    ):
         load("heart-disease")
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.check import TacitError
-from tacit.data import (
+from tacita.check import TacitaError
+from tacita.data import (
     split_by_classes,
     split_by_column,
     split_dirichlet,
@@ -46,7 +46,7 @@ def test_same_seed_same_split_and_other_seed_another(name):
 @settings(max_examples=40, deadline=None)
 def test_iid_sizes_differ_by_at_most_one(n, agents, seed):
     if agents > n:
-        with pytest.raises(TacitError, match="take fewer agents"):
+        with pytest.raises(TacitaError, match="take fewer agents"):
             split_iid(n, agents, seed=seed)
         return
     sizes = np.bincount(split_iid(n, agents, seed=seed), minlength=agents)
@@ -103,7 +103,7 @@ def test_dirichlet_gives_every_row_to_somebody(alpha, agents, seed):
 
 
 def test_dirichlet_refuses_what_no_draw_can_give():
-    with pytest.raises(TacitError, match="raise alpha, take fewer agents"):
+    with pytest.raises(TacitaError, match="raise alpha, take fewer agents"):
         split_dirichlet(LABELS, 40, alpha=0.001, seed=0)
 
 
@@ -183,7 +183,9 @@ def test_by_column():
     assert agent.tolist() == [1, 0, 1, 2] and names == ("a", "b", "c")
     agent, names = split_by_column([30, 4, 30, 4, 5], min_rows=2)
     assert agent.tolist() == [1, 0, 1, 0, -1] and names == ("4", "30")
-    with pytest.raises(TacitError, match="the most frequent one has 2; lower min_rows"):
+    with pytest.raises(
+        TacitaError, match="the most frequent one has 2; lower min_rows"
+    ):
         split_by_column(["a", "a", "b"], min_rows=3)
 
 
@@ -238,13 +240,13 @@ def test_vertical_blocks_put_together_are_the_table():
     ],
 )
 def test_bad_input_is_refused_in_one_line(call, words):
-    with pytest.raises(TacitError) as caught:
+    with pytest.raises(TacitaError) as caught:
         call()
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_the_remedy_for_too_few_rows_works():
-    with pytest.raises(TacitError) as caught:
+    with pytest.raises(TacitaError) as caught:
         split_by_classes(LABELS, 6, 2, seed=0, per_agent=300)
     most = int(str(caught.value).split("about per_agent=")[1].split(",")[0])
     split_by_classes(LABELS, 6, 2, seed=0, per_agent=most - 1)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tacit.check import TacitError
-from tacit.data import store
-from tacit.data.catalog import DataFile, Source
-from tacit.data.download import download
-from tacit.data.unpack import UnpackError, gunzip, line_feeds, zip_member
+from tacita.check import TacitaError
+from tacita.data import sources
+from tacita.data.catalog import DataFile, Source
+from tacita.data.download import download
+from tacita.data.unpack import UnpackError, gunzip, line_feeds, zip_member
 
 CONTENT = b"one,two\n1,2\n" * 50
 
@@ -43,9 +43,9 @@ def files_under(folder):
 def test_a_good_file_is_downloaded_once_then_read_from_the_cache(cache, server):
     server.files["/table.csv"] = ("good", CONTENT)
     file = file_of(Source(url=f"{server.url}/table.csv"))
-    assert store.read(file) == CONTENT
+    assert sources.read(file) == CONTENT
     assert files_under(cache) == [cache / "toy/table.csv"]
-    assert store.read(file) == CONTENT
+    assert sources.read(file) == CONTENT
     assert server.requests == ["/table.csv"]
 
 
@@ -55,7 +55,7 @@ def test_an_answer_without_a_stated_length_is_fine(cache, server):
     original = handler.send_header
     handler.send_header = lambda self, key, value: None
     try:
-        assert store.read(file_of(Source(url=f"{server.url}/table.csv"))) == CONTENT
+        assert sources.read(file_of(Source(url=f"{server.url}/table.csv"))) == CONTENT
     finally:
         handler.send_header = original
 
@@ -77,17 +77,17 @@ def test_a_bad_download_is_refused_in_one_line_and_leaves_nothing(
 ):
     server.files["/table.csv"] = (kind, payload)
     file = file_of(Source(url=f"{server.url}/table.csv"))
-    with pytest.raises(TacitError, match=words) as caught:
+    with pytest.raises(TacitaError, match=words) as caught:
         download(file, cache, timeout=0.2, deadline=0.4)
     message = str(caught.value)
     assert "\n" not in message
-    assert "TACIT_DATA" in message and "toy/table.csv" in message
+    assert "TACITA_DATA" in message and "toy/table.csv" in message
     assert files_under(cache) == []
 
 
 def test_a_closed_port_and_a_strange_address_are_refused(cache, server):
     for url in ("http://127.0.0.1:1/table.csv", "file:///etc/hostname", "nonsense"):
-        with pytest.raises(TacitError, match="could not download"):
+        with pytest.raises(TacitaError, match="could not download"):
             download(file_of(Source(url=url)), cache, timeout=1)
     assert files_under(cache) == []
 
@@ -101,19 +101,19 @@ def test_a_terminal_sees_a_bar_for_a_large_file(cache, server, monkeypatch):
     server.files["/big.bin"] = ("good", content)
     server.files["/table.csv"] = ("good", CONTENT)
     monkeypatch.setattr("sys.stderr", Terminal())
-    store.read(file_of(Source(url=f"{server.url}/table.csv")))
+    sources.read(file_of(Source(url=f"{server.url}/table.csv")))
     assert sys.stderr.getvalue() == ""
     file = file_of(
         Source(url=f"{server.url}/big.bin"), path="toy/big.bin", content=content
     )
-    assert store.read(file) == content
+    assert sources.read(file) == content
     assert "big.bin" in sys.stderr.getvalue()
 
 
 def test_the_next_source_is_tried_when_one_fails(cache, server):
     server.files["/b.csv"] = ("good", CONTENT)
     file = file_of(Source(url=f"{server.url}/a.csv"), Source(url=f"{server.url}/b.csv"))
-    assert store.read(file) == CONTENT
+    assert sources.read(file) == CONTENT
     assert server.requests == ["/a.csv", "/b.csv"]
 
 
@@ -122,15 +122,15 @@ def test_members_of_archives_and_other_line_ends_are_unpacked(cache, server):
     server.files["/outer.zip"] = ("good", zipped("inner.zip", inner))
     steps = (zip_member("inner.zip"), zip_member("folder/table.csv"))
     nested = Source(url=f"{server.url}/outer.zip", unpack=steps)
-    assert store.read(file_of(nested)) == CONTENT
+    assert sources.read(file_of(nested)) == CONTENT
     # Kept compressed although it was not published as a gzip file: same bytes always.
     packed = file_of(nested, path="toy/table.csv.gz")
-    assert store.read(packed) == CONTENT
+    assert sources.read(packed) == CONTENT
     kept = (cache / "toy/table.csv.gz").read_bytes()
     assert kept == gzip.compress(CONTENT, mtime=0)
     server.files["/mac.csv"] = ("good", CONTENT.replace(b"\n", b"\r")[:-1])
     returns = Source(url=f"{server.url}/mac.csv", unpack=(line_feeds,))
-    assert store.read(file_of(returns, path="toy/mac.csv")) == CONTENT
+    assert sources.read(file_of(returns, path="toy/mac.csv")) == CONTENT
 
 
 def test_a_gzip_file_is_accepted_whatever_its_header_says(cache, server):
@@ -140,7 +140,7 @@ def test_a_gzip_file_is_accepted_whatever_its_header_says(cache, server):
     for stamp in (0, 123456789):
         published = gzip.compress(CONTENT, mtime=stamp)
         server.files["/t.gz"] = ("good", published)
-        assert store.read(file) == CONTENT
+        assert sources.read(file) == CONTENT
         assert (cache / "toy/table.csv.gz").read_bytes() == published
         (cache / "toy/table.csv.gz").unlink()
 
@@ -165,12 +165,12 @@ def test_unpacking_never_produces_more_than_expected():
 
 
 def test_a_mirror_replaces_every_source(cache, server, monkeypatch):
-    monkeypatch.setenv("TACIT_MIRROR", f"{server.url}/mirror/")
+    monkeypatch.setenv("TACITA_MIRROR", f"{server.url}/mirror/")
     server.files["/mirror/toy/table.csv"] = ("good", CONTENT)
     server.files["/mirror/toy/table.csv.gz"] = ("good", gzip.compress(CONTENT))
     outside = Source(url=f"{server.url}/outside.csv")
-    assert store.read(file_of(outside)) == CONTENT
-    assert store.read(file_of(outside, path="toy/table.csv.gz")) == CONTENT
+    assert sources.read(file_of(outside)) == CONTENT
+    assert sources.read(file_of(outside, path="toy/table.csv.gz")) == CONTENT
     assert all(path.startswith("/mirror/") for path in server.requests)
 
 
@@ -180,17 +180,19 @@ def test_the_data_folder_comes_first_and_is_checked_too(
     folder = tmp_path / "data"
     (folder / "toy").mkdir(parents=True)
     (folder / "toy/table.csv").write_bytes(CONTENT)
-    monkeypatch.setenv("TACIT_DATA", str(folder))
+    monkeypatch.setenv("TACITA_DATA", str(folder))
     file = file_of(Source(url=f"{server.url}/table.csv"))
-    assert store.read(file) == CONTENT
+    assert sources.read(file) == CONTENT
     assert server.requests == [] and files_under(cache) == []
     (folder / "toy/table.csv").write_bytes(CONTENT.replace(b"1", b"7"))
-    with pytest.raises(TacitError, match=r"data/toy/table\.csv has the wrong checksum"):
-        store.read(file)
+    with pytest.raises(
+        TacitaError, match=r"data/toy/table\.csv has the wrong checksum"
+    ):
+        sources.read(file)
     # What the folder lacks comes from the cache or the web.
     (folder / "toy/table.csv").unlink()
     server.files["/table.csv"] = ("good", CONTENT)
-    assert store.read(file) == CONTENT
+    assert sources.read(file) == CONTENT
     assert files_under(folder) == []
 
 
@@ -199,27 +201,27 @@ def test_broken_folders_and_files_are_refused(cache, tmp_path, monkeypatch):
     target = cache / "toy/table.csv.gz"
     target.parent.mkdir(parents=True)
     target.write_bytes(gzip.compress(CONTENT)[:30])
-    with pytest.raises(TacitError, match="ends too early; delete it"):
-        store.read(file)
+    with pytest.raises(TacitaError, match="ends too early; delete it"):
+        sources.read(file)
     target.unlink()
     target.mkdir()
-    with pytest.raises(TacitError, match="cannot read"):
-        store.read(file)
-    monkeypatch.setenv("TACIT_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(TacitError, match="is not a folder"):
-        store.read(file)
+    with pytest.raises(TacitaError, match="cannot read"):
+        sources.read(file)
+    monkeypatch.setenv("TACITA_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(TacitaError, match="is not a folder"):
+        sources.read(file)
 
 
 def test_a_relative_cache_is_ignored_and_a_missing_home_refused(monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "somewhere")
-    assert store.cache_folder() == Path.home() / ".cache" / "tacit"
+    assert sources.cache_folder() == Path.home() / ".cache" / "tacita"
 
     def homeless():
         raise RuntimeError("no home")
 
     monkeypatch.setattr(Path, "home", homeless)
-    with pytest.raises(TacitError, match="no home folder"):
-        store.cache_folder()
+    with pytest.raises(TacitaError, match="no home folder"):
+        sources.cache_folder()
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
@@ -231,8 +233,8 @@ def test_a_full_disk_leaves_nothing(cache, server, monkeypatch, failing):
 
     monkeypatch.setattr(os, failing, full)
     file = file_of(Source(url=f"{server.url}/table.csv"))
-    with pytest.raises(TacitError, match="No space left on device; make room"):
-        store.read(file)
+    with pytest.raises(TacitaError, match="No space left on device; make room"):
+        sources.read(file)
     monkeypatch.undo()
     assert files_under(cache) == []
 
@@ -245,7 +247,7 @@ def test_an_interrupt_leaves_nothing(cache, server, monkeypatch):
 
     monkeypatch.setattr(os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        store.read(file_of(Source(url=f"{server.url}/table.csv")))
+        sources.read(file_of(Source(url=f"{server.url}/table.csv")))
     assert files_under(cache) == []
 
 
@@ -258,4 +260,4 @@ def test_two_downloads_at_once_both_end_well(cache, server):
     for thread in threads:
         thread.join()
     assert files_under(cache) == [cache / "toy/table.csv"]
-    assert store.read(file) == CONTENT
+    assert sources.read(file) == CONTENT

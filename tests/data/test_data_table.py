@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tacit.check import TacitError
-from tacit.data import read_table
+from tacita.check import TacitaError
+from tacita.data import read_table
 
 FRAME = pd.DataFrame(
     {
@@ -83,7 +83,7 @@ def test_missing_cells_are_refused_dropped_or_imputed(tmp_path):
     frame.loc[2, "age"] = None
     frame.loc[4, "pet"] = None
     path = written(tmp_path, frame)
-    with pytest.raises(TacitError, match="'age' .* empty in 1 rows, .* data row 3;"):
+    with pytest.raises(TacitaError, match="'age' .* empty in 1 rows, .* data row 3;"):
         read_table(path, target="ill")
     assert len(read_table(path, target="ill", missing="drop")) == 4
     data = read_table(path, target="ill", agent="site", missing="impute")
@@ -91,13 +91,13 @@ def test_missing_cells_are_refused_dropped_or_imputed(tmp_path):
     assert data.x[4, data.feature_names.index("pet=cat")] == 1  # the most frequent
     assert data.notes
     frame.loc[0, "ill"] = None
-    with pytest.raises(TacitError, match="'ill' .* fill the cells, or take missing"):
+    with pytest.raises(TacitaError, match="'ill' .* fill the cells, or take missing"):
         read_table(written(tmp_path, frame), target="ill", missing="impute")
     words = FRAME.astype({"age": object})
     words.loc[3, "age"] = "?"
     path = written(tmp_path, words)
     with pytest.raises(
-        TacitError, match=r"numbers and the text '\?'; .*missing_values"
+        TacitaError, match=r"numbers and the text '\?'; .*missing_values"
     ):
         read_table(path, target="ill")
     data = read_table(path, target="ill", missing="impute", missing_values=["?"])
@@ -151,7 +151,7 @@ def bad_bytes(tmp_path, name, content):
 )
 def test_bad_files_are_refused_in_one_line(tmp_path, name, content, words):
     path = bad_bytes(tmp_path, name, content)
-    with pytest.raises(TacitError) as caught:
+    with pytest.raises(TacitaError) as caught:
         read_table(path, target="ill")
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
@@ -172,7 +172,7 @@ def test_bad_files_are_refused_in_one_line(tmp_path, name, content, words):
     ],
 )
 def test_bad_options_are_refused_in_one_line(tmp_path, options, words):
-    with pytest.raises(TacitError) as caught:
+    with pytest.raises(TacitaError) as caught:
         read_table(written(tmp_path, FRAME), **options)
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
@@ -181,7 +181,7 @@ def test_a_target_of_numbers_is_not_taken_for_classes(tmp_path):
     """Numbers that were read as text would become one class each."""
     frame = pd.DataFrame({"age": range(30), "dose": [f"{i},5" for i in range(30)]})
     path = written(tmp_path, frame)
-    with pytest.raises(TacitError, match="'dose' .* numbers with commas, '0,5'"):
+    with pytest.raises(TacitaError, match="'dose' .* numbers with commas, '0,5'"):
         read_table(path, target="dose")
     assert len(read_table(path, target="dose", task="classification").classes) == 30
 
@@ -199,7 +199,7 @@ def test_the_types_of_parquet(tmp_path):
     )
     frame.to_parquet(tmp_path / "t.parquet")
     options = {"target": "kind", "agent": "who"}
-    with pytest.raises(TacitError, match="'size' .* empty in 1 rows"):
+    with pytest.raises(TacitaError, match="'size' .* empty in 1 rows"):
         read_table(tmp_path / "t.parquet", **options)
     data = read_table(tmp_path / "t.parquet", **options, missing="impute")
     assert data.feature_names[:2] == ("size=big", "size=small")
@@ -213,8 +213,8 @@ def test_the_types_of_parquet(tmp_path):
 def test_dates_missing_files_and_folders_are_refused(tmp_path):
     frame = FRAME.assign(day=pd.date_range("2026-01-01", periods=6))
     frame.to_parquet(tmp_path / "d.parquet")
-    with pytest.raises(TacitError, match="'day' .* is a date"):
+    with pytest.raises(TacitaError, match="'day' .* is a date"):
         read_table(tmp_path / "d.parquet", target="ill")
     for path in (tmp_path / "none.csv", tmp_path):
-        with pytest.raises(TacitError, match="there is no file"):
+        with pytest.raises(TacitaError, match="there is no file"):
             read_table(path, target="ill")

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from tacit.check import TacitError
-from tacit.data.fmi import lagged
-from tacit.data.holdout import hold_out_groups, hold_out_last, hold_out_rows
-from tacit.data.tabular import assemble, one_hot, scale_columns
+from tacita.check import TacitaError
+from tacita.data.fmi import lagged
+from tacita.data.tabular import assemble, one_hot, scale_columns
+from tacita.data.test_rows import hold_out_groups, hold_out_last, hold_out_rows
 
 
 def test_one_hot_equals_pandas():
@@ -45,7 +45,7 @@ def test_unit_rows_have_norm_one_and_unknown_scales_are_refused():
     scaled, _ = scale_columns(x, x, "unit")
     norms = np.linalg.norm(scaled, axis=1)
     np.testing.assert_allclose(norms[norms > 0], 1)
-    with pytest.raises(TacitError, match="did you mean 'unit'"):
+    with pytest.raises(TacitaError, match="did you mean 'unit'"):
         scale_columns(x, x, "unit_norm")
 
 
@@ -77,7 +77,7 @@ def test_hold_out_last_keeps_moments_together_and_never_looks_ahead():
 
 @pytest.mark.parametrize("share", [1.0, -0.1, 1.5, float("nan"), None, "half"])
 def test_a_bad_share_is_refused(share):
-    with pytest.raises(TacitError, match="test_share"):
+    with pytest.raises(TacitaError, match="test_share"):
         hold_out_rows(np.zeros(4), share, seed=0)
 
 

@@ -8,23 +8,24 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-import tacit
-from tacit.algorithm.base import GraphAlgorithm
-from tacit.runtime import keys, schedule
-from tacit.runtime.federation.coordinator import Coordinator
-from tacit.runtime.federation.drive import run_in_process
-from tacit.runtime.federation.graph_agent import Calendar, GraphAgent
-from tacit.runtime.federation.party import Charge, Desk, Party, no_charge
-from tacit.runtime.federation.post import Faults, InProcessPost
-from tacit.runtime.federation.seal import Envelope, Plain, PrivateKeys, Sealed
-from tacit.runtime.federation.server_agent import ServerAgent
-from tacit.runtime.federation.store import Store
-from tacit.runtime.federation.terms import Terms
-from tacit.runtime.federation.wire import Identity
-from tacit.runtime.federation.work import AgentWork, GraphWork, ServerWork
-from tacit.runtime.rounds import mean_weights
-from tacit.runtime.simulate import prepare
-from tacit.trees import double_precision, tree_rows
+import tacita
+from tacita import keys
+from tacita import participation as schedule
+from tacita.algorithm.base import GraphAlgorithm
+from tacita.federation.checkpoints import Store
+from tacita.federation.coordinator import Coordinator
+from tacita.federation.drive import run_in_process
+from tacita.federation.graph_agent import Calendar, GraphAgent
+from tacita.federation.party import Charge, Desk, Party, no_charge
+from tacita.federation.post import Faults, InProcessPost
+from tacita.federation.seal import Envelope, Plain, PrivateKeys, Sealed
+from tacita.federation.server_agent import ServerAgent
+from tacita.federation.terms import Terms
+from tacita.federation.wire import Identity
+from tacita.federation.work import AgentWork, GraphWork, ServerWork
+from tacita.runtime.rounds import mean_weights
+from tacita.runtime.simulate import prepare
+from tacita.trees import double_precision, tree_rows
 
 COORDINATOR = "coordinator"
 
@@ -35,7 +36,7 @@ class Federation:
     def __init__(
         self,
         folder: Path,
-        problem: tacit.Problem,
+        problem: tacita.Problem,
         algorithm: Any,
         rounds: int,
         seed: int = 0,

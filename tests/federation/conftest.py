@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tacit.runtime.federation import broker, hub
+from tacita.federation import broker, hub
 
 
 def free_port() -> int:

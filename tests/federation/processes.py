@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 import tomli_w
 
-import tacit
-from tacit.runtime.federation import broker, hub, store, wire
+import tacita
+from tacita.federation import broker, checkpoints, hub, wire
 from tests.federation.conftest import free_port
 
-PROGRAM = [sys.executable, "-c", "from tacit.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from tacita.cli import main; main()"]
 COLUMNS = ["x0", "x1", "x2"]
 NAMES = ["ada", "bob", "cyd"]
 
@@ -32,21 +32,21 @@ def rows(name: str, count: int = 30) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-def simulated(run: dict[str, Any], graph: Any = None) -> tacit.trace.Run:
+def simulated(run: dict[str, Any], graph: Any = None) -> tacita.trace.Run:
     """What the run must give."""
     parts = [rows(name) for name in NAMES]
     x, y = np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
     agent = np.repeat(NAMES, [len(p[1]) for p in parts])
-    problem = tacit.from_arrays(x, y, agent, "logistic", l2=0.1, graph=graph)
+    problem = tacita.from_arrays(x, y, agent, "logistic", l2=0.1, graph=graph)
     table = dict(run["algorithm"])
-    kind: Any = getattr(tacit, table.pop("name"))
+    kind: Any = getattr(tacita, table.pop("name"))
     algorithm, rounds = kind(**table), run["run"]["rounds"]
     if "privacy" in run:
         # Equal numbers of rows, so that all agents set the same noise by themselves.
-        algorithm = tacit.private(
+        algorithm = tacita.private(
             problem, algorithm, rounds=rounds, observer="coordinator", **run["privacy"]
         )
-    return tacit.simulate(problem, algorithm, rounds, seed=run["run"]["shared_seed"])
+    return tacita.simulate(problem, algorithm, rounds, seed=run["run"]["shared_seed"])
 
 
 def run_of(rounds: int = 6, **more: Any) -> dict[str, Any]:
@@ -149,8 +149,8 @@ class Town:
 
     def round(self) -> int:
         """The round of the coordinator's checkpoint; 0 before the first."""
-        for path in (self.folder / "coordinator-home").glob(f"*/{store.NAME}"):
-            letter = wire.decode(path.read_bytes()[store.HEAD :])
+        for path in (self.folder / "coordinator-home").glob(f"*/{checkpoints.NAME}"):
+            letter = wire.decode(path.read_bytes()[checkpoints.HEAD :])
             return int(json.loads(letter.text)["when"][0])
         return 0
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-import tacit
-from tacit.runtime.federation import agreement
-from tacit.runtime.federation.description import Description, read_signed
-from tacit.runtime.federation.policy import Policy
-from tacit.runtime.federation.post import InProcessPost
-from tacit.runtime.federation.seal import PrivateKeys, Sealed
-from tacit.runtime.federation.wire import LetterRefused
+import tacita
+from tacita.federation import agreement
+from tacita.federation.description import Description, read_signed
+from tacita.federation.policy import Policy
+from tacita.federation.post import InProcessPost
+from tacita.federation.seal import PrivateKeys, Sealed
+from tacita.federation.wire import LetterRefused
 
 TABLES: dict[str, dict[str, Any]] = {
     "problem": {"model": "logistic", "columns": ["age", "bp"], "target": "ill"},
@@ -55,19 +55,19 @@ def test_an_altered_description_is_refused():
 
 
 def test_unknown_tables_and_keys_are_refused():
-    with pytest.raises(tacit.TacitError, match="did you mean 'rounds'"):
+    with pytest.raises(tacita.TacitaError, match="did you mean 'rounds'"):
         describe(run={"round": 3})
-    with pytest.raises(tacit.TacitError, match="rounds"):
+    with pytest.raises(tacita.TacitaError, match="rounds"):
         describe(run={"rounds": 0})
     for table, key in (("run", "rounds"), ("problem", "target"), ("privacy", "delta")):
         tables = {**TABLES, table: {k: v for k, v in TABLES[table].items() if k != key}}
-        with pytest.raises(tacit.TacitError, match=f"missing key {table}.{key}"):
+        with pytest.raises(tacita.TacitaError, match=f"missing key {table}.{key}"):
             Description("f", "n", "hub", ("a",), tables)
-    with pytest.raises(tacit.TacitError, match="expected privacy.epsilon > 0"):
+    with pytest.raises(tacita.TacitaError, match="expected privacy.epsilon > 0"):
         describe(privacy={"epsilon": "1"})
-    with pytest.raises(tacit.TacitError, match="unknown table"):
+    with pytest.raises(tacita.TacitaError, match="unknown table"):
         Description("f", "n", "hub", ("a",), {**TABLES, "spy": {}})
-    with pytest.raises(tacit.TacitError, match="no table \\[run\\]"):
+    with pytest.raises(tacita.TacitaError, match="no table \\[run\\]"):
         Description("f", "n", "hub", ("a",), {"problem": {}, "algorithm": {}})
 
 
@@ -114,7 +114,7 @@ def test_a_policy_allows_what_it_allows():
     without = {k: v for k, v in TABLES.items() if k != "privacy"}
     bare = Description("clinics", "heart", "hub", ("oslo", "turku"), without)
     assert "states no epsilon" in str(policy.objection(bare))
-    with pytest.raises(tacit.TacitError, match="did you mean 'max_epsilon'"):
+    with pytest.raises(tacita.TacitaError, match="did you mean 'max_epsilon'"):
         Policy.of_words({"max_epsilom": 1})
 
 
@@ -135,7 +135,7 @@ def test_a_policy_allows_what_it_allows():
     ],
 )
 def test_a_policy_that_could_be_misread_is_refused(key, value):
-    with pytest.raises(tacit.TacitError, match=f"expected {key} "):
+    with pytest.raises(tacita.TacitaError, match=f"expected {key} "):
         Policy.of_words({key: value})
 
 
@@ -155,7 +155,7 @@ def test_a_policy_that_could_be_misread_is_refused(key, value):
     ],
 )
 def test_values_of_a_description_are_checked(table, key, value):
-    with pytest.raises(tacit.TacitError, match=f"{table}.{key}"):
+    with pytest.raises(tacita.TacitaError, match=f"{table}.{key}"):
         describe(**{table: {key: value}})
 
 
@@ -197,14 +197,14 @@ def test_agents_accept_or_refuse_an_offer():
         "turku": 7,
     }
     no = {"run": run.digest, "reason": "too many rounds"}
-    with pytest.raises(tacit.TacitError, match="turku refuses the run: too many"):
+    with pytest.raises(tacita.TacitaError, match="turku refuses the run: too many"):
         gather({"oslo": ("accept", yes), "turku": ("refuse", no)})
     for rows in ("many", 0, None, 1.5):
         bad = {"run": run.digest, "rows": rows}
-        with pytest.raises(tacit.TacitError, match="no answer from turku"):
+        with pytest.raises(tacita.TacitaError, match="no answer from turku"):
             gather({"oslo": ("accept", yes), "turku": ("accept", bad)})
     other = {"run": "another", "rows": 7}
-    with pytest.raises(tacit.TacitError, match="no answer from turku"):
+    with pytest.raises(tacita.TacitaError, match="no answer from turku"):
         gather({"oslo": ("accept", yes), "turku": ("accept", other)})
 
 

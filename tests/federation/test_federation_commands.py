@@ -14,18 +14,18 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import tacit
-from tacit.cli import party
-from tacit.cli.app import app
-from tacit.cli.join import _Agent
-from tacit.privacy import Ledger
-from tacit.runtime.federation import hub
-from tacit.runtime.federation.agreement import note
-from tacit.runtime.federation.description import Description
-from tacit.runtime.federation.hub import Invitation
-from tacit.runtime.federation.party import Withdrawn
-from tacit.runtime.federation.seal import PrivateKeys
-from tacit.runtime.federation.wire import Identity
+import tacita
+from tacita.cli.app import app
+from tacita.cli.join import _Agent
+from tacita.federation import hub
+from tacita.federation import setting as party
+from tacita.federation.agreement import note
+from tacita.federation.description import Description
+from tacita.federation.hub import Invitation
+from tacita.federation.party import Withdrawn
+from tacita.federation.seal import PrivateKeys
+from tacita.federation.wire import Identity
+from tacita.privacy import Ledger
 from tests.federation.processes import run_of
 
 AGENTS = ("ada", "bob", "cyd")
@@ -56,7 +56,7 @@ def test_a_federation_is_made_with_own_keys(tmp_path: Path):
     folder = tmp_path / "hub"
     words = ["hub", "init", folder, "--name", "clinics", "--agents", "oslo, turku"]
     told = invoke(*words, "--port", 4333, "--public", tmp_path / "oslo.public.json")
-    assert "turku" in told and "tacit hub start" in told
+    assert "turku" in told and "tacita hub start" in told
     oslo = folder / "invitations" / "oslo.json"
     assert Invitation.load(oslo, tmp_path / "oslo.keys.json").agents == [
         "oslo",
@@ -124,11 +124,11 @@ def test_rows_are_read_from_every_kind_of_file_alike(tmp_path: Path):
         assert blank.dim == one.dim and blank.dtype == one.dtype
     np.testing.assert_allclose(one.stacked()[0][0, :, 0], x[:, 0] - 1.0)
     words = {**run_of()["problem"], "columns": ["x0", "x1", "name"]}
-    with pytest.raises(tacit.TacitError, match="text in one of the columns"):
+    with pytest.raises(tacita.TacitaError, match="text in one of the columns"):
         party.own_problem(describe(problem=words), tmp_path / "a.csv")
     gone = {**run_of()["problem"], "columns": ["x0", "x9"]}
     for kind in ("csv", "npz"):
-        with pytest.raises(tacit.TacitError, match="x9"):
+        with pytest.raises(tacita.TacitaError, match="x9"):
             party.own_problem(describe(problem=gone), tmp_path / f"a.{kind}")
 
 
@@ -138,7 +138,7 @@ def test_noise_depends_on_the_secret_the_run_and_the_rows(tmp_path: Path):
     def root(secret: bytes, shift: float = 0.0, **run: object) -> bytes:
         told = describe(run={**open_run, **run})
         x = np.linspace(0, 1, 24).reshape(8, 3) + shift
-        own = tacit.from_arrays(x, np.arange(8) % 2, np.zeros(8, int))
+        own = tacita.from_arrays(x, np.arange(8) % 2, np.zeros(8, int))
         setting = party.setting_of(told, own)
         import jax
 
@@ -157,10 +157,10 @@ def test_a_secret_is_made_once_and_kept_private(tmp_path: Path):
     first = party.secret_of(tmp_path, own)
     assert len(first) == 32 and party.secret_of(tmp_path, own) == first
     assert first not in path.read_bytes()
-    with pytest.raises(tacit.TacitError, match="locked with other keys"):
+    with pytest.raises(tacita.TacitaError, match="locked with other keys"):
         party.secret_of(tmp_path, PrivateKeys.fresh())
     path.chmod(0o644)
-    with pytest.raises(tacit.TacitError, match="chmod 600"):
+    with pytest.raises(tacita.TacitaError, match="chmod 600"):
         party.secret_of(tmp_path, own)
 
 
@@ -179,7 +179,7 @@ def test_a_budget_on_a_graph_holds_against_a_neighbour(tmp_path: Path):
         spent = ledger.spent(1e-5)
         longer = describe(**{**run.tables, "run": {"rounds": 7}})
         again = replace(setting, run=longer)
-        with pytest.raises(tacit.TacitError, match="1 is allowed here for all runs"):
+        with pytest.raises(tacita.TacitaError, match="1 is allowed here for all runs"):
             party.with_budget(again, "bob", ledger, 1.0)
         # An owner who sets no limit lets every run add its own.
         party.with_budget(again, "bob", ledger, None)
@@ -203,7 +203,7 @@ def test_no_budget_for_an_algorithm_without_noise(tmp_path: Path):
     setting = party.setting_of(run, party.blank_problem(run))
     with (
         Ledger(tmp_path / "ledger.db") as ledger,
-        pytest.raises(tacit.TacitError, match="adds no noise to its letters"),
+        pytest.raises(tacita.TacitaError, match="adds no noise to its letters"),
     ):
         party.with_budget(setting, "ada", ledger, None)
 
@@ -214,7 +214,7 @@ def test_a_description_names_whom_its_budget_is_against():
     assert named.privacy == {**budget, "observer": "coordinator"}
     assert party.with_observer(named) == named
     wrong = describe(privacy={**budget, "observer": "neighbour"})
-    with pytest.raises(tacit.TacitError, match="are read by a coordinator"):
+    with pytest.raises(tacita.TacitaError, match="are read by a coordinator"):
         party.setting_of(wrong, party.blank_problem(wrong))
 
 
@@ -228,7 +228,7 @@ def test_an_agents_invitation_proposes_no_run(tmp_path: Path):
 
 
 def test_a_run_may_begin_without_everybody_only_with_a_deadline():
-    with pytest.raises(tacit.TacitError, match="needs run.deadline"):
+    with pytest.raises(tacita.TacitaError, match="needs run.deadline"):
         describe(run={"rounds": 3, "least_agents": 2})
     made = describe(run={"rounds": 3, "least_agents": 2, "deadline": 1.0})
     assert made.least_agents == 2 and describe().least_agents == 3

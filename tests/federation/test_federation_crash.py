@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
-from tacit.privacy.ledger import Ledger
-from tacit.privacy.mechanism_guarantee import gaussian_guarantee
-from tacit.runtime.federation.drive import run_in_process
-from tacit.runtime.federation.post import Faults, InProcessPost
-from tacit.runtime.federation.store import NAME, Store
-from tacit.runtime.federation.wire import Identity
+import tacita
+from tacita.federation.checkpoints import NAME, Store
+from tacita.federation.drive import run_in_process
+from tacita.federation.post import Faults, InProcessPost
+from tacita.federation.wire import Identity
+from tacita.privacy.accounting.mechanism_guarantee import gaussian_guarantee
+from tacita.privacy.ledger.ledger import Ledger
 from tests.cases import case_of
 from tests.federation.build import Federation
 
@@ -167,12 +167,12 @@ def test_a_spent_budget_keeps_the_letter_back(tmp_path: Path):
 
     def refuse(identity: Identity, content: bytes) -> None:
         if identity.round == 2:
-            raise tacit.privacy.BudgetExceeded("spent")
+            raise tacita.privacy.BudgetExceeded("spent")
 
     made = Federation(
         tmp_path, case.problem(), case.algorithm, 5, charge={"agent-1": refuse}
     )
-    with pytest.raises(tacit.privacy.BudgetExceeded):
+    with pytest.raises(tacita.privacy.BudgetExceeded):
         made.run()
     again: Any = made.make("agent-1")
     again.start(0.0)
@@ -199,19 +199,19 @@ def test_torn_and_tampered_checkpoints_are_refused(store: Store, tmp_path: Path)
     whole = store.path.read_bytes()
     for cut in range(0, len(whole), 7):
         store.path.write_bytes(whole[:cut])
-        with pytest.raises(tacit.TacitError, match="damaged or was changed"):
+        with pytest.raises(tacita.TacitaError, match="damaged or was changed"):
             store.load()
     for at in range(0, len(whole), 5):
         changed = bytearray(whole)
         changed[at] ^= 1
         store.path.write_bytes(bytes(changed))
-        with pytest.raises(tacit.TacitError, match="damaged or was changed"):
+        with pytest.raises(tacita.TacitaError, match="damaged or was changed"):
             store.load()
     store.path.write_bytes(whole)
     mine = Identity("f", "r", "state", 0, 0, "a", "a")
-    with pytest.raises(tacit.TacitError, match="damaged or was changed"):
+    with pytest.raises(tacita.TacitaError, match="damaged or was changed"):
         Store(tmp_path, b"x" * 32, mine).load()
     other = Identity("f", "another", "state", 0, 0, "a", "a")
-    with pytest.raises(tacit.TacitError, match="another run"):
+    with pytest.raises(tacita.TacitaError, match="another run"):
         Store(tmp_path, b"k" * 32, other).load()
     assert NAME == store.path.name

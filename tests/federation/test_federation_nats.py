@@ -12,10 +12,10 @@ from pathlib import Path
 import nats
 import pytest
 
-import tacit
-from tacit.runtime.federation import broker, certificates, hub, nats_post
-from tacit.runtime.federation.hub import Invitation
-from tacit.runtime.federation.nats_post import NatsPost, Pieces
+import tacita
+from tacita.federation import broker, certificates, hub, nats_post
+from tacita.federation.hub import Invitation
+from tacita.federation.nats_post import NatsPost, Pieces
 
 
 def wait_for(post: NatsPost, count: int, seconds: float = 20.0) -> list[bytes]:
@@ -41,14 +41,14 @@ def test_letters_arrive_large_ones_too(clinics):
 def test_an_unknown_certificate_stays_outside(clinics, tmp_path: Path):
     known = Invitation.load(clinics["oslo"])
     stranger = certificates.issue(certificates.authority("clinics"), "oslo")
-    with pytest.raises(tacit.TacitError, match="no connection to the broker"):
+    with pytest.raises(tacita.TacitaError, match="no connection to the broker"):
         NatsPost(dataclasses.replace(known, access=stranger), patience=1.0)
 
 
 def test_a_broker_with_another_certificate_is_not_believed(clinics):
     known = Invitation.load(clinics["oslo"])
     other = certificates.authority("clinics").certificate
-    with pytest.raises(tacit.TacitError, match="no connection to the broker"):
+    with pytest.raises(tacita.TacitaError, match="no connection to the broker"):
         NatsPost(dataclasses.replace(known, authority=other), patience=1.0)
 
 
@@ -72,9 +72,9 @@ def test_another_agents_subjects_are_closed(clinics):
             error_cb=note,
             allow_reconnect=False,
         )
-        await client.subscribe("tacit.clinics.oslo.*", cb=keep)  # to read its letters
-        await client.subscribe("tacit.>", cb=keep)  # to read everybody's
-        await client.publish("tacit.clinics.coordinator.oslo", b"as oslo")
+        await client.subscribe("tacita.clinics.oslo.*", cb=keep)  # to read its letters
+        await client.subscribe("tacita.>", cb=keep)  # to read everybody's
+        await client.publish("tacita.clinics.coordinator.oslo", b"as oslo")
         await client.flush()
         with NatsPost(Invitation.load(clinics["coordinator"])) as centre:
             centre.deliver("oslo", b"for oslo only")
@@ -158,7 +158,7 @@ def test_pieces_come_together_in_any_order_and_nothing_else_does():
 def test_old_servers_are_refused(tmp_path: Path, monkeypatch):
     fake = tmp_path / "nats-server"
     monkeypatch.setenv(broker.VARIABLE, str(fake))
-    with pytest.raises(tacit.TacitError, match="no file"):
+    with pytest.raises(tacita.TacitaError, match="no file"):
         broker.find()
     for version, good in {
         "2.9.10": False,
@@ -173,12 +173,12 @@ def test_old_servers_are_refused(tmp_path: Path, monkeypatch):
         if good:
             assert broker.command(tmp_path / "c")[0] == str(fake)
         else:
-            with pytest.raises(tacit.TacitError, match="CVE-2026-33248"):
+            with pytest.raises(tacita.TacitaError, match="CVE-2026-33248"):
                 broker.command(tmp_path / "c")
 
 
 def test_invitations_are_private_and_checked(tmp_path: Path):
-    from tacit.runtime.federation.seal import PrivateKeys
+    from tacita.federation.seal import PrivateKeys
 
     mine = PrivateKeys.fresh()
     mine.save(tmp_path / "mine.json")
@@ -189,15 +189,15 @@ def test_invitations_are_private_and_checked(tmp_path: Path):
     told = json.loads(made["a"].read_text())
     assert "keys" not in told  # the hub never had them
     assert Invitation.load(made["a"], tmp_path / "mine.json").agents == ["a", "b"]
-    with pytest.raises(tacit.TacitError, match="--keys"):
+    with pytest.raises(tacita.TacitaError, match="--keys"):
         Invitation.load(made["a"])
-    with pytest.raises(tacit.TacitError, match="not the keys"):
+    with pytest.raises(tacita.TacitaError, match="not the keys"):
         Invitation.load(made["b"], tmp_path / "mine.json")
     made["b"].chmod(0o644)
-    with pytest.raises(tacit.TacitError, match="chmod 600"):
+    with pytest.raises(tacita.TacitaError, match="chmod 600"):
         Invitation.load(made["b"])
-    with pytest.raises(tacit.TacitError, match="holds a federation already"):
+    with pytest.raises(tacita.TacitaError, match="holds a federation already"):
         hub.make(folder, "f", ["a"])
     for names in (["a", "a"], ["A"], ["a.b"], ["*"], ["coordinator"]):
-        with pytest.raises(tacit.TacitError):
+        with pytest.raises(tacita.TacitaError):
             hub.make(tmp_path / "other", "f", names)

@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
-from tacit.algorithm.base import GraphAlgorithm
-from tacit.problem.oracle import Full
-from tacit.runtime.federation.post import Faults
-from tacit.trees import record
+import tacita
+from tacita.algorithm.base import GraphAlgorithm
+from tacita.federation.post import Faults
+from tacita.problem.oracles import Full
+from tacita.trees import record
 from tests.cases import CASES, Case, case_of
 from tests.federation.build import Federation
 from tests.test_contract import participations
 
 ROUNDS = 4
 #: Random schedules for each setting; the ten settings together try 1,000 with 100.
-SCHEDULES = int(os.environ.get("TACIT_SCHEDULES", "8"))
+SCHEDULES = int(os.environ.get("TACITA_SCHEDULES", "8"))
 BAD_POST = Faults(loss=0.2, repeat=0.2, most_delay=3.0)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 
@@ -34,7 +34,7 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
     problem = case.problem()
     # Partial participation where it is allowed: everybody is the easier case.
     for k, participation in enumerate(participations(case)[-1:]):
-        run = tacit.simulate(
+        run = tacita.simulate(
             problem, case.algorithm, ROUNDS, seed=3, participation=participation
         )
         made = Federation(
@@ -117,11 +117,11 @@ class Gossip(GraphAlgorithm):
 
 
 def test_one_letter_per_edge(tmp_path: Path):
-    made = tacit.problem.synthetic.logistic(
-        agents=6, features=3, samples=12, graph=tacit.problem.graph.star(6), l2=0.1
+    made = tacita.problem.synthetic.logistic(
+        agents=6, features=3, samples=12, graph=tacita.problem.graph.star(6), l2=0.1
     )
     for k, participation in enumerate((1.0, 2, 0.4)):
-        run = tacit.simulate(made, Gossip(), 6, seed=2, participation=participation)
+        run = tacita.simulate(made, Gossip(), 6, seed=2, participation=participation)
         folder = tmp_path / str(k)
         federation = Federation(folder, made, Gossip(), 6, 2, participation)
         _, agents = federation.run(BAD_POST, k)

@@ -9,12 +9,12 @@ import jax
 import numpy as np
 import pytest
 
-import tacit
-from tacit.runtime import keys
-from tacit.runtime.federation.drive import Stuck, run_in_process
-from tacit.runtime.federation.post import Faults, InProcessPost
-from tacit.runtime.federation.wire import Identity, Letter
-from tacit.trees import double_precision
+import tacita
+from tacita import keys
+from tacita.federation.drive import Stuck, run_in_process
+from tacita.federation.post import Faults, InProcessPost
+from tacita.federation.wire import Identity, Letter
+from tacita.trees import double_precision
 from tests.cases import case_of
 from tests.federation.build import COORDINATOR, Federation
 
@@ -220,7 +220,7 @@ def test_agents_draw_their_own_rounds(tmp_path: Path):
                 draw = jax.random.fold_in(keys.agent_key(secret, 0, 0), number)
                 if not jax.random.uniform(draw) < 0.5:
                     continue
-                oracle = tacit.problem.oracle.AgentOracle(
+                oracle = tacita.problem.oracles.AgentOracle(
                     algorithm.oracle, made.locals[i]
                 )
                 key = keys.agent_key(secret, number, 0)
@@ -233,8 +233,8 @@ def test_agents_draw_their_own_rounds(tmp_path: Path):
 def test_the_coordinator_keeps_one_vector_not_one_per_agent(tmp_path: Path):
     sizes = {}
     for n in (4, 40):
-        problem = tacit.problem.synthetic.logistic(agents=n, features=500, samples=4)
-        made = Federation(tmp_path / str(n), problem, tacit.FedPLT(rho=1.0), 2)
+        problem = tacita.problem.synthetic.logistic(agents=n, features=500, samples=4)
+        made = Federation(tmp_path / str(n), problem, tacita.FedPLT(rho=1.0), 2)
         made.run()
         centre: Any = made.make(COORDINATOR)
         centre.start(0.0)

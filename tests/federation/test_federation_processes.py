@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import tacit
-from tacit.cli.app import app
-from tacit.privacy import Ledger
+import tacita
+from tacita.cli.app import app
+from tacita.privacy import Ledger
 from tests.federation.processes import NAMES, Chaos, Town, run_of, simulated
 
 #: Runs with random deaths; with more than one, ten deaths in each.
-CHAOS_RUNS = int(os.environ.get("TACIT_CHAOS_RUNS", "1"))
+CHAOS_RUNS = int(os.environ.get("TACITA_CHAOS_RUNS", "1"))
 BUDGET = {"epsilon": 5.0, "delta": 1e-5, "norm": 1.0}
 PRIVATE = run_of(rounds=60, privacy=BUDGET)
 
@@ -80,7 +80,7 @@ def test_a_ring_needs_no_coordinator(tmp_path: Path):
     )
     with Town(tmp_path, run) as town:
         town.wait(120)
-        ring = tacit.problem.graph.ring(3).named(NAMES)
+        ring = tacita.problem.graph.ring(3).named(NAMES)
         expected = simulated(run, ring)
         for i, name in enumerate(NAMES):
             own = town.model(name, "own")

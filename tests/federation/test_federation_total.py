@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.runtime.federation.total import Total
-from tacit.runtime.federation.wire import LetterRefused
+from tacita.federation.total import Total
+from tacita.federation.wire import LetterRefused
 
 numbers = st.floats(-1e14, 1e14, allow_subnormal=False)
 

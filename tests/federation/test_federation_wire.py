@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import tacit
-from tacit.runtime.federation import seal, wire
-from tacit.runtime.federation.seal import PrivateKeys, PublicKeys, Sealed
-from tacit.runtime.federation.wire import Identity, Letter, LetterRefused
+import tacita
+from tacita.federation import seal, wire
+from tacita.federation.seal import PrivateKeys, PublicKeys, Sealed
+from tacita.federation.wire import Identity, Letter, LetterRefused
 
 words = st.text(max_size=40)
 identities = st.builds(
@@ -166,7 +166,7 @@ def test_a_forged_sender_is_refused(people):
     forged = Sealed("ada", people["eve"], public).close(letter_between("ada", "bob"))
     with pytest.raises(LetterRefused, match="not signed"):
         envelope(people, "bob").open(forged, MOST)
-    with pytest.raises(tacit.TacitError, match="cannot write as"):
+    with pytest.raises(tacita.TacitaError, match="cannot write as"):
         envelope(people, "eve").close(letter_between("ada", "bob"))
 
 
@@ -184,7 +184,7 @@ def test_strangers_and_large_envelopes_are_refused(people):
         alone.open(content, MOST)
     with pytest.raises(LetterRefused, match="more than is accepted"):
         envelope(people, "bob").open(bytes(MOST + seal.OVERHEAD + 1), MOST)
-    with pytest.raises(tacit.TacitError, match="no public key"):
+    with pytest.raises(tacita.TacitaError, match="no public key"):
         alone.close(letter_between("bob", "ada"))
 
 
@@ -199,11 +199,11 @@ def test_key_files_are_for_their_owner_only(tmp_path, people):
     secret = json.loads(path.read_text())["private"]["sign"]
     assert secret not in repr(back)
     os.chmod(path, 0o640)
-    with pytest.raises(tacit.TacitError, match="chmod 600"):
+    with pytest.raises(tacita.TacitaError, match="chmod 600"):
         PrivateKeys.load(path)
     os.chmod(path, 0o600)
     path.write_text("{}")
-    with pytest.raises(tacit.TacitError, match="holds no keys"):
+    with pytest.raises(tacita.TacitaError, match="holds no keys"):
         PrivateKeys.load(path)
 
 
@@ -211,5 +211,5 @@ def test_public_keys_are_checked(people):
     words = people["ada"].public.as_words()
     assert PublicKeys.of_words(words) == people["ada"].public
     for bad in ({}, {**words, "sign": "zz"}, {**words, "sign": "00"}):
-        with pytest.raises(tacit.TacitError, match="damaged"):
+        with pytest.raises(tacita.TacitaError, match="damaged"):
             PublicKeys.of_words(bad)

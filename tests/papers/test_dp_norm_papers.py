@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tacit
+import tacita
 from papers.dp_norm.common import benchmark, convex, runs
 from papers.dp_norm.common.features import oriented_gradients
-from tacit.problem import graph
+from tacita.problem import graph
 
 RESULTS = Path(benchmark.__file__).parent.parent / "results"
 
@@ -20,18 +20,18 @@ def test_configurations_together_equal_each_alone():
     draw = np.random.default_rng(0)
     x, y = draw.normal(size=(60, 4)), draw.integers(0, 3, 60)
     who = np.repeat(np.arange(5), 12)
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         x, y, who, model="softmax", graph=graph.ring(5), test=(x, y)
     )
-    oracle = tacit.Minibatch(size=4, sampling="permutation")
+    oracle = tacita.Minibatch(size=4, sampling="permutation")
     given = {"step_size": 0.1, "local_steps": 3, "oracle": oracle, "publish": "own"}
     many = [
-        tacit.DPNorm(alpha=a, noise_std=s, **given) for a, s in ((0, 0), (0.2, 0.1))
+        tacita.DPNorm(alpha=a, noise_std=s, **given) for a, s in ((0, 0), (0.2, 0.1))
     ]
     measures = {"norm": runs.model_norm, "own": runs.own_accuracy}
     found = runs.curves(problem, many, 6, 3, measures, seed=4)
     for lane, algorithm in enumerate(many):
-        alone = tacit.simulate(problem, algorithm, 6, seed=4, record=())
+        alone = tacita.simulate(problem, algorithm, 6, seed=4, record=())
         norm = np.linalg.norm(alone.agents, axis=1).mean()
         assert found["norm"][lane, -1] == pytest.approx(norm, rel=1e-6)
         right = np.mean(
@@ -55,7 +55,7 @@ def test_noise_of_every_method():
     draw = np.random.default_rng(0)
     x = draw.normal(size=(24, 3))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         np.tile(x, (1000, 1)),
         np.tile(draw.integers(0, 3, 24), 1000),
         np.repeat(np.arange(6), 4000),
@@ -64,13 +64,13 @@ def test_noise_of_every_method():
         graph=graph.ring(6),
     )
     noise = benchmark.sound_gradient_noise(1.0, 50)
-    made = tacit.GossipSGD(
+    made = tacita.GossipSGD(
         step_size=0.03,
         local_steps=benchmark.STEPS,
         noise_std=noise,
         oracle=benchmark.safely_clipped(),
     )
-    told = tacit.privacy.forecast(problem, made, rounds=50, delta=benchmark.DELTA)
+    told = tacita.privacy.forecast(problem, made, rounds=50, delta=benchmark.DELTA)
     assert told.row("neighbour").epsilon == pytest.approx(1.0, rel=1e-6)
 
 
@@ -110,7 +110,7 @@ def test_curves_are_kept_whole(split):
 
 def test_dual_norms_of_noise_alone():
     """Known levels: 4.37 and 2.10 standard deviations a coordinate, synchronous."""
-    still = tacit.from_arrays(
+    still = tacita.from_arrays(
         np.zeros((6, 300)),
         np.zeros(6),
         np.arange(6),
@@ -120,7 +120,7 @@ def test_dual_norms_of_noise_alone():
     levels = {}
     for exchange in ("synchronous", "asynchronous"):
         lanes = [
-            tacit.DPNorm(
+            tacita.DPNorm(
                 step_size=benchmark.STEP,
                 local_steps=benchmark.STEPS,
                 alpha=alpha,

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-import tacit
+import tacita
 from bench import fed_plt_table_2 as by_numpy
 from papers.fed_plt import table_9, v1_table_4
 from papers.fed_plt.common import accelerated, measures, problems, tables, tuning
-from tacit.algorithm.solvers import GradientDescent
-from tacit.runtime.engine import advance
+from tacita.algorithm.solvers import GradientDescent
+from tacita.runtime.engine import advance
 
 
 def sum_gradient(rows, labels, w):
@@ -34,7 +34,7 @@ def test_rho_and_step_of_the_sum_give_the_same_iterates():
     problem, start = problems.first(4)
     rho, steps, rounds = 0.3, 4, 6
     algorithm = tuning.fed_plt(problem, problems.ROWS * rho, steps)
-    run = tacit.simulate(problem, algorithm, rounds, start=start, progress=False)
+    run = tacita.simulate(problem, algorithm, rounds, start=start, progress=False)
     data, labels, _ = problem.stacked()
     bounds = [np.linalg.eigvalsh(a.T @ a)[-1] / 4 + 0.5 for a in data]
     gamma = 2 / (max(bounds) + 0.5 + 2 / rho)
@@ -124,16 +124,16 @@ def test_accelerated_variants_have_the_plain_fixed_point():
     }
     for grid, place in grids.items():
         algorithm = grid(problem, 10)[place]
-        run = tacit.simulate(problem, algorithm, 400, start=start, progress=False)
+        run = tacita.simulate(problem, algorithm, 400, start=start, progress=False)
         np.testing.assert_allclose(run.agents.mean(axis=0), problem.solve(), atol=1e-8)
 
 
 def test_accelerated_steps_without_momentum_are_plain():
     problem, start = problems.first(2)
-    plain = tacit.LED(step_size=0.5, beta=0.2, local_steps=4)
+    plain = tacita.LED(step_size=0.5, beta=0.2, local_steps=4)
     same = accelerated.AcceleratedLED(inner=plain, momentum=0.0)
     runs = [
-        tacit.simulate(problem, a, 5, start=start, progress=False)
+        tacita.simulate(problem, a, 5, start=start, progress=False)
         for a in (plain, same)
     ]
     np.testing.assert_allclose(runs[0].agents, runs[1].agents, rtol=1e-12)
@@ -150,7 +150,7 @@ def test_an_accelerated_step_is_that_of_the_paper():
         smoothness=problem.moduli.largest,
     )
     algorithm = accelerated.AcceleratedFedPD(eta=eta, solver=solver)
-    run = tacit.simulate(problem, algorithm, 1, start=start, progress=False)
+    run = tacita.simulate(problem, algorithm, 1, start=start, progress=False)
     root = math.sqrt(low / high)
     beta = (1 - root) / (1 + root)
     centre, w, u = start.mean(axis=0), start, start
@@ -163,7 +163,7 @@ def test_an_accelerated_step_is_that_of_the_paper():
 def test_tuning_finds_the_place_of_the_best_candidate():
     def grid(problem, steps):
         solver = GradientDescent(step_size=0.4, local_steps=steps)
-        return [tacit.FedPLT(rho=rho, solver=solver) for rho in (0.05, 1.2, 30.0)]
+        return [tacita.FedPLT(rho=rho, solver=solver) for rho in (0.05, 1.2, 30.0)]
 
     choice = tuning.choose(grid, 5, problems.revised, "", seeds=(1001, 1002))
     assert choice.place == 1 and choice.scores.shape == (2, 3)

@@ -1,4 +1,4 @@
-"""`tacit papers`: finding scripts, running them, refusing what is not there."""
+"""`tacita papers`: finding scripts, running them, refusing what is not there."""
 
 import csv
 import textwrap
@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from papers.fed_plt.common.tables import RESULTS
-from tacit.cli import papers
-from tacit.cli.app import app
+from tacita.cli import papers
+from tacita.cli.app import app
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import time
 import traceback
 from pathlib import Path
 
-from tacit.privacy import Ledger, gaussian_guarantee
+from tacita.privacy import Ledger, gaussian_guarantee
 
 AGENT, OBSERVER, DELTA = "clinic", "coordinator", 1e-5
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from tacit.check import TacitError
-from tacit.privacy import Poisson, WithoutReplacement, account
-from tacit.privacy import account as account_function
-from tacit.privacy.account import take_part
-from tacit.privacy.curve import ORDERS, RenyiCurve
-from tacit.privacy.sampling import library_scale, sampled_rdp
+from tacita.check import TacitaError
+from tacita.privacy import Poisson, WithoutReplacement, account
+from tacita.privacy import account as account_function
+from tacita.privacy.accounting.compose import take_part
+from tacita.privacy.accounting.curve import ORDERS, RenyiCurve
+from tacita.privacy.accounting.subsampling import library_scale, sampled_rdp
 
 WHO = {"observer": "coordinator", "unit": "record"}
 
@@ -142,7 +142,7 @@ def test_an_unknown_convention_is_refused(monkeypatch):
     monkeypatch.setattr(dpa, "SampledWithoutReplacementDpEvent", odd)
     library_scale.cache_clear()
     try:
-        with pytest.raises(TacitError, match="dp-accounting"):
+        with pytest.raises(TacitaError, match="dp-accounting"):
             library_scale()
     finally:
         library_scale.cache_clear()
@@ -291,15 +291,15 @@ GOOD = {"relation": "replace_one", "noise_std": 1.0, "sensitivity": 1.0, "rounds
     ),
 )
 def test_refusals(change, message):
-    with pytest.raises(TacitError, match=message):
+    with pytest.raises(TacitaError, match=message):
         account_function(**{**WHO, **GOOD, **change})
 
 
 def test_sampling_is_refused_at_construction():
     for rate in (0.0, 1.5, math.nan):
-        with pytest.raises(TacitError, match="rate"):
+        with pytest.raises(TacitaError, match="rate"):
             Poisson(rate)
-    with pytest.raises(TacitError, match="expected batch <= samples"):
+    with pytest.raises(TacitaError, match="expected batch <= samples"):
         WithoutReplacement(11, 10)
-    with pytest.raises(TacitError, match="batch"):
+    with pytest.raises(TacitaError, match="batch"):
         WithoutReplacement(0, 10)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.check import TacitError
-from tacit.privacy import (
-    audit_outputs,
-    epsilon_lower_bound,
+from tacita.audits import audit_outputs, epsilon_lower_bound
+from tacita.audits.statistics import Event, clopper_pearson, epsilon_bound
+from tacita.check import TacitaError
+from tacita.privacy import (
     fed_plt,
     gaussian,
     gaussian_guarantee,
@@ -19,8 +19,7 @@ from tacit.privacy import (
     laplace,
     randomised_response,
 )
-from tacit.privacy.analytic_gaussian import epsilon_of_mu
-from tacit.privacy.audit_statistics import Event, clopper_pearson, epsilon_bound
+from tacita.privacy.accounting.gaussian import epsilon_of_mu
 
 SEEN = {"observer": "coordinator", "unit": "record", "relation": "replace_one"}
 
@@ -258,17 +257,17 @@ def test_refusals(change, message):
         "delta": 1e-5,
         "key": jax.random.key(0),
     }
-    with pytest.raises(TacitError, match=message):
+    with pytest.raises(TacitaError, match=message):
         epsilon_lower_bound(**{**good, **change})
 
 
 def test_outputs_are_checked():
     key = jax.random.key(0)
-    with pytest.raises(TacitError, match="at least 12 outputs"):
+    with pytest.raises(TacitaError, match="at least 12 outputs"):
         audit_outputs(np.zeros((5, 2)), np.zeros((20, 2)), delta=0.1, key=key)
-    with pytest.raises(TacitError, match="shape"):
+    with pytest.raises(TacitaError, match="shape"):
         audit_outputs(np.zeros((20, 3)), np.zeros((20, 2)), delta=0.1, key=key)
-    with pytest.raises(TacitError, match="claim"):
+    with pytest.raises(TacitaError, match="claim"):
         epsilon_lower_bound(np.arange(9.0), np.arange(9.0), delta=0.1, key=key).refutes(
             math.nan
         )

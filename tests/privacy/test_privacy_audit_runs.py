@@ -9,17 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import tacit
-from tacit.algorithm.solvers import NoisyGradient
-from tacit.privacy import (
-    AdaptiveClipping,
-    Canary,
-    Clipped,
-    fed_plt,
-    gaussian_guarantee,
-)
-from tacit.privacy.transcript import watch
-from tacit.trees import record
+import tacita
+from tacita.algorithm.solvers import NoisyGradient
+from tacita.audits import Canary
+from tacita.audits.transcript import watch
+from tacita.privacy import AdaptiveClipping, Clipped, fed_plt, gaussian_guarantee
+from tacita.trees import record
 
 DELTA, ROUNDS, RUNS = 1e-2, 3, 12_000
 BUDGET: Any = {
@@ -32,7 +27,7 @@ BUDGET: Any = {
 
 def empty(model: str, agents: int = 2):
     """Two empty rows at each agent: room for a canary, and nothing else to see."""
-    return tacit.from_arrays(
+    return tacita.from_arrays(
         np.zeros((2 * agents, 2)),
         np.ones(2 * agents),
         np.repeat(np.arange(agents), 2),
@@ -60,7 +55,7 @@ class Memory(NamedTuple):
 
 
 @record
-class HalvedNoise(tacit.ServerGD):
+class HalvedNoise(tacita.ServerGD):
     """Adds half the noise that it says it adds."""
 
     def local(self, key, oracle, state, inbox):
@@ -71,7 +66,7 @@ class HalvedNoise(tacit.ServerGD):
 
 
 @record
-class ReusedNoise(tacit.ServerGD):
+class ReusedNoise(tacita.ServerGD):
     """Draws its noise in its first round and adds it again in every other."""
 
     def init(self, w):
@@ -85,7 +80,7 @@ class ReusedNoise(tacit.ServerGD):
 
 
 @record
-class SharedKey(tacit.ServerGD):
+class SharedKey(tacita.ServerGD):
     """Derives its noise from what everybody was told."""
 
     def local(self, key, oracle, state, inbox):
@@ -103,11 +98,11 @@ class NotClipped(Clipped):
 
 
 def broken(problem, name):
-    honest = tacit.private(problem, tacit.ServerGD(step_size=2.0), **BUDGET)
+    honest = tacita.private(problem, tacita.ServerGD(step_size=2.0), **BUDGET)
     fields = {"step_size": 2.0, "noise_std": honest.noise_std, "oracle": honest.oracle}
     if name == "clipping skipped":
         fields["oracle"] = NotClipped(norm=1.0, promise=honest.oracle.promise)
-        return tacit.ServerGD(**fields)
+        return tacita.ServerGD(**fields)
     kinds: Any = {
         "noise halved": HalvedNoise,
         "noise reused": ReusedNoise,
@@ -127,7 +122,7 @@ def broken(problem, name):
 )
 def test_a_broken_mechanism_is_refuted_at_99_percent(logistic, linear, name, attack):
     problem = linear if name == "clipping skipped" else logistic
-    result = tacit.audit(
+    result = tacita.audit(
         problem, broken(problem, name), observer="coordinator", rounds=ROUNDS, runs=RUNS
     )
     assert result.confidence == 0.99 and result.delta == DELTA
@@ -138,21 +133,21 @@ def test_a_broken_mechanism_is_refuted_at_99_percent(logistic, linear, name, att
 
 
 SOUND = {
-    "ServerGD": (tacit.ServerGD(step_size=0.3), "linear", {}),
-    "FedAvg": (tacit.FedAvg(step_size=0.3, local_steps=2), "logistic", {}),
+    "ServerGD": (tacita.ServerGD(step_size=0.3), "linear", {}),
+    "FedAvg": (tacita.FedAvg(step_size=0.3, local_steps=2), "logistic", {}),
     "FedPLT": (
-        tacit.FedPLT(
+        tacita.FedPLT(
             rho=1.0, solver=NoisyGradient(step_size=0.3, local_steps=2, noise_std=1.0)
         ),
         "logistic",
         {"participation": 1},  # one of two agents
     ),
     "Poisson": (
-        tacit.FedAvg(
+        tacita.FedAvg(
             step_size=0.3,
             noise_std=1.5,
             oracle=Clipped(
-                norm=1.0, oracle=tacit.Minibatch(size=1, sampling="poisson")
+                norm=1.0, oracle=tacita.Minibatch(size=1, sampling="poisson")
             ),
         ),
         "linear",
@@ -168,10 +163,10 @@ def test_a_sound_mechanism_is_not_refuted(name, request):
     problem = request.getfixturevalue(model)
     safe = algorithm
     if name != "Poisson":  # has its noise already: batches take long to calibrate
-        safe = tacit.private(problem, algorithm, **BUDGET, **more)
+        safe = tacita.private(problem, algorithm, **BUDGET, **more)
     bounds = []
     for seed in range(20):
-        result = tacit.audit(
+        result = tacita.audit(
             problem,
             safe,
             observer="coordinator",
@@ -191,7 +186,7 @@ def test_a_sound_mechanism_is_not_refuted(name, request):
 def test_proposition_4_is_exceeded_by_what_the_coordinator_sees():
     """Ten quadratics of curvature 1: one record each, which moves a gradient by 1."""
     x, delta = np.sqrt(0.5), 0.03
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         np.full((10, 1), x), np.zeros(10), np.arange(10), model="linear"
     )
     numbers: Any = {"rho": 10.0, "step_size": 0.5, "local_steps": 10, "noise_std": 1.0}
@@ -205,8 +200,8 @@ def test_proposition_4_is_exceeded_by_what_the_coordinator_sees():
         **numbers,
     )
     rho = numbers.pop("rho")
-    algorithm = tacit.FedPLT(rho=rho, solver=NoisyGradient(**numbers))
-    result = tacit.audit(
+    algorithm = tacita.FedPLT(rho=rho, solver=NoisyGradient(**numbers))
+    result = tacita.audit(
         problem,
         algorithm,
         observer="coordinator",
@@ -226,11 +221,11 @@ def test_proposition_4_is_exceeded_by_what_the_coordinator_sees():
 
 def test_what_is_watched_is_what_was_run(linear):
     """Letters of a transcript give the models that `simulate` gives."""
-    safe = tacit.private(linear, tacit.ServerGD(step_size=0.3), **BUDGET)
+    safe = tacita.private(linear, tacita.ServerGD(step_size=0.3), **BUDGET)
     seeds = np.arange(2000)
     with jax.enable_x64(True):
         views = [watch(linear, safe, ROUNDS, seeds, agent) for agent in (0, 1)]
-    run = tacit.simulate(linear, safe, ROUNDS, seeds=2, record=())
+    run = tacita.simulate(linear, safe, ROUNDS, seeds=2, record=())
     for seen, shared in views:
         np.testing.assert_allclose(shared[:2], run.params, atol=1e-12)
         assert seen.letter.shape == (2000, ROUNDS, 2) and np.all(seen.active)
@@ -245,9 +240,9 @@ def test_what_is_watched_is_what_was_run(linear):
 def test_other_observers_see_less():
     """With three agents the final model of one round hides a record better."""
     problem = empty("linear", agents=3)
-    noisy = tacit.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
+    noisy = tacita.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
     found = {
-        observer: tacit.audit(
+        observer: tacita.audit(
             problem, noisy, observer=observer, rounds=2, runs=4000, delta=DELTA
         )
         for observer in ("coordinator", "neighbour", "final_model")
@@ -261,12 +256,12 @@ def test_other_observers_see_less():
 
 
 def test_graphs_and_wrapped_algorithms_are_audited_by_learning():
-    ring = tacit.problem.graph.ring(3)
-    problem = tacit.from_arrays(
+    ring = tacita.problem.graph.ring(3)
+    problem = tacita.from_arrays(
         np.zeros((6, 2)), np.ones(6), np.repeat(range(3), 2), model="linear", graph=ring
     )
-    bare = tacit.FedGD(alpha=0.1, step_size=0.1)
-    result = tacit.audit(
+    bare = tacita.FedGD(alpha=0.1, step_size=0.1)
+    result = tacita.audit(
         problem,
         bare,
         observer="neighbour",
@@ -277,18 +272,20 @@ def test_graphs_and_wrapped_algorithms_are_audited_by_learning():
     )
     assert result.claim is None and result.refuted is None
     assert result.lower_bound > 1.0  # no noise: as much as 60 runs can show
-    inner = tacit.ServerGD(step_size=0.1, noise_std=0.5, oracle=Clipped(norm=1.0))
+    inner = tacita.ServerGD(step_size=0.1, noise_std=0.5, oracle=Clipped(norm=1.0))
     adaptive = AdaptiveClipping(algorithm=inner, share_noise_std=1.0)
-    result = tacit.audit(
+    result = tacita.audit(
         empty("linear"), adaptive, observer="coordinator", rounds=2, runs=500, delta=0.1
     )
     assert result.attack == "learned" and result.refuted is False
 
 
 def test_a_result_goes_into_the_report(linear):
-    safe = tacit.private(linear, tacit.ServerGD(step_size=0.3), **BUDGET)
-    result = tacit.audit(linear, safe, observer="coordinator", rounds=ROUNDS, runs=2000)
-    run = tacit.simulate(linear, safe, ROUNDS)
+    safe = tacita.private(linear, tacita.ServerGD(step_size=0.3), **BUDGET)
+    result = tacita.audit(
+        linear, safe, observer="coordinator", rounds=ROUNDS, runs=2000
+    )
+    run = tacita.simulate(linear, safe, ROUNDS)
     told = run.privacy.with_audit("coordinator", "record", result.as_dict())
     audited = told.row("coordinator").audited
     assert audited["lower_bound"] == result.lower_bound
@@ -321,22 +318,22 @@ CLAIM = gaussian_guarantee(
     ),
 )
 def test_refusals(linear, change, message):
-    noisy = tacit.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
+    noisy = tacita.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
     asked: Any = {"observer": "coordinator", "rounds": 1, "runs": 20, **change}
-    with pytest.raises(tacit.TacitError, match=message):
-        tacit.audit(linear, noisy, **asked)
+    with pytest.raises(tacita.TacitaError, match=message):
+        tacita.audit(linear, noisy, **asked)
 
 
 def test_models_without_a_known_worst_record_need_a_canary():
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         np.zeros((4, 2)),
         [0, 1, 0, 1],
         [0, 0, 1, 1],
-        model=tacit.problem.networks.mlp(2, (2,), 2),
+        model=tacita.problem.model.networks.mlp(2, (2,), 2),
     )
-    noisy = tacit.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
-    with pytest.raises(tacit.TacitError, match="give canary="):
-        tacit.audit(problem, noisy, observer="coordinator", rounds=1)
-    lin = tacit.FedLin(step_size=0.1, oracle=Clipped(norm=1.0))
-    with pytest.raises(tacit.TacitError, match="several letters"):
-        tacit.audit(empty("linear"), lin, observer="coordinator", rounds=1)
+    noisy = tacita.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
+    with pytest.raises(tacita.TacitaError, match="give canary="):
+        tacita.audit(problem, noisy, observer="coordinator", rounds=1)
+    lin = tacita.FedLin(step_size=0.1, oracle=Clipped(norm=1.0))
+    with pytest.raises(tacita.TacitaError, match="several letters"):
+        tacita.audit(empty("linear"), lin, observer="coordinator", rounds=1)

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from tacit.check import TacitError
-from tacit.privacy import (
+from tacita.check import TacitaError
+from tacita.privacy import (
     Poisson,
     WithoutReplacement,
     affordable_rounds,
@@ -100,13 +100,13 @@ def test_limits_of_the_question():
     def free(noise):
         return gaussian_guarantee(**SEEN, noise_std=1.0, sensitivity=1e-9)
 
-    with pytest.raises(TacitError, match="needs no noise"):
+    with pytest.raises(TacitaError, match="needs no noise"):
         calibrate_noise(free, epsilon=1.0, delta=1e-5)
 
     def hopeless(noise):
         return gaussian_guarantee(**SEEN, noise_std=1e-3, sensitivity=1.0)
 
-    with pytest.raises(TacitError, match="no noise reaches"):
+    with pytest.raises(TacitaError, match="no noise reaches"):
         calibrate_noise(hopeless, epsilon=1.0, delta=1e-5)
 
 
@@ -121,7 +121,7 @@ def test_limits_of_the_question():
 )
 def test_budgets_are_refused(budget):
     releases = {"relation": "replace_one", "sensitivity": 1.0}
-    with pytest.raises(TacitError, match="epsilon|delta"):
+    with pytest.raises(TacitaError, match="epsilon|delta"):
         noise_for(**budget, rounds=3, **releases)
-    with pytest.raises(TacitError, match="epsilon|delta"):
+    with pytest.raises(TacitaError, match="epsilon|delta"):
         rounds_for(**budget, noise_std=1.0, **releases)

@@ -11,21 +11,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import tacit
-from tacit.algorithm.solvers import NoisyGradient
-from tacit.privacy import Clipped
-from tacit.privacy.canary import with_record, worst_canary
-from tacit.problem import Differentiable, networks
-from tacit.problem.regulariser import NonConvex
-from tacit.trees import tree_rows
+import tacita
+from tacita.algorithm.solvers import NoisyGradient
+from tacita.audits.canary import with_record, worst_canary
+from tacita.privacy import Clipped
+from tacita.problem import Differentiable
+from tacita.problem.model import networks
+from tacita.problem.model.regulariser import NonConvex
+from tacita.trees import tree_rows
 
 MODELS = ("linear", "logistic", "softmax", "mlp")
 ORACLES = {
-    "full": tacit.Full(),
-    "without_replacement": tacit.Minibatch(size=4),
-    "with_replacement": tacit.Minibatch(size=4, sampling="with_replacement"),
-    "poisson": tacit.Minibatch(size=4, sampling="poisson"),
-    "permutation": tacit.Minibatch(size=4, sampling="permutation"),
+    "full": tacita.Full(),
+    "without_replacement": tacita.Minibatch(size=4),
+    "with_replacement": tacita.Minibatch(size=4, sampling="with_replacement"),
+    "poisson": tacita.Minibatch(size=4, sampling="poisson"),
+    "permutation": tacita.Minibatch(size=4, sampling="permutation"),
 }
 
 
@@ -39,7 +40,7 @@ def problem_of(model: Any, features: int = 3, dtype=np.float64, scale: float = 2
         "logistic": draw.integers(0, 2, len(agent)),
     }.get(model, draw.integers(0, 3, len(agent)))
     made = networks.mlp(features, (4,), 3) if model == "mlp" else model
-    return tacit.from_arrays(x, y, agent, model=made, l2=0.2, dtype=dtype)
+    return tacita.from_arrays(x, y, agent, model=made, l2=0.2, dtype=dtype)
 
 
 def local_of(problem, agent=0):
@@ -115,7 +116,7 @@ def test_a_large_norm_changes_nothing(model):
     problem = problem_of(model)
     local, w = local_of(problem, 2), point(problem)
     loose = gradient(Clipped(norm=1e6), local, None, w)
-    plain = gradient(tacit.Full(), local, None, w)
+    plain = gradient(tacita.Full(), local, None, w)
     np.testing.assert_allclose(loose, plain, rtol=1e-6, atol=1e-9)
 
 
@@ -132,7 +133,7 @@ def test_perceptrons_need_no_gradients_of_single_records(classes, hidden):
     y = draw.normal(size=11) if classes is None else draw.integers(0, classes, 11)
     model = networks.mlp(3, hidden, classes)
     twins = [
-        tacit.from_arrays(x, y, agent, model=one, dtype=np.float64)
+        tacita.from_arrays(x, y, agent, model=one, dtype=np.float64)
         for one in (model, one_by_one(model))
     ]
     w = point(twins[0])
@@ -232,7 +233,7 @@ def test_no_neighbour_exceeds_the_sensitivity(model, sampling):
 def test_a_worst_case_reaches_the_sensitivity(model):
     problem = problem_of(model)
     oracle = Clipped(norm=0.7)
-    algorithm = tacit.ServerGD(oracle=oracle)
+    algorithm = tacita.ServerGD(oracle=oracle)
     samples = int(problem.counts[0])
     w = jnp.zeros(problem.dim)
     for relation in ("replace_one", "add_remove"):
@@ -247,7 +248,7 @@ def test_a_worst_case_reaches_the_sensitivity(model):
 def test_a_worst_case_of_a_network_reaches_the_sensitivity():
     """With two classes the gradients of either label point in opposite directions."""
     draw = np.random.default_rng(0)
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         draw.normal(size=(9, 3)),
         draw.integers(0, 2, 9),
         np.zeros(9),
@@ -276,7 +277,7 @@ def test_a_whole_client_is_bounded_too():
         pair.append(gradient(oracle, local_of(made), None, jnp.zeros(3)))
     change = float(jnp.linalg.norm(pair[0] - pair[1]))
     assert 0.9 * stated <= change <= stated * (1 + 1e-9)
-    with pytest.raises(tacit.TacitError, match="no largest size"):
+    with pytest.raises(tacita.TacitaError, match="no largest size"):
         Clipped(norm=1.0, oracle=ORACLES["poisson"]).sensitivity(
             "add_remove", 9, unit="client"
         )
@@ -304,7 +305,7 @@ def test_float32_extremes_stay_within_the_norm(model, size, label):
 
 def test_the_regulariser_is_outside():
     draw = np.random.default_rng(0)
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         draw.normal(size=(8, 3)),
         draw.integers(0, 2, 8),
         np.repeat([0, 1], 4),
@@ -317,23 +318,23 @@ def test_the_regulariser_is_outside():
 
 def letter_noise(algorithm, seeds=300, features=40):
     """Final models of runs on data without any gradient: noise and nothing else."""
-    problem = tacit.from_arrays(np.zeros((1, features)), [1.0], [0])
-    run = tacit.simulate(problem, algorithm, 1, seeds=seeds, record=())
+    problem = tacita.from_arrays(np.zeros((1, features)), [1.0], [0])
+    run = tacita.simulate(problem, algorithm, 1, seeds=seeds, record=())
     return run.params.ravel()
 
 
 CLIP = Clipped(norm=1.0)
 NOISES = {
     # w = -eta n
-    "ServerGD": (tacit.ServerGD(step_size=0.5, noise_std=2.0, oracle=CLIP), 1.0),
+    "ServerGD": (tacita.ServerGD(step_size=0.5, noise_std=2.0, oracle=CLIP), 1.0),
     # w = -eta (n_1 + n_2 + n_3)
     "FedAvg": (
-        tacit.FedAvg(step_size=0.5, local_steps=3, noise_std=2.0, oracle=CLIP),
+        tacita.FedAvg(step_size=0.5, local_steps=3, noise_std=2.0, oracle=CLIP),
         np.sqrt(3),
     ),
     # z = 2 x with x = sqrt(2 gamma) tau n
     "FedPLT": (
-        tacit.FedPLT(
+        tacita.FedPLT(
             rho=1.0,
             solver=NoisyGradient(step_size=0.5, local_steps=1, noise_std=2.0),
             oracle=CLIP,
@@ -367,17 +368,17 @@ def test_noise_scale_is_right_and_five_percent_less_is_rejected(name):
         (lambda: CLIP.sensitivity("replace", 3), "relation"),
         (lambda: CLIP.sensitivity("replace_one", 0), "samples"),
         (lambda: CLIP.sensitivity("replace_one", 3, unit="house"), "unit"),
-        (lambda: tacit.ServerGD(noise_std=-1.0), "noise_std"),
-        (lambda: tacit.FedAvg(noise_std=-1.0), "noise_std"),
+        (lambda: tacita.ServerGD(noise_std=-1.0), "noise_std"),
+        (lambda: tacita.FedAvg(noise_std=-1.0), "noise_std"),
     ),
 )
 def test_refusals(make, message):
-    with pytest.raises(tacit.TacitError, match=message):
+    with pytest.raises(tacita.TacitaError, match=message):
         make()
 
 
 def test_batches_larger_than_an_agent_are_refused():
     problem = problem_of("logistic")
-    oracle = Clipped(norm=1.0, oracle=tacit.Minibatch(size=8))
-    with pytest.raises(tacit.TacitError, match="batch=8 exceeds"):
-        tacit.simulate(problem, tacit.FedAvg(step_size=0.1, oracle=oracle), 1)
+    oracle = Clipped(norm=1.0, oracle=tacita.Minibatch(size=8))
+    with pytest.raises(tacita.TacitaError, match="batch=8 exceeds"):
+        tacita.simulate(problem, tacita.FedAvg(step_size=0.1, oracle=oracle), 1)

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from tacit.check import TacitError
-from tacit.privacy import (
+from tacita.check import TacitaError
+from tacita.privacy import (
     Guarantee,
     Poisson,
     WithoutReplacement,
@@ -17,8 +17,14 @@ from tacit.privacy import (
     laplace_guarantee,
     randomised_response_guarantee,
 )
-from tacit.privacy.curve import ORDERS, GaussianCurve, LossCurve, RenyiCurve, compose
-from tacit.privacy.guarantee import Assumption, believed, enforced
+from tacita.privacy.accounting.curve import (
+    ORDERS,
+    GaussianCurve,
+    LossCurve,
+    RenyiCurve,
+    compose,
+)
+from tacita.privacy.accounting.guarantee import Assumption, believed, enforced
 
 SEEN = {"observer": "neighbour", "unit": "record", "relation": "replace_one"}
 
@@ -66,9 +72,9 @@ def test_rdp_between_grid_orders_is_an_upper_bound():
 def test_a_negative_or_missing_divergence_is_refused(bad):
     values = [0.1] * len(ORDERS)
     values[5] = bad
-    with pytest.raises(TacitError, match="expected Renyi divergences >= 0"):
+    with pytest.raises(TacitaError, match="expected Renyi divergences >= 0"):
         RenyiCurve(tuple(values))
-    with pytest.raises(TacitError, match="length"):
+    with pytest.raises(TacitaError, match="length"):
         RenyiCurve((0.1, 0.2))
 
 
@@ -92,7 +98,7 @@ def test_composition_of_kinds():
     assert both.epsilon(1e-5) < gaussian.epsilon(1e-5) + sampled.epsilon(1e-5)
     assert compose(GaussianCurve(0.0), sampled) is sampled
     assert sampled.rdp(2.0) == math.inf
-    with pytest.raises(TacitError, match="method='rdp'"):
+    with pytest.raises(TacitaError, match="method='rdp'"):
         compose(linear, sampled)
 
 
@@ -161,7 +167,7 @@ def test_guarantees_compose_and_keep_their_words():
 def test_different_guarantees_do_not_add_up(field, value):
     first = gaussian_guarantee(**SEEN, noise_std=5.0, sensitivity=3.0)
     other = gaussian_guarantee(**{**SEEN, field: value}, noise_std=5.0, sensitivity=3.0)
-    with pytest.raises(TacitError, match=f"different {field}"):
+    with pytest.raises(TacitaError, match=f"different {field}"):
         first.compose(other)
 
 
@@ -176,15 +182,15 @@ def test_as_dict_is_plain_data():
 def test_guarantee_refuses_words_it_does_not_know():
     curve = GaussianCurve(1.0)
     words = {"curve": curve, "theorem": "", **SEEN}
-    with pytest.raises(TacitError, match="did you mean 'neighbour'"):
+    with pytest.raises(TacitaError, match="did you mean 'neighbour'"):
         Guarantee(**{**words, "observer": "neighbor"})
-    with pytest.raises(TacitError, match="status"):
+    with pytest.raises(TacitaError, match="status"):
         Assumption("x", "hoped")
     assert enforced("x") != believed("x")
     for order in (1.0, 0.5, math.nan):
-        with pytest.raises(TacitError, match="order"):
+        with pytest.raises(TacitaError, match="order"):
             curve.rdp(order)
-    with pytest.raises(TacitError, match="delta"):
+    with pytest.raises(TacitaError, match="delta"):
         Guarantee(**words).epsilon(0.0)
-    with pytest.raises(TacitError, match="epsilon"):
+    with pytest.raises(TacitaError, match="epsilon"):
         Guarantee(**words).delta(-0.1)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from tacit.check import TacitError
-from tacit.privacy import dp_norm, dp_norm_sigma, gaussian_epsilon
-from tacit.privacy.dp_norm import (
+from tacita.check import TacitaError
+from tacita.privacy import dp_norm, dp_norm_sigma, gaussian_epsilon
+from tacita.privacy.letters.trajectory import (
     gamma_of,
     lemma_1_sensitivity,
     step_shrinkage,
@@ -43,7 +43,7 @@ def test_lemma_1_vectors(vectors):
         # The longest step allowed: a smoother loss than this is refused.
         limit = row["L"] * row["mu_max"] / row["mu"]
         lemma_1_sensitivity(**setting | {"smoothness": limit * (1 - 1e-9)})
-        with pytest.raises(TacitError, match="Lemma 1"):
+        with pytest.raises(TacitaError, match="Lemma 1"):
             lemma_1_sensitivity(**setting | {"smoothness": limit * (1 + 1e-9)})
 
 
@@ -112,7 +112,7 @@ def test_shrinkage_of_regular_and_irregular_graphs():
     assert shrink(neighbour_degrees=[2, 2]) == shrink()
     # A neighbour of higher degree pulls less, so more of a difference remains.
     assert shrink(neighbour_degrees=[2, 5]) > shrink()
-    with pytest.raises(TacitError, match="neighbour_degrees"):
+    with pytest.raises(TacitaError, match="neighbour_degrees"):
         shrink(neighbour_degrees=[2])
 
 
@@ -249,7 +249,7 @@ def test_guarantee_of_the_tight_bound():
 )
 def test_refusals(change, message):
     setting = {"observer": "neighbour", "noise_std": 0.02, "rounds": 10, **PAPER}
-    with pytest.raises(TacitError, match=message):
+    with pytest.raises(TacitaError, match=message):
         dp_norm(**setting | change)
-    with pytest.raises(TacitError, match="method"):
+    with pytest.raises(TacitaError, match="method"):
         dp_norm_sigma(1.0, 1e-5, 10, 1.0, "classical")

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from tacit.check import TacitError
-from tacit.privacy import fed_plt
-from tacit.privacy.curve import GaussianCurve
-from tacit.privacy.fed_plt import contraction, mu_of_a_round
+from tacita.check import TacitaError
+from tacita.privacy import fed_plt
+from tacita.privacy.accounting.curve import GaussianCurve
+from tacita.privacy.letters.noisy_training import contraction, mu_of_a_round
 
 SETTING = {
     "strong_convexity": 0.5,
@@ -246,7 +246,7 @@ def test_assumptions_say_what_was_enforced():
     ),
 )
 def test_refusals(change, message):
-    with pytest.raises(TacitError, match=message):
+    with pytest.raises(TacitaError, match=message):
         fed_plt(**{"observer": "coordinator", **SETTING, **change})
 
 

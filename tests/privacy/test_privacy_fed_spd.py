@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from tacit.check import TacitError
-from tacit.privacy import fed_spd
-from tacit.privacy.fed_spd import (
+from tacita.check import TacitaError
+from tacita.privacy import fed_spd
+from tacita.privacy.letters.primal_dual_steps import (
     hidden_state_sensitivities,
     one_round_sensitivity,
     printed_epsilon,
@@ -254,7 +254,7 @@ def test_coarser_multipliers_never_gain():
 )
 def test_refusals(change, message):
     good = {**SETTING, "state": "public", "noise_std": 0.1, "gamma": 9.0, "rounds": 4}
-    with pytest.raises(TacitError, match=message):
+    with pytest.raises(TacitaError, match=message):
         fed_spd(**{**good, **change})
     with pytest.raises(TypeError, match="observer"):
         fed_spd(**{k: v for k, v in good.items() if k != "observer"})

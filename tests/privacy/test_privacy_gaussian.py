@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.check import TacitError
-from tacit.privacy import (
+from tacita.check import TacitaError
+from tacita.privacy import (
     classical_gaussian_sigma,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_sigma,
 )
-from tacit.privacy.analytic_gaussian import epsilon_of_mu
+from tacita.privacy.accounting.gaussian import epsilon_of_mu
 
 EPSILONS = (1e-3, 0.1, 0.5, 1.0, 4.0, 10.0, 60.0)
 DELTAS = (1e-12, 1e-8, 1e-5, 1e-3, 0.1)
@@ -108,23 +108,23 @@ def test_epsilon_is_zero_where_delta_covers_everything():
 
 @pytest.mark.parametrize("epsilon", (0.0, -1.0, math.nan, math.inf, None, "1", True))
 def test_epsilon_is_refused(epsilon):
-    with pytest.raises(TacitError, match="expected epsilon > 0, got epsilon="):
+    with pytest.raises(TacitaError, match="expected epsilon > 0, got epsilon="):
         gaussian_sigma(epsilon, 1e-5)
 
 
 @pytest.mark.parametrize("delta", (0.0, 1.0, -1e-5, 2.0, math.nan, None))
 def test_delta_is_refused(delta):
-    with pytest.raises(TacitError, match=r"expected delta in \(0, 1\), got delta="):
+    with pytest.raises(TacitaError, match=r"expected delta in \(0, 1\), got delta="):
         gaussian_sigma(1.0, delta)
-    with pytest.raises(TacitError, match="delta"):
+    with pytest.raises(TacitaError, match="delta"):
         gaussian_epsilon(1.0, delta)
 
 
 @pytest.mark.parametrize("value", (0.0, -2.0, math.nan, None))
 def test_sigma_and_sensitivity_are_refused(value):
-    with pytest.raises(TacitError, match="sigma"):
+    with pytest.raises(TacitaError, match="sigma"):
         gaussian_epsilon(value, 1e-5)
-    with pytest.raises(TacitError, match="sensitivity"):
+    with pytest.raises(TacitaError, match="sensitivity"):
         gaussian_sigma(1.0, 1e-5, value)
 
 

@@ -10,8 +10,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import tacit
-from tacit.privacy import (
+import tacita
+from tacita.audits.canary import Canary, neighbours
+from tacita.audits.scores import _expected
+from tacita.audits.transcript import watch, world_of
+from tacita.privacy import (
     BudgetExceeded,
     Clipped,
     Ledger,
@@ -22,33 +25,30 @@ from tacit.privacy import (
     dp_norm,
     guarantee,
 )
-from tacit.privacy.attacks import _expected  # pyright: ignore
-from tacit.privacy.canary import Canary, neighbours
-from tacit.privacy.dp_norm import lemma_1_sensitivity
-from tacit.privacy.letters.graph import letter_sensitivity, step_kept
-from tacit.privacy.transcript import watch, world_of
-from tacit.problem import graph
-from tacit.runtime.simulate import prepare
-from tacit.trees import double_precision
+from tacita.privacy.letters.on_graphs import letter_sensitivity, step_kept
+from tacita.privacy.letters.trajectory import lemma_1_sensitivity
+from tacita.problem import graph
+from tacita.runtime.simulate import prepare
+from tacita.trees import double_precision
 
 DELTA = 1e-2
-permuted = tacit.Minibatch(size=4, sampling="permutation")
+permuted = tacita.Minibatch(size=4, sampling="permutation")
 
 
-def softmax_ring(nodes: int = 4, samples: int = 8) -> tacit.Problem:
+def softmax_ring(nodes: int = 4, samples: int = 8) -> tacita.Problem:
     draw = np.random.default_rng(0)
     x = draw.normal(size=(nodes * samples, 5))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     y = draw.integers(0, 3, len(x))
     who = np.repeat(np.arange(nodes), samples)
-    return tacit.from_arrays(
+    return tacita.from_arrays(
         x, y, who, model="softmax", l2=1e-3, classes=range(3), graph=graph.ring(nodes)
     )
 
 
-def empty_ring(nodes: int = 4, rows: int = 2, network: Any = None) -> tacit.Problem:
+def empty_ring(nodes: int = 4, rows: int = 2, network: Any = None) -> tacita.Problem:
     """Empty rows on a ring: room for a canary, and nothing else to see."""
-    return tacit.from_arrays(
+    return tacita.from_arrays(
         np.zeros((rows * nodes, 2)),
         np.ones(rows * nodes),
         np.repeat(np.arange(nodes), rows),
@@ -90,7 +90,7 @@ def test_the_bound_is_the_closed_form_on_a_ring():
     problem = softmax_ring(samples=40)
     oracle = Clipped(norm=math.sqrt(2), oracle=replace(permuted, size=20))
     ring = {"step_size": 0.03, "local_steps": 10, "alpha": 0.2}
-    made = tacit.DPNorm(**ring, noise_std=0.4, oracle=oracle)
+    made = tacita.DPNorm(**ring, noise_std=0.4, oracle=oracle)
     closed = dp_norm(
         observer="neighbour",
         noise_std=0.4,
@@ -114,7 +114,7 @@ def test_the_bound_is_the_closed_form_on_a_ring():
 def test_softmax_trajectories_stay_below_lemma_1_and_the_tight_bound():
     problem = softmax_ring()
     numbers = {"step_size": 0.03, "local_steps": 10, "alpha": 0.2}
-    made = tacit.DPNorm(
+    made = tacita.DPNorm(
         **numbers,
         noise_std=0.05,
         oracle=Clipped(norm=math.sqrt(2), oracle=permuted),
@@ -135,13 +135,13 @@ def test_softmax_trajectories_stay_below_lemma_1_and_the_tight_bound():
 
 @pytest.mark.parametrize(
     ("oracle", "exchange", "share"),
-    ((tacit.Full(), "asynchronous", 0.99), (permuted, "synchronous", 0.6)),
+    ((tacita.Full(), "asynchronous", 0.99), (permuted, "synchronous", 0.6)),
     ids=("all", "batches"),
 )
 def test_a_constructed_case_comes_near_the_tight_bound(oracle, exchange, share):
     """A record whose gradient is clipped for good, against its opposite."""
     problem = empty_ring(rows=8)
-    made = tacit.DPNorm(
+    made = tacita.DPNorm(
         step_size=0.01,
         local_steps=6,
         alpha=0.05,
@@ -158,7 +158,7 @@ def test_a_constructed_case_comes_near_the_tight_bound(oracle, exchange, share):
 def test_steps_that_may_expand_get_the_bound_for_any_gradients():
     problem = softmax_ring()
     numbers: Any = {"local_steps": 3, "alpha": 0.1, "noise_std": 0.1}
-    calm = tacit.DPNorm(step_size=1.0, oracle=Clipped(norm=1.5), **numbers)
+    calm = tacita.DPNorm(step_size=1.0, oracle=Clipped(norm=1.5), **numbers)
     assert "do not expand" in letter_sensitivity(calm, problem, 0).theorem
     # Longer than 2/L for the steepest data, not for this: all rows are looked at.
     longer = letter_sensitivity(replace(calm, step_size=5.0), problem, 0)
@@ -185,8 +185,8 @@ def test_budgets_are_kept_by_every_node_of_an_irregular_graph():
     network.add_edge(1, 2)
     problem = empty_ring(network=network)
     for exchange in ("synchronous", "asynchronous"):
-        made = tacit.DPNorm(step_size=0.05, local_steps=4, exchange=exchange)
-        safe = tacit.private(
+        made = tacita.DPNorm(step_size=0.05, local_steps=4, exchange=exchange)
+        safe = tacita.private(
             problem,
             made,
             epsilon=1.0,
@@ -210,15 +210,15 @@ def test_budgets_are_kept_by_every_node_of_an_irregular_graph():
 @pytest.mark.parametrize(
     "algorithm",
     (
-        tacit.DPNorm(step_size=0.05, local_steps=4, alpha=0.1),
-        tacit.GossipSGD(step_size=0.1, local_steps=2),
-        tacit.GraphADMM(rho=0.1, step_size=0.1, local_steps=2),
+        tacita.DPNorm(step_size=0.05, local_steps=4, alpha=0.1),
+        tacita.GossipSGD(step_size=0.1, local_steps=2),
+        tacita.GraphADMM(rho=0.1, step_size=0.1, local_steps=2),
     ),
     ids=lambda a: type(a).__name__,
 )
 def test_every_private_algorithm_states_its_epsilon(algorithm):
     problem = softmax_ring()
-    safe = tacit.private(
+    safe = tacita.private(
         problem,
         algorithm,
         epsilon=2.0,
@@ -227,9 +227,9 @@ def test_every_private_algorithm_states_its_epsilon(algorithm):
         rounds=4,
         norm=1.5,
     )
-    told = tacit.privacy.forecast(problem, safe, rounds=4)
-    if isinstance(algorithm, tacit.DPNorm):
-        run = tacit.simulate(problem, safe, 4, record=())
+    told = tacita.privacy.forecast(problem, safe, rounds=4)
+    if isinstance(algorithm, tacita.DPNorm):
+        run = tacita.simulate(problem, safe, 4, record=())
         assert run.privacy is not None
         told = run.privacy
     for observer in ("neighbour", "eavesdropper", "final_model"):
@@ -240,22 +240,22 @@ def test_every_private_algorithm_states_its_epsilon(algorithm):
 
 def test_what_protects_nothing_is_refused():
     problem = softmax_ring()
-    made = tacit.DPNorm(step_size=0.1, noise_std=0.1, oracle=Clipped(norm=1.5))
-    with pytest.raises(tacit.TacitError, match="carries no noise"):
+    made = tacita.DPNorm(step_size=0.1, noise_std=0.1, oracle=Clipped(norm=1.5))
+    with pytest.raises(tacita.TacitaError, match="carries no noise"):
         guarantee(replace(made, publish="own"), problem, asked("final_model"))
     leaking = replace(made, exchange="asynchronous", letter_noise="shared")
-    with pytest.raises(tacit.TacitError, match="leaks"):
+    with pytest.raises(tacita.TacitaError, match="leaks"):
         guarantee(leaking, problem, asked())
-    with pytest.raises(tacit.TacitError, match="no noise"):
+    with pytest.raises(tacita.TacitaError, match="no noise"):
         guarantee(replace(made, noise_std=None), problem, asked())
-    with pytest.raises(tacit.TacitError, match="not clipped"):
-        guarantee(replace(made, oracle=tacit.Full()), problem, asked())
-    report = tacit.privacy.forecast(problem, leaking, rounds=3)
+    with pytest.raises(tacita.TacitaError, match="not clipped"):
+        guarantee(replace(made, oracle=tacita.Full()), problem, asked())
+    report = tacita.privacy.forecast(problem, leaking, rounds=3)
     assert all(row.epsilon is None for row in report.rows)
-    with pytest.raises(tacit.TacitError, match="adds no noise"):
-        tacit.private(
+    with pytest.raises(tacita.TacitaError, match="adds no noise"):
+        tacita.private(
             problem,
-            tacit.GradientTracking(step_size=0.1),
+            tacita.GradientTracking(step_size=0.1),
             epsilon=1.0,
             delta=DELTA,
             observer="neighbour",
@@ -266,14 +266,14 @@ def test_what_protects_nothing_is_refused():
 BUDGET: Any = {"epsilon": 1.0, "delta": DELTA, "observer": "neighbour", "rounds": 3}
 
 
-def asynchronous() -> tacit.DPNorm:
-    made = tacit.DPNorm(step_size=0.02, local_steps=4, exchange="asynchronous")
-    return tacit.private(empty_ring(), made, norm=1.0, **BUDGET)
+def asynchronous() -> tacita.DPNorm:
+    made = tacita.DPNorm(step_size=0.02, local_steps=4, exchange="asynchronous")
+    return tacita.private(empty_ring(), made, norm=1.0, **BUDGET)
 
 
 def audited(algorithm, **options):
     given = {"observer": "neighbour", "rounds": 3, "runs": 6000, **options}
-    return tacit.audit(empty_ring(), algorithm, **given)
+    return tacita.audit(empty_ring(), algorithm, **given)
 
 
 def test_the_audit_refutes_shared_noise_and_not_fresh_noise():
@@ -289,23 +289,23 @@ def test_the_audit_refutes_shared_noise_and_not_fresh_noise():
 
 
 def test_the_audit_comes_near_the_synchronous_guarantee_and_refutes_less():
-    made = tacit.DPNorm(step_size=0.02, local_steps=4)
-    safe = tacit.private(empty_ring(), made, norm=1.0, **BUDGET)
+    made = tacita.DPNorm(step_size=0.02, local_steps=4)
+    safe = tacita.private(empty_ring(), made, norm=1.0, **BUDGET)
     found = audited(safe)
     assert found.refuted is False and found.lower_bound > 0.3
     assert set(found.results) == {"matched", "reused"}
     # A third of the noise is not enough for what is promised.
     careless = replace(safe, noise_std=np.asarray(safe.noise_std) / 3)
     assert audited(careless, claim=1.0).refuted
-    with pytest.raises(tacit.TacitError, match="cancelled"):
+    with pytest.raises(tacita.TacitaError, match="cancelled"):
         audited(safe, attacks=["cancelled"])
 
 
 def test_every_edge_has_its_account(tmp_path):
     problem = empty_ring()
-    safe = tacit.private(
+    safe = tacita.private(
         problem,
-        tacit.DPNorm(step_size=0.05, local_steps=2, exchange="asynchronous"),
+        tacita.DPNorm(step_size=0.05, local_steps=2, exchange="asynchronous"),
         norm=1.0,
         **BUDGET,
     )
@@ -325,7 +325,7 @@ def test_every_edge_has_its_account(tmp_path):
         np.testing.assert_allclose(list(spent.values()), two)
         with pytest.raises(BudgetExceeded, match="0 to 3"):
             charge_edges(ledger, problem, safe, 0, run="r", round=2, letters=letters)
-    with pytest.raises(tacit.TacitError, match="no budget for neighbour 3"):
+    with pytest.raises(tacita.TacitaError, match="no budget for neighbour 3"):
         with Ledger(tmp_path / "other.db") as ledger:
             allow_edges(ledger, problem, 0, epsilon={1: 1.0}, delta=DELTA)
 
@@ -337,14 +337,14 @@ def test_a_node_alone_knows_its_own_noise():
     rows, who = draw.normal(size=(20, 3)), np.repeat(np.arange(4), [8, 4, 4, 4])
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     labels = draw.integers(0, 2, 20)
-    made = tacit.DPNorm(step_size=0.3, local_steps=3, exchange="asynchronous")
-    whole = tacit.from_arrays(rows, labels, who, graph=network)
-    together = np.asarray(tacit.private(whole, made, norm=1.0, **BUDGET).noise_std)
+    made = tacita.DPNorm(step_size=0.3, local_steps=3, exchange="asynchronous")
+    whole = tacita.from_arrays(rows, labels, who, graph=network)
+    together = np.asarray(tacita.private(whole, made, norm=1.0, **BUDGET).noise_std)
     for node in (0, 2):
         mine = who == node
-        own = tacit.from_arrays(rows[mine], labels[mine], np.zeros(mine.sum(), int))
+        own = tacita.from_arrays(rows[mine], labels[mine], np.zeros(mine.sum(), int))
         tiled = as_everybody(own, network)
-        alone = np.asarray(tacit.private(tiled, made, norm=1.0, **BUDGET).noise_std)
+        alone = np.asarray(tacita.private(tiled, made, norm=1.0, **BUDGET).noise_std)
         assert alone[node] == pytest.approx(together[node], rel=1e-5)
 
 
@@ -354,10 +354,10 @@ def test_nodes_of_different_curvature_are_not_taken_for_alike():
     x = draw.normal(size=(24, 3))
     x[:6] *= 4
     y = draw.integers(0, 2, 24)
-    problem = tacit.from_arrays(x, y, np.repeat(np.arange(4), 6), graph=graph.ring(4))
+    problem = tacita.from_arrays(x, y, np.repeat(np.arange(4), 6), graph=graph.ring(4))
     curved = problem.moduli.smoothness
-    made = tacit.DPNorm(step_size=2 / (0.9 * curved[0]), local_steps=2)
-    safe = tacit.private(problem, made, norm=1.0, **BUDGET)
+    made = tacita.DPNorm(step_size=2 / (0.9 * curved[0]), local_steps=2)
+    safe = tacita.private(problem, made, norm=1.0, **BUDGET)
     noise = np.asarray(safe.noise_std)
     spent = [guarantee(safe, problem, asked(agent=i)).epsilon(DELTA) for i in range(4)]
     np.testing.assert_allclose(spent, 1.0, rtol=1e-4)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tacit import privacy
-from tacit.check import TacitError
-from tacit.privacy import (
+from tacita import privacy
+from tacita.check import TacitaError
+from tacita.privacy import (
     BrokenLedger,
     BudgetExceeded,
     Ledger,
@@ -26,7 +26,7 @@ from tacit.privacy import (
 )
 from tests.privacy import ledger_victim as victim
 
-KILLS = int(os.environ.get("TACIT_LEDGER_KILLS", "40"))
+KILLS = int(os.environ.get("TACITA_LEDGER_KILLS", "40"))
 SEEN = {"observer": "coordinator", "unit": "record", "relation": "replace_one"}
 LETTER = gaussian_guarantee(**SEEN, noise_std=10.0, sensitivity=1.0)
 CLINIC = {"agent": "clinic", "run": "run"}
@@ -117,7 +117,7 @@ def test_the_same_letter_again_costs_nothing(path):
 def test_another_letter_under_the_same_identity_is_refused(path, change):
     with opened(path, epsilon=10.0) as ledger:
         charge(ledger, 3)
-        with pytest.raises(TacitError, match="row 3 already charges another letter"):
+        with pytest.raises(TacitaError, match="row 3 already charges another letter"):
             charge(ledger, 3, **change)
         assert len(releases(ledger)) == 1
         # Another round, phase, run or agent is another release.
@@ -176,13 +176,13 @@ def test_renyi_pure_and_gaussian_rows_add_up(path):
 
 def test_fails_closed(path, tmp_path):
     with Ledger(path) as ledger:
-        with pytest.raises(TacitError, match="no budget for agent='clinic'"):
+        with pytest.raises(TacitaError, match="no budget for agent='clinic'"):
             charge(ledger, 0)
     with opened(path) as ledger:
         for field, value in (("unit", "client"), ("relation", "add_remove")):
-            with pytest.raises(TacitError, match="do not add up"):
+            with pytest.raises(TacitaError, match="do not add up"):
                 charge(ledger, 0, replace(LETTER, **{field: value}))
-        with pytest.raises(TacitError, match="no budget"):
+        with pytest.raises(TacitaError, match="no budget"):
             charge(ledger, 0, replace(LETTER, observer="neighbour"))
         tight = account(
             **{**SEEN, "relation": "add_remove"},
@@ -199,9 +199,9 @@ def test_fails_closed(path, tmp_path):
             delta=1e-5,
             relation="add_remove",
         )
-        with pytest.raises(TacitError, match="method='rdp'"):
+        with pytest.raises(TacitaError, match="method='rdp'"):
             charge(ledger, 0, tight, agent="b")
-        with pytest.raises(TacitError, match="another agent name"):
+        with pytest.raises(TacitaError, match="another agent name"):
             ledger.allow(
                 agent="clinic",
                 observer="coordinator",
@@ -214,7 +214,7 @@ def test_fails_closed(path, tmp_path):
         charge(ledger, 0)  # closed
     with pytest.raises(BrokenLedger, match="cannot be opened|no usable"):
         Ledger(tmp_path / "missing" / "ledger.db")
-    with pytest.raises(TacitError, match="no ledger at"):
+    with pytest.raises(TacitaError, match="no ledger at"):
         Ledger(tmp_path / "none.db", read_only=True)
     (tmp_path / "text.db").write_text("not a database, but long enough to look at")
     with pytest.raises(BrokenLedger, match="no usable ledger"):
@@ -235,7 +235,7 @@ def test_fails_closed(path, tmp_path):
 )
 def test_charges_are_checked(path, change, message):
     good = {**CLINIC, "round": 0, "content": b"", "guarantees": LETTER}
-    with opened(path) as ledger, pytest.raises(TacitError, match=message):
+    with opened(path) as ledger, pytest.raises(TacitaError, match=message):
         ledger.charge(**{**good, **change})
 
 
@@ -250,7 +250,7 @@ def test_budgets_are_checked(path, change):
         "epsilon": 1.0,
         "delta": 0.1,
     }
-    with Ledger(path) as ledger, pytest.raises(TacitError, match=next(iter(change))):
+    with Ledger(path) as ledger, pytest.raises(TacitaError, match=next(iter(change))):
         ledger.allow(**{**good, **change})
 
 
@@ -260,9 +260,9 @@ def test_read_only_looks_and_does_not_touch(path):
     before = path.read_bytes()
     with Ledger(path, read_only=True) as ledger:
         assert len(ledger.rows()) == 3 and ledger.verify() == 3
-        with pytest.raises(TacitError, match="read-only"):
+        with pytest.raises(TacitaError, match="read-only"):
             charge(ledger, 1)
-        with pytest.raises(TacitError, match="read-only"):
+        with pytest.raises(TacitaError, match="read-only"):
             ledger.allow(agent="a", observer="coordinator", epsilon=1.0, delta=0.1)
     assert path.read_bytes() == before
 
@@ -379,16 +379,16 @@ def test_two_writers_share_one_budget(path):
 
 def test_another_version_with_other_orders_is_refused(path, monkeypatch):
     opened(path).close()
-    from tacit.privacy import ledger_store
+    from tacita.privacy.ledger import database
 
-    monkeypatch.setattr(ledger_store, "ORDERS", (2.0, 3.0))
-    with pytest.raises(TacitError, match="other Renyi orders"):
+    monkeypatch.setattr(database, "ORDERS", (2.0, 3.0))
+    with pytest.raises(TacitaError, match="other Renyi orders"):
         Ledger(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_killed_at_any_moment_it_never_counts_too_little(path, tmp_path):
-    """TACIT_LEDGER_KILLS sets how often; a letter that left must be in the ledger."""
+    """TACITA_LEDGER_KILLS sets how often; a letter that left must be in the ledger."""
     sent = tmp_path / "sent"
     root = str(Path(privacy.__file__).parents[2])
     subprocess.run(

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-import tacit
-from tacit.algorithm import solvers
-from tacit.privacy import (
+import tacita
+from tacita.algorithm import solvers
+from tacita.privacy import (
     AdaptiveClipping,
     Clipped,
     Question,
@@ -20,11 +20,15 @@ from tacit.privacy import (
     noisy_gradients,
     with_noise,
 )
-from tacit.privacy.analytic_gaussian import epsilon_of_mu
-from tacit.privacy.letters import natural_relation
-from tacit.privacy.letters.rows import longest_row
-from tacit.privacy.sampling import Poisson, WithoutReplacement, WithReplacement
-from tacit.problem import networks
+from tacita.privacy.accounting.gaussian import epsilon_of_mu
+from tacita.privacy.accounting.subsampling import (
+    Poisson,
+    WithoutReplacement,
+    WithReplacement,
+)
+from tacita.privacy.letters import natural_relation
+from tacita.privacy.letters.rows import longest_row
+from tacita.problem.model import networks
 
 COUNTS = (20, 40, 30)
 
@@ -34,7 +38,7 @@ def problem():
     draw = np.random.default_rng(0)
     agent = np.repeat([0, 1, 2], COUNTS)
     x = draw.normal(size=(len(agent), 3))
-    return tacit.from_arrays(x, x[:, 0] > 0, agent, l2=0.4)
+    return tacita.from_arrays(x, x[:, 0] > 0, agent, l2=0.4)
 
 
 def ask(**changes) -> Question:
@@ -50,7 +54,7 @@ def ask(**changes) -> Question:
 
 
 CLIP = Clipped(norm=0.5)
-GD = tacit.ServerGD(step_size=0.1, noise_std=0.2, oracle=CLIP)
+GD = tacita.ServerGD(step_size=0.1, noise_std=0.2, oracle=CLIP)
 
 
 @pytest.mark.parametrize("observer", ("coordinator", "eavesdropper"))
@@ -70,8 +74,8 @@ def test_server_gd_by_hand(problem, observer):
 
 
 def test_local_steps_compose():
-    problem = tacit.problem.synthetic.logistic(agents=3, features=3, samples=20)
-    several = tacit.FedAvg(step_size=0.1, local_steps=7, noise_std=0.2, oracle=CLIP)
+    problem = tacita.problem.synthetic.logistic(agents=3, features=3, samples=20)
+    several = tacita.FedAvg(step_size=0.1, local_steps=7, noise_std=0.2, oracle=CLIP)
     found = guarantee(several, problem, ask())
     assert found.mu == pytest.approx(math.sqrt(70) * 2 * 0.5 / 20 / 0.2)
     for observer in ("final_model", "neighbour"):  # noise passes through gradients
@@ -82,7 +86,7 @@ def test_a_mean_carries_the_noise_of_all_its_letters(problem):
     """The law of the broadcast given the one before, written out."""
     noise = np.array([0.2, 0.3, 0.4])
     for weights in ("uniform", "samples"):
-        mixed = tacit.FedAvg(
+        mixed = tacita.FedAvg(
             step_size=0.1, noise_std=noise, oracle=CLIP, weights=weights
         )
         a = np.asarray(COUNTS, float) if weights == "samples" else np.ones(3)
@@ -103,7 +107,7 @@ def test_a_mean_carries_the_noise_of_all_its_letters(problem):
 
 def test_a_cohort_mixes_the_letters_of_the_cohort_only(problem):
     noise = np.array([0.2, 0.3, 0.4])
-    algorithm = tacit.ServerGD(step_size=0.1, noise_std=noise, oracle=CLIP)
+    algorithm = tacita.ServerGD(step_size=0.1, noise_std=noise, oracle=CLIP)
     two = guarantee(algorithm, problem, ask(observer="final_model", active=2))
     assert two.mu == pytest.approx(math.sqrt(10) * 0.05 / math.hypot(0.2, 0.3))
     for active in (1, None):  # alone, or with nobody knows how many
@@ -113,9 +117,9 @@ def test_a_cohort_mixes_the_letters_of_the_cohort_only(problem):
 
 def test_batches_are_accounted_as_they_are_drawn(problem):
     def of(sampling, relation):
-        batch = tacit.Minibatch(size=5, sampling=sampling)
+        batch = tacita.Minibatch(size=5, sampling=sampling)
         oracle = Clipped(norm=0.5, oracle=batch)
-        algorithm = tacit.FedAvg(
+        algorithm = tacita.FedAvg(
             step_size=0.1, local_steps=3, noise_std=0.4, oracle=oracle
         )
         assert natural_relation(algorithm) == relation
@@ -158,8 +162,8 @@ def test_batches_are_accounted_as_they_are_drawn(problem):
 
 
 def test_shuffled_batches_count_epochs(problem):
-    batch = tacit.Minibatch(size=6, sampling="permutation")  # three an epoch of 20
-    algorithm = tacit.FedAvg(
+    batch = tacita.Minibatch(size=6, sampling="permutation")  # three an epoch of 20
+    algorithm = tacita.FedAvg(
         step_size=0.1,
         local_steps=7,
         noise_std=0.4,
@@ -171,7 +175,7 @@ def test_shuffled_batches_count_epochs(problem):
 
 def test_participation_is_a_mixture_of_whole_rounds(problem):
     """log(1 - p + p exp((a-1) r)) / (a-1) with r the divergence of all local steps."""
-    algorithm = tacit.FedAvg(step_size=0.1, local_steps=4, noise_std=0.2, oracle=CLIP)
+    algorithm = tacita.FedAvg(step_size=0.1, local_steps=4, noise_std=0.2, oracle=CLIP)
     found = guarantee(algorithm, problem, ask(participation=0.3, active=None))
     order = 5.0
     r = order * 4 * (0.05 / 0.2) ** 2 / 2
@@ -182,7 +186,9 @@ def test_participation_is_a_mixture_of_whole_rounds(problem):
 
 def plt(problem, oracle=CLIP, **solver):
     numbers = {"step_size": 0.2, "local_steps": 4, "noise_std": 0.3, **solver}
-    return tacit.FedPLT(rho=2.0, solver=solvers.NoisyGradient(**numbers), oracle=oracle)
+    return tacita.FedPLT(
+        rho=2.0, solver=solvers.NoisyGradient(**numbers), oracle=oracle
+    )
 
 
 def test_fed_plt_uses_its_theorem_with_what_clipping_leaves(problem):
@@ -227,7 +233,7 @@ def test_fed_plt_falls_back_to_composition(problem):
     composed = math.sqrt(10 * steps * gamma / 2) * (1.0 / 20) / tau
     draw = np.random.default_rng(0)
     x = draw.normal(size=(60, 3))
-    network = tacit.from_arrays(
+    network = tacita.from_arrays(
         x,
         draw.integers(0, 2, 60),
         np.repeat([0, 1, 2], 20),
@@ -238,24 +244,24 @@ def test_fed_plt_falls_back_to_composition(problem):
     assert contracting.mu < composed
     long = guarantee(plt(problem, step_size=5.0), problem, ask())
     assert long.mu == pytest.approx(composed * 5)
-    batch = Clipped(norm=0.5, oracle=tacit.Minibatch(size=5, sampling="permutation"))
+    batch = Clipped(norm=0.5, oracle=tacita.Minibatch(size=5, sampling="permutation"))
     batched = guarantee(plt(problem, oracle=batch), problem, ask(rounds=1))
     assert batched.mu == pytest.approx(math.sqrt(gamma / 2) * (1 / 5) / tau)
     assert batched.paper_claim is None
 
 
 def test_noise_of_a_gradient_and_back(problem):
-    for algorithm in (GD, plt(problem), tacit.FedPLT(rho=1.0).resolve(problem)):
+    for algorithm in (GD, plt(problem), tacita.FedPLT(rho=1.0).resolve(problem)):
         noisy = with_noise(algorithm, 0.7)
         steps, noise = noisy_gradients(noisy)
         np.testing.assert_allclose(noise, 0.7)
         assert type(noisy) is type(algorithm)
-    per_agent = with_noise(tacit.FedPLT(rho=1.0).resolve(problem), np.arange(1.0, 4.0))
+    per_agent = with_noise(tacita.FedPLT(rho=1.0).resolve(problem), np.arange(1.0, 4.0))
     np.testing.assert_allclose(noisy_gradients(per_agent).noise_std, [1, 2, 3])
 
 
 def test_adaptive_clipping_costs_letter_and_share(problem):
-    inner = tacit.FedAvg(step_size=0.1, noise_std=0.2, oracle=CLIP)
+    inner = tacita.FedAvg(step_size=0.1, noise_std=0.2, oracle=CLIP)
     adaptive = AdaptiveClipping(algorithm=inner, share_noise_std=0.5)
     found = guarantee(adaptive, problem, ask())
     letter = 2 * 0.5 / 20 / 0.2
@@ -266,26 +272,26 @@ def test_adaptive_clipping_costs_letter_and_share(problem):
 @pytest.mark.parametrize(
     ("algorithm", "message"),
     (
-        (tacit.FedLin(step_size=0.1, oracle=CLIP), "FedLin adds no noise"),
-        (tacit.ServerGD(step_size=0.1, oracle=CLIP), "has no noise"),
-        (tacit.ServerGD(step_size=0.1, noise_std=0.0, oracle=CLIP), "has no noise"),
-        (tacit.FedAvg(step_size=0.1, noise_std=0.1), "are not clipped"),
-        (tacit.FedPLT(rho=1.0, solver=solvers.GradientDescent()), "NoisyGradient"),
-        (plt(None, oracle=tacit.Full()), "are not clipped"),
+        (tacita.FedLin(step_size=0.1, oracle=CLIP), "FedLin adds no noise"),
+        (tacita.ServerGD(step_size=0.1, oracle=CLIP), "has no noise"),
+        (tacita.ServerGD(step_size=0.1, noise_std=0.0, oracle=CLIP), "has no noise"),
+        (tacita.FedAvg(step_size=0.1, noise_std=0.1), "are not clipped"),
+        (tacita.FedPLT(rho=1.0, solver=solvers.GradientDescent()), "NoisyGradient"),
+        (plt(None, oracle=tacita.Full()), "are not clipped"),
     ),
 )
 def test_refusals(problem, algorithm, message):
-    with pytest.raises(tacit.TacitError, match=message):
+    with pytest.raises(tacita.TacitaError, match=message):
         guarantee(algorithm, problem, ask())
 
 
 def test_solvers_that_cannot_be_made_private(problem):
     with pytest.raises(
-        tacit.TacitError, match="gradient steps only, got solver=Newton"
+        tacita.TacitaError, match="gradient steps only, got solver=Newton"
     ):
-        with_noise(tacit.FedPLT(rho=1.0, solver=solvers.Newton()), 1.0)
-    with pytest.raises(tacit.TacitError, match="adds no noise"):
-        with_noise(tacit.LED(step_size=0.1, beta=0.1), 1.0)
+        with_noise(tacita.FedPLT(rho=1.0, solver=solvers.Newton()), 1.0)
+    with pytest.raises(tacita.TacitaError, match="adds no noise"):
+        with_noise(tacita.LED(step_size=0.1, beta=0.1), 1.0)
 
 
 def test_every_guarantee_names_its_terms(problem):
@@ -303,7 +309,7 @@ def test_every_guarantee_names_its_terms(problem):
 def test_a_new_algorithm_plugs_in(problem):
     """What DP-Norm and FedSPD-DP will do: a class of its own, one function."""
 
-    class Newcomer(tacit.ServerGD):
+    class Newcomer(tacita.ServerGD):
         pass
 
     @guarantee.register(Newcomer)
@@ -319,6 +325,6 @@ def test_a_new_algorithm_plugs_in(problem):
         return dataclasses.replace(known, theorem="a theorem of its own")
 
     new = Newcomer(step_size=0.1, oracle=CLIP)
-    made = tacit.privacy.forecast(problem, new, rounds=4)
+    made = tacita.privacy.forecast(problem, new, rounds=4)
     row = made.row("coordinator")
     assert row.mu == pytest.approx(0.2) and row.theorem == "a theorem of its own"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import tacit
+import tacita
 from papers.fed_spd.common import one_record
-from tacit.privacy import (
+from tacita.privacy import (
     Clipped,
     Question,
     WithoutReplacement,
@@ -22,13 +22,13 @@ from tacit.privacy import (
     report,
     within_budgets,
 )
-from tacit.privacy.fed_spd import (
+from tacita.privacy.accounting.with_replacement import profile, with_replacement
+from tacita.privacy.letters.fed_spd_as_printed import printed_noise, round_epsilon
+from tacita.privacy.letters.primal_dual_steps import (
     hidden_state_sensitivities,
     one_round_sensitivity,
     public_state_sensitivity,
 )
-from tacit.privacy.fed_spd_paper import printed_noise, round_epsilon
-from tacit.privacy.with_replacement import profile, with_replacement
 
 DELTA = 1e-4
 
@@ -51,7 +51,7 @@ def unit_rows(agents=2, samples=325, features=2):
     x = draw.normal(size=(agents * samples, features))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     agent = np.repeat(np.arange(agents), samples)
-    return tacit.from_arrays(x, x[:, 0] > 0, agent)
+    return tacita.from_arrays(x, x[:, 0] > 0, agent)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def problem():
 
 def disjoint(batch=10, norm=1.0):
     return Clipped(
-        norm=norm, oracle=tacit.Minibatch(size=batch, sampling="permutation")
+        norm=norm, oracle=tacita.Minibatch(size=batch, sampling="permutation")
     )
 
 
@@ -90,7 +90,7 @@ def test_public_state_equals_dp_accounting(problem, row):
     change = public_state_sensitivity(
         gamma=gamma, rho=rho, inner_steps=steps, gradient_bound=1.0, batch=10
     )
-    algorithm = tacit.FedSPD(
+    algorithm = tacita.FedSPD(
         rho=rho,
         gamma=gamma,
         local_steps=steps,
@@ -127,7 +127,7 @@ def multiplier_of(algorithm, problem, **changes):
 def test_every_step_and_the_general_form(problem):
     common = {"rho": 2.0, "gamma": 3.0, "local_steps": 4, "noise_std": 0.5}
     letter = 2 * 0.5 / 5.0
-    whole = tacit.FedSPD(**common, oracle=Clipped(norm=1.0))
+    whole = tacita.FedSPD(**common, oracle=Clipped(norm=1.0))
     # All records in every step: each changes by 2 G/m.
     s = one_round_sensitivity(gamma=3.0, rho=2.0, inner_steps=4, gradient_bound=1 / 325)
     assert multiplier_of(whole, problem) == pytest.approx(letter / s)
@@ -136,14 +136,14 @@ def test_every_step_and_the_general_form(problem):
     assert multiplier_of(whole, problem, unit="client") == pytest.approx(letter / s)
     long = {**common, "gamma": 0.1}
     s = one_round_sensitivity(gamma=0.1, rho=2.0, inner_steps=4, gradient_bound=1.0)
-    expands = tacit.FedSPD(**long, oracle=Clipped(norm=1.0))
+    expands = tacita.FedSPD(**long, oracle=Clipped(norm=1.0))
     assert multiplier_of(expands, problem) == pytest.approx(2 * 0.5 / 2.1 / s)
     # DP-FedAvg: Q steps of 2 G/m, or one hit in one of Q disjoint batches of b.
     average = {"step_size": 0.5, "local_steps": 4, "noise_std": 0.5}
-    full = tacit.DPFedAvg(**average, oracle=Clipped(norm=1.0))
+    full = tacita.DPFedAvg(**average, oracle=Clipped(norm=1.0))
     assert multiplier_of(full, problem) == pytest.approx(0.5 / (4 * 2 / 325))
     batches = guarantee(
-        tacit.DPFedAvg(**average, oracle=disjoint()), problem, ask(rounds=3)
+        tacita.DPFedAvg(**average, oracle=disjoint()), problem, ask(rounds=3)
     )
     exact = account(
         observer="coordinator",
@@ -162,11 +162,11 @@ def test_letters_of_dp_fed_avg_move_no_further(problem):
     import jax
     import jax.numpy as jnp
 
-    from tacit.privacy.canary import neighbours, worst_canary
-    from tacit.problem.oracle import AgentOracle
+    from tacita.audits.canary import neighbours, worst_canary
+    from tacita.problem.oracles import AgentOracle
 
     small = unit_rows(agents=1, samples=12)
-    algorithm = tacit.DPFedAvg(step_size=4.0, local_steps=3, oracle=disjoint(4, 0.5))
+    algorithm = tacita.DPFedAvg(step_size=4.0, local_steps=3, oracle=disjoint(4, 0.5))
     pair = neighbours(small, worst_canary(small, algorithm))
     worst = 0.0
     with jax.enable_x64(True):
@@ -212,10 +212,10 @@ def test_hidden_state_report_has_claim_number_and_warning(problem):
             batch=10,
         )
         assert np.linalg.norm(s / sigma[active]) <= some.mu
-    with pytest.raises(tacit.TacitError, match="state='public'"):
-        tacit.private(
+    with pytest.raises(tacita.TacitaError, match="state='public'"):
+        tacita.private(
             problem,
-            tacit.FedSPD(state="hidden"),
+            tacita.FedSPD(state="hidden"),
             epsilon=1.0,
             delta=DELTA,
             observer="coordinator",
@@ -224,18 +224,18 @@ def test_hidden_state_report_has_claim_number_and_warning(problem):
 
 
 def test_private_sets_the_noise_of_disjoint_batches(problem):
-    safe = tacit.private(
+    safe = tacita.private(
         problem,
-        tacit.FedSPD(rho=1.0, gamma=2.0, oracle=disjoint()),
+        tacita.FedSPD(rho=1.0, gamma=2.0, oracle=disjoint()),
         epsilon=1.0,
         delta=DELTA,
         observer="coordinator",
         rounds=3,
     )
-    row = tacit.simulate(problem, safe, 3).privacy.row("coordinator")
+    row = tacita.simulate(problem, safe, 3).privacy.row("coordinator")
     assert 0.99 < row.epsilon <= 1.0 and row.relation == "replace_one"
     # A third of the noise that one hit without amplification would need.
-    alone = tacit.privacy.gaussian_sigma(1.0, DELTA, math.sqrt(3) * 0.2)
+    alone = tacita.privacy.gaussian_sigma(1.0, DELTA, math.sqrt(3) * 0.2)
     assert safe.noise_std < alone / 2
 
 
@@ -273,9 +273,9 @@ def test_with_replacement_bounds_the_true_pair():
 
 def test_with_replacement_in_fed_spd_composes_with_participation(problem):
     oracle = Clipped(
-        norm=1.0, oracle=tacit.Minibatch(size=10, sampling="with_replacement")
+        norm=1.0, oracle=tacita.Minibatch(size=10, sampling="with_replacement")
     )
-    algorithm = tacit.FedSPD(rho=20.0, gamma=795.0, noise_std=1.0, oracle=oracle)
+    algorithm = tacita.FedSPD(rho=20.0, gamma=795.0, noise_std=1.0, oracle=oracle)
     always = guarantee(algorithm, problem, ask(rounds=20))
     seldom = guarantee(algorithm, problem, ask(rounds=100, participation=0.2))
     worst = guarantee(algorithm, problem, ask(rounds=100))
@@ -284,26 +284,28 @@ def test_with_replacement_in_fed_spd_composes_with_participation(problem):
 
 
 def test_budgets_are_one_for_all_or_one_each(problem):
-    noisy = tacit.DPSGD(noise_std=0.2, oracle=Clipped(norm=1.0))
+    noisy = tacita.DPSGD(noise_std=0.2, oracle=Clipped(norm=1.0))
     asked = dict(delta=DELTA, observer="coordinator")
-    with pytest.raises(tacit.TacitError, match="expected epsilon of shape"):
+    with pytest.raises(tacita.TacitaError, match="expected epsilon of shape"):
         within_budgets(problem, noisy, epsilon=[1.0] * 99, **asked)
     assert np.ndim(within_budgets(problem, noisy, epsilon=1.0, **asked).turns) == 1
 
 
 def test_central_noise_is_not_set_for_letters(problem):
     budget = dict(epsilon=1.0, delta=DELTA, observer="final_model", unit="client")
-    with pytest.raises(tacit.TacitError, match="the coordinator's.*give noise_std="):
-        tacit.private(problem, tacit.ClientDPFedAvg(step_size=0.5), rounds=3, **budget)
+    with pytest.raises(tacita.TacitaError, match="the coordinator's.*give noise_std="):
+        tacita.private(
+            problem, tacita.ClientDPFedAvg(step_size=0.5), rounds=3, **budget
+        )
 
 
 def test_central_noise_protects_clients_from_who_sees_models(problem):
     many = unit_rows(agents=20, samples=5)
-    algorithm = tacit.ClientDPFedAvg(clip=0.5, noise_std=1.0, step_size=0.5, cohort=4)
-    run = tacit.simulate(many, algorithm, 10, participation=0.2)
+    algorithm = tacita.ClientDPFedAvg(clip=0.5, noise_std=1.0, step_size=0.5, cohort=4)
+    run = tacita.simulate(many, algorithm, 10, participation=0.2)
     told = report(run, many, algorithm, delta=DELTA)
     row = told.row("final_model", "client")
-    from tacit.privacy import Poisson
+    from tacita.privacy import Poisson
 
     exact = account(
         observer="final_model",
@@ -342,8 +344,8 @@ def test_central_noise_protects_clients_from_who_sees_models(problem):
 @pytest.mark.parametrize(
     "algorithm",
     (
-        tacit.DPSGD(step_size=0.5, noise_std=0.5, oracle=Clipped(norm=1.0)),
-        tacit.FedSPD(rho=1.0, gamma=1.0, noise_std=0.5, oracle=Clipped(norm=1.0)),
+        tacita.DPSGD(step_size=0.5, noise_std=0.5, oracle=Clipped(norm=1.0)),
+        tacita.FedSPD(rho=1.0, gamma=1.0, noise_std=0.5, oracle=Clipped(norm=1.0)),
     ),
     ids=("active", "all"),
 )
@@ -356,8 +358,8 @@ def test_a_spent_client_falls_silent_and_the_others_go_on(algorithm):
     )
     poor, rich = (int(v) for v in once.turns)
     assert 0 < poor < rich
-    run = tacit.simulate(problem, once, poor + 2, seed=4)
-    before = tacit.simulate(problem, algorithm, poor, seed=4)
+    run = tacita.simulate(problem, once, poor + 2, seed=4)
+    before = tacita.simulate(problem, algorithm, poor, seed=4)
     np.testing.assert_allclose(run.agents[0], before.agents[0], atol=1e-12)
     assert not np.allclose(run.agents[1], before.agents[1])
     told = report(run, problem, once, delta=DELTA).row("coordinator")
@@ -371,8 +373,8 @@ def test_a_spent_client_falls_silent_and_the_others_go_on(algorithm):
     assert beyond > 0.5
     if algorithm.averages == "active":
         # Nobody is left: the model stays.
-        silent = tacit.privacy.Budgeted(algorithm=algorithm, turns=1)
-        one, three = (tacit.simulate(problem, silent, k).params for k in (1, 3))
+        silent = tacita.privacy.Budgeted(algorithm=algorithm, turns=1)
+        one, three = (tacita.simulate(problem, silent, k).params for k in (1, 3))
         np.testing.assert_array_equal(one, three)
 
 
@@ -389,7 +391,7 @@ def test_the_audit_refutes_the_printed_claim_and_not_the_public_state(problem):
     assert claim.paper_claim.claimed_epsilon(DELTA) == pytest.approx(0.1)
     assert found.refutes(claim.paper_claim) and found.lower_bound > 1.5
     assert not found.refutes(claim)
-    public = tacit.FedSPD(
+    public = tacita.FedSPD(
         rho=20.0,
         gamma=float(printed.gamma),
         gamma_growth=0.5,
@@ -400,7 +402,7 @@ def test_the_audit_refutes_the_printed_claim_and_not_the_public_state(problem):
     same = one_record.audit(public, **SETTING, delta=DELTA)
     assert not same.refutes(sound)
     # The same attack finds a noise that is too small for what is claimed.
-    weak = tacit.FedSPD(
+    weak = tacita.FedSPD(
         rho=20.0,
         gamma=float(printed.gamma),
         gamma_growth=0.5,

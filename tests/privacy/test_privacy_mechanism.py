@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.check import TacitError
-from tacit.privacy import (
+from tacita.check import TacitaError
+from tacita.privacy import (
     gaussian,
     gaussian_sigma,
     laplace,
@@ -19,7 +19,7 @@ from tacit.privacy import (
     perturb_output,
     randomised_response,
 )
-from tacit.privacy.mechanism import keep_probability
+from tacita.privacy.accounting.mechanisms import keep_probability
 
 RUNS = 40_000
 CAUGHT = 1e-6  # a right scale is rejected once in a million seeds, a wrong one always
@@ -178,28 +178,28 @@ def test_minimiser_moves_at_most_as_far_as_stated():
 @pytest.mark.parametrize("bad", (0.0, -1.0, math.nan, math.inf))
 def test_scales_are_refused(bad):
     key, value = jax.random.key(0), jnp.zeros(2)
-    with pytest.raises(TacitError, match="noise_std"):
+    with pytest.raises(TacitaError, match="noise_std"):
         gaussian(key, value, bad)
-    with pytest.raises(TacitError, match="scale"):
+    with pytest.raises(TacitaError, match="scale"):
         laplace(key, value, bad)
-    with pytest.raises(TacitError, match="noise_std"):
+    with pytest.raises(TacitaError, match="noise_std"):
         noise_letters(key, (value,), bad)
-    with pytest.raises(TacitError, match="epsilon"):
+    with pytest.raises(TacitaError, match="epsilon"):
         randomised_response(key, jnp.array([0]), epsilon=bad, classes=2)
 
 
 def test_other_input_is_refused():
     key = jax.random.key(0)
     for wrong in (0, None, jax.random.split(key, 2), np.zeros(2, np.uint32)):
-        with pytest.raises(TacitError, match="JAX random key"):
+        with pytest.raises(TacitaError, match="JAX random key"):
             gaussian(wrong, jnp.zeros(2), 1.0)
-    with pytest.raises(TacitError, match="floating-point"):
+    with pytest.raises(TacitaError, match="floating-point"):
         gaussian(key, jnp.array([1, 2]), 1.0)
-    with pytest.raises(TacitError, match="integers"):
+    with pytest.raises(TacitaError, match="integers"):
         randomised_response(key, jnp.array([0.5]), epsilon=1.0, classes=2)
-    with pytest.raises(TacitError, match=r"labels in 0\.\.1, got labels from 0 to 2"):
+    with pytest.raises(TacitaError, match=r"labels in 0\.\.1, got labels from 0 to 2"):
         randomised_response(key, jnp.array([0, 2]), epsilon=1.0, classes=2)
-    with pytest.raises(TacitError, match="classes"):
+    with pytest.raises(TacitaError, match="classes"):
         randomised_response(key, jnp.array([0]), epsilon=1.0, classes=1)
-    with pytest.raises(TacitError, match="strong_convexity"):
+    with pytest.raises(TacitaError, match="strong_convexity"):
         minimiser_sensitivity(lipschitz=1.0, strong_convexity=0.0, samples=5)

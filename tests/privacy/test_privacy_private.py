@@ -1,4 +1,4 @@
-"""`tacit.private`: budgets are kept, and not wasted; what cannot be is refused."""
+"""`tacita.private`: budgets are kept, and not wasted; what cannot be is refused."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import jax
 import numpy as np
 import pytest
 
-import tacit
-from tacit.algorithm import solvers
-from tacit.privacy import AdaptiveClipping, Clipped, Question, guarantee
-from tacit.privacy.transcript import watch
-from tacit.runtime import engine
+import tacita
+from tacita.algorithm import solvers
+from tacita.audits.transcript import watch
+from tacita.privacy import AdaptiveClipping, Clipped, Question, guarantee
+from tacita.runtime import engine
 
 DELTA = 1e-5
 BUDGET = {"epsilon": 1.5, "delta": DELTA, "rounds": 12}
@@ -23,7 +23,7 @@ def unequal(dtype=np.float64):
     draw = np.random.default_rng(0)
     agent = np.repeat([0, 1, 2, 3], [20, 40, 30, 20])
     x = draw.normal(size=(len(agent), 3))
-    return tacit.from_arrays(x, x[:, 0] > 0, agent, l2=0.4, dtype=dtype)
+    return tacita.from_arrays(x, x[:, 0] > 0, agent, l2=0.4, dtype=dtype)
 
 
 @pytest.fixture(scope="module")
@@ -32,26 +32,26 @@ def problem():
 
 
 ALGORITHMS: dict[str, Any] = {
-    "ServerGD": tacit.ServerGD(step_size=0.2),
-    "FedAvg": tacit.FedAvg(local_steps=3),
-    "shuffled": tacit.FedAvg(
-        local_steps=3, oracle=tacit.Minibatch(size=5, sampling="permutation")
+    "ServerGD": tacita.ServerGD(step_size=0.2),
+    "FedAvg": tacita.FedAvg(local_steps=3),
+    "shuffled": tacita.FedAvg(
+        local_steps=3, oracle=tacita.Minibatch(size=5, sampling="permutation")
     ),
-    "FedPLT": tacit.FedPLT(),
-    "FedPLT, gradient descent": tacit.FedPLT(
+    "FedPLT": tacita.FedPLT(),
+    "FedPLT, gradient descent": tacita.FedPLT(
         rho=0.9, solver=solvers.GradientDescent(local_steps=2)
     ),
-    "DPSGD": tacit.DPSGD(step_size=0.2, momentum=0.5),
-    "DPFedAvg": tacit.DPFedAvg(step_size=0.2, local_steps=3),
-    "DPADMM": tacit.DPADMM(rho=0.5),
-    "FedSPD": tacit.FedSPD(rho=0.5, gamma=5.0, local_steps=3),
+    "DPSGD": tacita.DPSGD(step_size=0.2, momentum=0.5),
+    "DPFedAvg": tacita.DPFedAvg(step_size=0.2, local_steps=3),
+    "DPADMM": tacita.DPADMM(rho=0.5),
+    "FedSPD": tacita.FedSPD(rho=0.5, gamma=5.0, local_steps=3),
 }
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize("observer", ("coordinator", "final_model"))
 def test_every_agent_is_within_the_budget_and_one_uses_it_up(problem, name, observer):
-    safe = tacit.private(problem, ALGORITHMS[name], observer=observer, **BUDGET)
+    safe = tacita.private(problem, ALGORITHMS[name], observer=observer, **BUDGET)
     assert type(safe) is type(ALGORITHMS[name])
     assert isinstance(safe.oracle, Clipped) and safe.oracle.norm == 1.0
     spent = [
@@ -78,8 +78,8 @@ def test_every_agent_is_within_the_budget_and_one_uses_it_up(problem, name, obse
 def test_observers_need_different_noise(problem):
     noise = {
         observer: np.max(
-            tacit.private(
-                problem, tacit.ServerGD(step_size=0.2), observer=observer, **BUDGET
+            tacita.private(
+                problem, tacita.ServerGD(step_size=0.2), observer=observer, **BUDGET
             ).noise_std
         )
         for observer in ("coordinator", "eavesdropper", "neighbour", "final_model")
@@ -89,83 +89,83 @@ def test_observers_need_different_noise(problem):
 
 
 def test_batches_participation_and_clients(problem):
-    plain = tacit.FedAvg(step_size=0.1)
+    plain = tacita.FedAvg(step_size=0.1)
     ask: Any = {"observer": "coordinator", **BUDGET}
-    full = tacit.private(problem, plain, **ask)
-    partly = tacit.private(problem, plain, participation=0.3, **ask)
-    cohort = tacit.private(problem, plain, participation=1, **ask)
-    each = tacit.private(problem, plain, participation=[0.3, 0.5, 0.3, 1.0], **ask)
+    full = tacita.private(problem, plain, **ask)
+    partly = tacita.private(problem, plain, participation=0.3, **ask)
+    cohort = tacita.private(problem, plain, participation=1, **ask)
+    each = tacita.private(problem, plain, participation=[0.3, 0.5, 0.3, 1.0], **ask)
     assert np.all(np.asarray(partly.noise_std) < np.asarray(full.noise_std))
     assert np.all(np.asarray(cohort.noise_std) < np.asarray(partly.noise_std))
     assert np.all(np.asarray(each.noise_std) <= np.asarray(full.noise_std) * 1.0001)
-    client = tacit.private(problem, plain, unit="client", **ask)
+    client = tacita.private(problem, plain, unit="client", **ask)
     assert isinstance(client.noise_std, float)  # the same for agents of any size
     assert client.noise_std == pytest.approx(20 * np.max(full.noise_std), rel=1e-5)
-    poisson = tacit.FedAvg(
-        step_size=0.1, oracle=tacit.Minibatch(size=5, sampling="poisson")
+    poisson = tacita.FedAvg(
+        step_size=0.1, oracle=tacita.Minibatch(size=5, sampling="poisson")
     )
-    safe = tacit.private(problem, poisson, **ask)
+    safe = tacita.private(problem, poisson, **ask)
     assert safe.oracle.promise.relation == "add_remove"
-    report = tacit.privacy.forecast(problem, safe, rounds=12)
+    report = tacita.privacy.forecast(problem, safe, rounds=12)
     assert 1.47 < report.row("coordinator").epsilon <= 1.5
 
 
 def test_the_norm_scales_the_noise(problem):
     ask: Any = {"observer": "coordinator", **BUDGET}
-    one = tacit.private(problem, tacit.FedAvg(step_size=0.1), **ask)
-    two = tacit.private(problem, tacit.FedAvg(step_size=0.1), norm=3.0, **ask)
+    one = tacita.private(problem, tacita.FedAvg(step_size=0.1), **ask)
+    two = tacita.private(problem, tacita.FedAvg(step_size=0.1), norm=3.0, **ask)
     np.testing.assert_allclose(two.noise_std, 3 * np.asarray(one.noise_std))
-    own = tacit.FedAvg(step_size=0.1, oracle=Clipped(norm=3.0, microbatch=4))
-    kept = tacit.private(problem, own, **ask)
+    own = tacita.FedAvg(step_size=0.1, oracle=Clipped(norm=3.0, microbatch=4))
+    kept = tacita.private(problem, own, **ask)
     np.testing.assert_allclose(kept.noise_std, two.noise_std)
     assert kept.oracle.microbatch == 4
 
 
 def test_float32_noise_is_never_rounded_down():
     problem = unequal(np.float32)
-    safe = tacit.private(
-        problem, tacit.FedAvg(step_size=0.1), observer="coordinator", **BUDGET
+    safe = tacita.private(
+        problem, tacita.FedAvg(step_size=0.1), observer="coordinator", **BUDGET
     )
     assert safe.noise_std.dtype == np.float32
-    exact = tacit.private(
-        unequal(), tacit.FedAvg(step_size=0.1), observer="coordinator", **BUDGET
+    exact = tacita.private(
+        unequal(), tacita.FedAvg(step_size=0.1), observer="coordinator", **BUDGET
     )
     assert np.all(safe.noise_std >= exact.noise_std)
-    run = tacit.simulate(problem, safe, 2)
+    run = tacita.simulate(problem, safe, 2)
     assert run.params.dtype == np.float32
 
 
 def test_inverse_questions_agree(problem):
     ask: Any = {"observer": "coordinator"}
-    safe = tacit.private(problem, tacit.FedAvg(local_steps=2), **ask, **BUDGET)
-    lasts = tacit.privacy.rounds_within(
+    safe = tacita.private(problem, tacita.FedAvg(local_steps=2), **ask, **BUDGET)
+    lasts = tacita.privacy.rounds_within(
         problem, safe, epsilon=1.5001, delta=DELTA, **ask
     )
     assert lasts == 12
-    planned = tacit.privacy.forecast(problem, safe, rounds=12)
+    planned = tacita.privacy.forecast(problem, safe, rounds=12)
     assert planned.planned and planned.promise is not None
     row = planned.row("coordinator")
     assert row.epsilon == pytest.approx(1.5, rel=1e-4) and row.delta == DELTA
-    longer = tacit.privacy.forecast(problem, safe, rounds=48, delta=1e-6)
+    longer = tacita.privacy.forecast(problem, safe, rounds=48, delta=1e-6)
     assert longer.row("coordinator").mu == pytest.approx(2 * row.mu)
     assert longer.row("coordinator").delta == 1e-6
-    none = tacit.privacy.rounds_within(problem, safe, epsilon=1e-3, delta=DELTA, **ask)
+    none = tacita.privacy.rounds_within(problem, safe, epsilon=1e-3, delta=DELTA, **ask)
     assert none == 0
 
 
 def test_too_much_noise_is_refused_with_what_would_fit(problem):
     ask: Any = {"observer": "coordinator", **BUDGET}
-    plain = tacit.FedAvg(step_size=0.1)
-    needed = float(np.max(tacit.private(problem, plain, **ask).noise_std))
-    same = tacit.private(problem, plain, largest_noise=needed * 1.01, **ask)
+    plain = tacita.FedAvg(step_size=0.1)
+    needed = float(np.max(tacita.private(problem, plain, **ask).noise_std))
+    same = tacita.private(problem, plain, largest_noise=needed * 1.01, **ask)
     assert np.max(same.noise_std) == pytest.approx(needed)
-    with pytest.raises(tacit.TacitError) as error:
-        tacit.private(problem, plain, largest_noise=needed / 2, **ask)
+    with pytest.raises(tacita.TacitaError) as error:
+        tacita.private(problem, plain, largest_noise=needed / 2, **ask)
     words = str(error.value)
     # Half the noise: a quarter of the rounds.
     assert "lasts 3 rounds" in words and "\n" not in words
     offered = float(words.split("12 rounds cost epsilon=")[1].split(" ")[0])
-    again = tacit.private(
+    again = tacita.private(
         problem, plain, largest_noise=needed / 2, **{**ask, "epsilon": offered * 1.001}
     )
     assert np.max(again.noise_std) == pytest.approx(needed / 2, rel=1e-2)
@@ -174,51 +174,51 @@ def test_too_much_noise_is_refused_with_what_would_fit(problem):
 @pytest.mark.parametrize(
     ("algorithm", "change", "message"),
     (
-        (tacit.FedLin(), {}, "FedLin adds no noise"),
-        (tacit.FedGD(alpha=0.1), {}, "needs a graph"),
+        (tacita.FedLin(), {}, "FedLin adds no noise"),
+        (tacita.FedGD(alpha=0.1), {}, "needs a graph"),
         (
-            tacit.FedPLT(solver=solvers.Newton()),
+            tacita.FedPLT(solver=solvers.Newton()),
             {},
             "an exact gradient|gradient steps only|Full",
         ),
         (
-            tacit.FedAvg(oracle=tacit.Minibatch(size=2, sampling="with_replacement")),
+            tacita.FedAvg(oracle=tacita.Minibatch(size=2, sampling="with_replacement")),
             {"relation": "add_remove"},
             "relation='replace_one' only",
         ),
         (
-            tacit.FedAvg(oracle=tacit.Minibatch(size=2, sampling="poisson")),
+            tacita.FedAvg(oracle=tacita.Minibatch(size=2, sampling="poisson")),
             {"relation": "replace_one"},
             "relation='add_remove' only",
         ),
         (
-            tacit.FedAvg(oracle=tacit.Minibatch(size=2, sampling="poisson")),
+            tacita.FedAvg(oracle=tacita.Minibatch(size=2, sampling="poisson")),
             {"unit": "client"},
             "no largest size",
         ),
-        (tacit.FedAvg(), {"observer": "server"}, "known: final_model, coordinator"),
-        (tacit.FedAvg(), {"epsilon": 0.0}, "expected epsilon > 0"),
-        (tacit.FedAvg(), {"delta": 1.0}, "expected delta in"),
-        (tacit.FedAvg(), {"rounds": 0}, "rounds"),
-        (tacit.FedAvg(), {"participation": 9}, "participation"),
-        (tacit.FedAvg(), {"unit": "house"}, "unit"),
-        (tacit.FedAvg(), {"norm": -1.0}, "norm"),
-        (tacit.FedAvg(oracle=tacit.Minibatch(size=99)), {}, "batch=99 exceeds"),
+        (tacita.FedAvg(), {"observer": "server"}, "known: final_model, coordinator"),
+        (tacita.FedAvg(), {"epsilon": 0.0}, "expected epsilon > 0"),
+        (tacita.FedAvg(), {"delta": 1.0}, "expected delta in"),
+        (tacita.FedAvg(), {"rounds": 0}, "rounds"),
+        (tacita.FedAvg(), {"participation": 9}, "participation"),
+        (tacita.FedAvg(), {"unit": "house"}, "unit"),
+        (tacita.FedAvg(), {"norm": -1.0}, "norm"),
+        (tacita.FedAvg(oracle=tacita.Minibatch(size=99)), {}, "batch=99 exceeds"),
         ("FedAvg", {}, "expected an algorithm"),
     ),
 )
 def test_refusals(problem, algorithm, change, message):
     asked: Any = {"observer": "coordinator", **BUDGET, **change}
-    with pytest.raises(tacit.TacitError, match=message) as error:
-        tacit.private(problem, algorithm, **asked)
+    with pytest.raises(tacita.TacitaError, match=message) as error:
+        tacita.private(problem, algorithm, **asked)
     assert "\n" not in str(error.value)
 
 
 def test_observer_has_no_default(problem):
     with pytest.raises(TypeError, match="observer"):
-        tacit.private(problem, tacit.FedAvg(), **BUDGET)  # pyright: ignore
+        tacita.private(problem, tacita.FedAvg(), **BUDGET)  # pyright: ignore
     with pytest.raises(TypeError, match="observer"):
-        tacit.audit(problem, tacit.FedAvg(), rounds=1)  # pyright: ignore
+        tacita.audit(problem, tacita.FedAvg(), rounds=1)  # pyright: ignore
 
 
 PRIVATE = {
@@ -230,8 +230,8 @@ PRIVATE = {
 def made(problem, name):
     asked = dict(PRIVATE[name])
     participation = asked.pop("participation", 1.0)
-    algorithm = ALGORITHMS.get(name, tacit.FedAvg(step_size=0.2, local_steps=2))
-    safe = tacit.private(
+    algorithm = ALGORITHMS.get(name, tacita.FedAvg(step_size=0.2, local_steps=2))
+    safe = tacita.private(
         problem, algorithm, observer="coordinator", **{**BUDGET, **asked}
     )
     return safe, participation
@@ -242,12 +242,12 @@ def test_private_algorithms_keep_the_contract(problem, name):
     """Mapped equals one at a time; same seed, same bits; a promise compiles nothing."""
     safe, participation = made(problem, name)
     ask: Any = {"seed": 1, "participation": participation, "record": ()}
-    fast = tacit.simulate(problem, safe, 2, mapping="together", **ask)
+    fast = tacita.simulate(problem, safe, 2, mapping="together", **ask)
     before = engine.advance._cache_size()  # pyright: ignore
-    again = tacit.simulate(problem, _richer(safe), 2, mapping="together", **ask)
+    again = tacita.simulate(problem, _richer(safe), 2, mapping="together", **ask)
     np.testing.assert_array_equal(fast.params, again.params)
     assert engine.advance._cache_size() == before  # pyright: ignore
-    slow = tacit.simulate(problem, safe, 2, mapping="one_by_one", **ask)
+    slow = tacita.simulate(problem, safe, 2, mapping="one_by_one", **ask)
     np.testing.assert_allclose(fast.agents, slow.agents, rtol=0, atol=1e-12)
     np.testing.assert_allclose(fast.params, slow.params, rtol=0, atol=1e-12)
     assert not jax.config.read("jax_enable_x64")
@@ -265,16 +265,16 @@ def _richer(algorithm):
 
 def test_noisy_steps_equal_one_agent_at_a_time(problem):
     safe, participation = made(problem, "FedAvg")
-    fast = tacit.simulate(problem, safe, 1, participation=participation, record=())
-    slow = tacit.debug(problem, safe, 1, participation=participation, record=())
+    fast = tacita.simulate(problem, safe, 1, participation=participation, record=())
+    slow = tacita.debug(problem, safe, 1, participation=participation, record=())
     np.testing.assert_allclose(fast.agents, slow.agents, rtol=0, atol=1e-12)
 
 
 def test_no_noise_means_no_change(problem):
     """`noise_std=None` is the algorithm as it was; 0.0 gives the same run."""
     runs = [
-        tacit.simulate(
-            problem, tacit.FedAvg(local_steps=3, noise_std=noise), 4, record=()
+        tacita.simulate(
+            problem, tacita.FedAvg(local_steps=3, noise_std=noise), 4, record=()
         )
         for noise in (None, 0.0)
     ]
@@ -282,27 +282,27 @@ def test_no_noise_means_no_change(problem):
 
 
 def test_privacy_costs_little_with_enough_records():
-    problem = tacit.problem.synthetic.logistic(
+    problem = tacita.problem.synthetic.logistic(
         agents=10, features=4, samples=2000, l2=0.1
     )
-    safe = tacit.private(
+    safe = tacita.private(
         problem,
-        tacit.FedAvg(step_size=1.0),
+        tacita.FedAvg(step_size=1.0),
         epsilon=2.0,
         delta=1e-6,
         observer="coordinator",
         rounds=40,
         norm=2.0,
     )
-    run = tacit.simulate(problem, safe, 40, record=("accuracy",))
+    run = tacita.simulate(problem, safe, 40, record=("accuracy",))
     assert run.metrics["accuracy"][-1] > problem.accuracy(problem.solve()) - 0.01
 
 
 def test_the_adaptive_norm_finds_its_quantile():
     """From a norm far too large and far too small, to the quantile asked for."""
-    problem = tacit.problem.synthetic.logistic(agents=6, features=4, samples=200)
+    problem = tacita.problem.synthetic.logistic(agents=6, features=4, samples=200)
     for first in (0.01, 100.0):
-        inner = tacit.ServerGD(
+        inner = tacita.ServerGD(
             step_size=1e-9, noise_std=1e-9, oracle=Clipped(norm=first)
         )
         adaptive = AdaptiveClipping(
@@ -330,13 +330,13 @@ def test_the_adaptive_norm_finds_its_quantile():
         ),
         (
             lambda: AdaptiveClipping(
-                algorithm=tacit.FedProx(step_size=0.1, eta=1.0), share_noise_std=1.0
+                algorithm=tacita.FedProx(step_size=0.1, eta=1.0), share_noise_std=1.0
             ),
             "wraps ServerGD, FedAvg or DPSGD",
         ),
         (
             lambda: AdaptiveClipping(
-                algorithm=tacit.FedAvg(step_size=0.1, noise_std=1.0),
+                algorithm=tacita.FedAvg(step_size=0.1, noise_std=1.0),
                 share_noise_std=1.0,
             ),
             "not clipped",
@@ -344,5 +344,5 @@ def test_the_adaptive_norm_finds_its_quantile():
     ),
 )
 def test_adaptive_refusals(problem, make, message):
-    with pytest.raises(tacit.TacitError, match=message):
-        tacit.simulate(problem, make(), 1)
+    with pytest.raises(tacita.TacitaError, match=message):
+        tacita.simulate(problem, make(), 1)

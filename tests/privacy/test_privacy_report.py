@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tacit
-from tacit.privacy import Clipped, PrivacyReport, PrivacyRow
-from tacit.privacy.analytic_gaussian import epsilon_of_mu
-from tacit.privacy.history import turns_by_round
+import tacita
+from tacita.privacy import Clipped, PrivacyReport, PrivacyRow
+from tacita.privacy.accounting.gaussian import epsilon_of_mu
+from tacita.privacy.history import turns_by_round
 
 ROUNDS = 9
 ROW: Any = {
@@ -31,14 +31,14 @@ def problem():
     draw = np.random.default_rng(0)
     agent = np.repeat(["a", "b", "c", "d"], [20, 40, 30, 20])
     x = draw.normal(size=(len(agent), 3))
-    return tacit.from_arrays(x, x[:, 0] > 0, agent, l2=0.4)
+    return tacita.from_arrays(x, x[:, 0] > 0, agent, l2=0.4)
 
 
 @pytest.fixture(scope="module")
 def algorithm(problem):
-    return tacit.private(
+    return tacita.private(
         problem,
-        tacit.FedAvg(step_size=0.1, local_steps=2),
+        tacita.FedAvg(step_size=0.1, local_steps=2),
         epsilon=2.0,
         delta=1e-6,
         observer="coordinator",
@@ -48,7 +48,7 @@ def algorithm(problem):
 
 @pytest.fixture(scope="module")
 def run(problem, algorithm):
-    return tacit.simulate(problem, algorithm, ROUNDS, participation=2, seed=3)
+    return tacita.simulate(problem, algorithm, ROUNDS, participation=2, seed=3)
 
 
 def epsilon_by_hand(algorithm, problem, agent, active):
@@ -90,7 +90,7 @@ def test_curves_follow_the_schedule(run, problem, algorithm):
     rounds, counted = turns_by_round(run, 4)
     np.testing.assert_array_equal(counted[-1], run.info["turns"])
     assert np.all(np.diff(counted, axis=0).sum(axis=1) == 2)
-    half = tacit.simulate(problem, algorithm, 4, participation=2, seed=3)
+    half = tacita.simulate(problem, algorithm, 4, participation=2, seed=3)
     np.testing.assert_array_equal(half.info["turns"], counted[3])
     for name, line in zip(curves["agents"], curves["epsilon"], strict=True):
         agent = problem.ids.index(name)
@@ -104,14 +104,14 @@ def test_curves_follow_the_schedule(run, problem, algorithm):
 @pytest.mark.parametrize("participation", (1.0, 0.4, (0.2, 0.9, 0.5, 1.0)))
 def test_schedules_are_replayed(problem, algorithm, participation):
     given = list(participation) if isinstance(participation, tuple) else participation
-    run = tacit.simulate(problem, algorithm, 7, participation=given, seed=5)
+    run = tacita.simulate(problem, algorithm, 7, participation=given, seed=5)
     rounds, counted = turns_by_round(run, 4)
     assert rounds[-1] == 7
     np.testing.assert_array_equal(counted[-1], run.info["turns"])
 
 
 def test_several_seeds_count_the_busiest(problem, algorithm):
-    run = tacit.simulate(problem, algorithm, 5, participation=2, seeds=4)
+    run = tacita.simulate(problem, algorithm, 5, participation=2, seeds=4)
     most = run.info["turns"].max(axis=0)
     spent = [epsilon_by_hand(algorithm, problem, i, most[i]) for i in range(4)]
     assert run.privacy.row("coordinator").epsilon == pytest.approx(max(spent))
@@ -121,15 +121,15 @@ def test_saved_and_loaded(run, tmp_path):
     folder = run.save(tmp_path / "run")
     stored = json.loads((folder / "privacy.json").read_text())
     assert {row["observer"] for row in stored["rows"]} >= {"coordinator"}
-    back = tacit.load_run(folder)
+    back = tacita.load_run(folder)
     assert back.privacy == run.privacy
     assert str(back.privacy) == str(run.privacy)
     # The same folder with a run that is not private keeps no stale promise.
     dataclasses.replace(run, privacy=None).save(folder)
-    assert tacit.load_run(folder).privacy is None
+    assert tacita.load_run(folder).privacy is None
     (folder / "privacy.json").write_text('{"rows": [{"epsilon": 1.0}]}')
-    with pytest.raises(tacit.TacitError, match="not a privacy report"):
-        tacit.load_run(folder)
+    with pytest.raises(tacita.TacitaError, match="not a privacy report"):
+        tacita.load_run(folder)
 
 
 def test_the_text_names_every_term(run):
@@ -148,31 +148,31 @@ def test_the_text_names_every_term(run):
 
 
 def test_runs_without_noise_say_so(problem):
-    clipped = tacit.FedAvg(step_size=0.1, oracle=Clipped(norm=1.0))
-    run = tacit.simulate(problem, clipped, 2)
+    clipped = tacita.FedAvg(step_size=0.1, oracle=Clipped(norm=1.0))
+    run = tacita.simulate(problem, clipped, 2)
     assert all(row.epsilon is None for row in run.privacy.rows)
     assert "no noise" in run.privacy.rows[0].theorem
     assert run.privacy.curves is None and "no bound" in str(run.privacy)
-    plain = tacit.FedAvg(step_size=0.1)
-    assert tacit.simulate(problem, plain, 2).privacy is None
-    told = tacit.privacy.forecast(problem, plain, rounds=2)
+    plain = tacita.FedAvg(step_size=0.1)
+    assert tacita.simulate(problem, plain, 2).privacy is None
+    told = tacita.privacy.forecast(problem, plain, rounds=2)
     assert told.row("coordinator").epsilon is None
-    tiny = tacit.FedAvg(step_size=0.1, noise_std=1e-200, oracle=Clipped(norm=1.0))
-    assert tacit.privacy.forecast(problem, tiny, rounds=2).rows[0].epsilon is None
+    tiny = tacita.FedAvg(step_size=0.1, noise_std=1e-200, oracle=Clipped(norm=1.0))
+    assert tacita.privacy.forecast(problem, tiny, rounds=2).rows[0].epsilon is None
 
 
 def test_a_sweep_has_no_report(problem, algorithm):
     other = dataclasses.replace(algorithm, step_size=0.2)
-    swept = tacit.sweep(problem, [algorithm, other], 3)
+    swept = tacita.sweep(problem, [algorithm, other], 3)
     assert swept.privacy is None
-    with pytest.raises(tacit.TacitError, match="sweep"):
-        tacit.privacy.report(swept, problem, algorithm)
+    with pytest.raises(tacita.TacitaError, match="sweep"):
+        tacita.privacy.report(swept, problem, algorithm)
 
 
 def test_a_resumed_run_reports_all_its_rounds(problem, algorithm, tmp_path):
-    whole = tacit.simulate(problem, algorithm, ROUNDS, participation=2, seed=3)
-    tacit.simulate(problem, algorithm, 4, participation=2, seed=3, checkpoint=tmp_path)
-    resumed = tacit.simulate(
+    whole = tacita.simulate(problem, algorithm, ROUNDS, participation=2, seed=3)
+    tacita.simulate(problem, algorithm, 4, participation=2, seed=3, checkpoint=tmp_path)
+    resumed = tacita.simulate(
         problem,
         algorithm,
         ROUNDS,
@@ -186,15 +186,15 @@ def test_a_resumed_run_reports_all_its_rounds(problem, algorithm, tmp_path):
 
 def test_fed_plt_shows_what_the_paper_claims(problem):
     def rows(rounds):
-        safe = tacit.private(
+        safe = tacita.private(
             problem,
-            tacit.FedPLT(),
+            tacita.FedPLT(),
             epsilon=2.0,
             delta=1e-5,
             observer="coordinator",
             rounds=rounds,
         )
-        told = tacit.privacy.forecast(problem, safe, rounds=rounds)
+        told = tacita.privacy.forecast(problem, safe, rounds=rounds)
         return told, told.row("coordinator"), told.row("final_model")
 
     told, coordinator, final = rows(300)
@@ -217,20 +217,20 @@ def test_an_audit_is_put_into_its_row(run):
     assert PrivacyReport.from_dict(audited.as_dict()) == audited
     broken = run.privacy.with_audit("coordinator", "record", found | {"refuted": True})
     assert "refuted" in str(broken)
-    with pytest.raises(tacit.TacitError, match="no row for nobody/record"):
+    with pytest.raises(tacita.TacitaError, match="no row for nobody/record"):
         run.privacy.with_audit("nobody", "record", found)
 
 
 @pytest.mark.parametrize("missing", ("observer", "unit", "relation", "theorem"))
 def test_an_epsilon_never_stands_alone(missing):
     PrivacyRow(**ROW)
-    with pytest.raises(tacit.TacitError, match=missing):
+    with pytest.raises(tacita.TacitaError, match=missing):
         PrivacyRow(**{**ROW, missing: ""})
     with pytest.raises(TypeError, match=missing):
         PrivacyRow(**{k: v for k, v in ROW.items() if k != missing})
-    with pytest.raises(tacit.TacitError, match="assumptions"):
+    with pytest.raises(tacita.TacitaError, match="assumptions"):
         PrivacyRow(**{**ROW, "assumptions": ()})
-    with pytest.raises(tacit.TacitError, match="epsilon"):
+    with pytest.raises(tacita.TacitaError, match="epsilon"):
         PrivacyRow(**{**ROW, "epsilon": float("nan")})
 
 
@@ -238,15 +238,15 @@ def test_a_run_that_kept_no_turns_is_replayed(run, problem, algorithm):
     """Runs of very many agents keep none."""
     info = {k: v for k, v in run.info.items() if k != "turns"}
     bare = dataclasses.replace(run, info=info, privacy=None)
-    assert tacit.privacy.report(bare, problem, algorithm) == run.privacy
+    assert tacita.privacy.report(bare, problem, algorithm) == run.privacy
 
 
 def test_a_run_too_large_to_replay_counts_everybody_as_active(
     run, problem, algorithm, monkeypatch
 ):
-    monkeypatch.setattr("tacit.privacy.history._MOST_DRAWS", 1)
+    monkeypatch.setattr("tacita.privacy.history._MOST_DRAWS", 1)
     info = {k: v for k, v in run.info.items() if k != "turns"}
     bare = dataclasses.replace(run, info=info)
-    row = tacit.privacy.report(bare, problem, algorithm).row("coordinator")
+    row = tacita.privacy.report(bare, problem, algorithm).row("coordinator")
     spent = [epsilon_by_hand(algorithm, problem, i, ROUNDS) for i in range(4)]
     assert row.epsilon == pytest.approx(max(spent))

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-import tacit
-from tacit.problem import Custom, graph, mlp, prox, synthetic
+import tacita
+from tacita.problem import Custom, graph, mlp, prox, synthetic
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(10, 3))
@@ -29,7 +29,7 @@ class Plain:
 
 
 def test_agents_are_sorted_and_rows_keep_their_order():
-    problem = tacit.from_arrays(X, Y, AGENT)
+    problem = tacita.from_arrays(X, Y, AGENT)
     assert problem.ids == ("a", "b", "c")
     assert problem.counts.tolist() == [3, 4, 3]
     x, y, _ = problem.stacked()
@@ -40,7 +40,7 @@ def test_agents_are_sorted_and_rows_keep_their_order():
 
 
 def test_loss_and_gradient_are_sums_of_means():
-    problem = tacit.from_arrays(X, Y, AGENT, l2=0.4, h=prox.L1(weight=0.2))
+    problem = tacita.from_arrays(X, Y, AGENT, l2=0.4, h=prox.L1(weight=0.2))
     w = RNG.normal(size=3)
     expected, gradient = 0.2 * np.abs(w).sum(), np.zeros(3)
     for name in "abc":
@@ -53,7 +53,7 @@ def test_loss_and_gradient_are_sums_of_means():
 
 
 def test_everyone_at_its_own_model():
-    problem = tacit.from_arrays(X, Y, AGENT, l2=0.4)
+    problem = tacita.from_arrays(X, Y, AGENT, l2=0.4)
     models = RNG.normal(size=(3, 3))
     own = problem.grad(models)
     assert own.shape == (3, 3)
@@ -64,22 +64,22 @@ def test_everyone_at_its_own_model():
 
 def test_pandas_zero_one_labels_and_intercept():
     table = pd.DataFrame(X, columns=list("pqr"))
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         table, pd.Series((Y > 0).astype(int)), pd.Series(AGENT), intercept=True
     )
-    reference = tacit.from_arrays(np.c_[X, np.ones(10)], Y, AGENT)
+    reference = tacita.from_arrays(np.c_[X, np.ones(10)], Y, AGENT)
     w = RNG.normal(size=4)
     assert problem.loss(w) == reference.loss(w)
 
 
 def test_named_classes():
     words = np.array(["cat", "dog", "eel", "cat", "dog"] * 2)
-    problem = tacit.from_arrays(X, words, AGENT, model="softmax")
+    problem = tacita.from_arrays(X, words, AGENT, model="softmax")
     assert problem.class_names == ("cat", "dog", "eel")
     assert problem.dim == 9
     table = problem.holdings()
     assert table["cat"].sum() == 4
-    yes_no = tacit.from_arrays(
+    yes_no = tacita.from_arrays(
         X, np.array(["no", "yes"] * 5), AGENT, classes=("no", "yes")
     )
     np.testing.assert_array_equal(yes_no.stacked()[1][1], [-1, 1, -1, 1])
@@ -88,11 +88,11 @@ def test_named_classes():
 def test_twins_splitting_an_agent_and_repeating_its_rows():
     """An agent with its rows twice is the same agent; permuted agents the same sum."""
     w = RNG.normal(size=3)
-    once = tacit.from_arrays(X, Y, AGENT, l2=0.1)
-    twice = tacit.from_arrays(np.r_[X, X], np.r_[Y, Y], np.r_[AGENT, AGENT], l2=0.1)
+    once = tacita.from_arrays(X, Y, AGENT, l2=0.1)
+    twice = tacita.from_arrays(np.r_[X, X], np.r_[Y, Y], np.r_[AGENT, AGENT], l2=0.1)
     assert twice.loss(w) == pytest.approx(once.loss(w), rel=1e-13)
     renamed = np.array([{"a": "z", "b": "y", "c": "x"}[a] for a in AGENT])
-    assert tacit.from_arrays(X, Y, renamed, l2=0.1).loss(w) == pytest.approx(
+    assert tacita.from_arrays(X, Y, renamed, l2=0.1).loss(w) == pytest.approx(
         once.loss(w), rel=1e-13
     )
 
@@ -101,8 +101,8 @@ def test_narrow_and_wide_problems_agree():
     """More than 32 features are stored the other way round; the numbers agree."""
     w = RNG.normal(size=3)
     wide_x = np.c_[X, np.zeros((10, 40))]
-    narrow = tacit.from_arrays(X, Y, AGENT, l2=0.1)
-    wide = tacit.from_arrays(wide_x, Y, AGENT, l2=0.1)
+    narrow = tacita.from_arrays(X, Y, AGENT, l2=0.1)
+    wide = tacita.from_arrays(wide_x, Y, AGENT, l2=0.1)
     assert narrow.population.by_feature and not wide.population.by_feature
     padded = np.r_[w, np.zeros(40)]
     assert wide.loss(padded) == pytest.approx(narrow.loss(w), rel=1e-13)
@@ -149,12 +149,12 @@ BAD = {
     "mixed ids": (dict(agent=[1, *AGENT[1:]]), "agent mixes numbers and str"),
     "unheld rows": (dict(agent=np.arange(10) % 3 - 1), "rows that nobody holds"),
     "stranger's kind": (dict(unlabelled=[7]), "unlabelled ids of the kind of agent"),
-    "h word": (dict(h="l1"), r"such as tacit.problem.prox.L1\(0.1\), got h='l1'"),
+    "h word": (dict(h="l1"), r"such as tacita.problem.prox.L1\(0.1\), got h='l1'"),
     "h number": (dict(h=0.1), "expected h a proximable function"),
     "h class": (dict(h=prox.L1), "expected h a proximable function"),
     "h of another size": (dict(h=prox.L1(np.ones(5))), "L1 does not fit 3 parameters"),
     "h of a matrix": (dict(h=prox.L1(np.ones((3, 1)))), "does not fit 3 parameters"),
-    "h of a plain class": (dict(h=Plain()), "put @tacit.trees.record above the class"),
+    "h of a plain class": (dict(h=Plain()), "put @tacita.trees.record above the class"),
     "network of another width": (
         dict(model=mlp(5, [2], 2), y=Y > 0),
         r"model=mlp\[5, 2, 2\] does not fit rows of shape \(3,\): .*dot",
@@ -172,7 +172,7 @@ BAD = {
     "graph word": (dict(graph="ring"), "networkx graph, got a str; make one with"),
     "graph matrix": (dict(graph=np.eye(3)), "got a ndarray; make one with"),
     "no model": (dict(model=None), "expected model one of linear, ridge"),
-    "model class": (dict(model=tacit.problem.Logistic), "expected model one of"),
+    "model class": (dict(model=tacita.problem.Logistic), "expected model one of"),
     "no dtype": (dict(dtype="float99"), "float32 or float64, got dtype=float99"),
     "three classes": (dict(classes=(1, 2, 3)), "use model='softmax' for more"),
     "classes word": (dict(classes="ab"), "expected classes a list of labels"),
@@ -209,8 +209,8 @@ BAD = {
 def test_bad_input_is_refused_in_one_line(case):
     changes, message = BAD[case]
     arguments = {"X": X, "y": Y, "agent": AGENT, **changes}
-    with pytest.raises(tacit.TacitError, match=message) as error:
-        tacit.from_arrays(**arguments)
+    with pytest.raises(tacita.TacitaError, match=message) as error:
+        tacita.from_arrays(**arguments)
     assert "\n" not in str(error.value)
 
 
@@ -220,17 +220,17 @@ def test_true_and_false_and_pandas_own_numbers_are_numbers():
     table["p"] = table["p"].astype("Int64")
     wanted = np.c_[whole, flags].astype(float)
     for x in (table, wanted.astype(object), table.astype("Float64")):
-        made = tacit.from_arrays(x, pd.Series(flags, dtype="boolean"), AGENT)
+        made = tacita.from_arrays(x, pd.Series(flags, dtype="boolean"), AGENT)
         np.testing.assert_array_equal(made.stacked()[0][1], wanted[:4])
         np.testing.assert_array_equal(made.stacked()[1][1], Y[:4])
-    made = tacit.from_arrays(np.c_[flags, ~flags], Y, AGENT)
+    made = tacita.from_arrays(np.c_[flags, ~flags], Y, AGENT)
     np.testing.assert_array_equal(made.stacked()[0][1, :, 0], flags[:4])
 
 
 def test_labels_are_matched_by_what_they_are():
     """1.0 is the class 1, and true the second of two classes."""
     halves = np.where(Y > 0, 2.0, 1.0)
-    network = tacit.problem.mlp(3, (2,), 2)
+    network = tacita.problem.mlp(3, (2,), 2)
     for model, y, classes, names in (
         ("softmax", halves, (1, 2), ("1", "2")),
         ("softmax", halves.astype(int), (1.0, 2.0), ("1", "2")),
@@ -240,30 +240,30 @@ def test_labels_are_matched_by_what_they_are():
         (network, Y > 0, (False, True), ("False", "True")),
         ("logistic", halves, (1, 2), ("1", "2")),
     ):
-        problem = tacit.from_arrays(X, y, AGENT, model=model, classes=classes)
+        problem = tacita.from_arrays(X, y, AGENT, model=model, classes=classes)
         assert problem.class_names == names
         np.testing.assert_array_equal(problem.stacked()[1][1] > 0, Y[:4] > 0)
 
 
 def test_graph_nodes_are_matched_by_id():
     network = nx.Graph([("c", "a"), ("a", "b")])
-    problem = tacit.from_arrays(X, Y, AGENT, graph=network)
+    problem = tacita.from_arrays(X, Y, AGENT, graph=network)
     assert problem.graph is not None
     assert list(problem.graph.nodes) == ["a", "b", "c"]
     np.testing.assert_array_equal(problem.graph.degrees, [2, 1, 1])
-    with pytest.raises(tacit.TacitError):
-        tacit.from_arrays(X, Y, AGENT, graph=graph.ring(3))
+    with pytest.raises(tacita.TacitaError):
+        tacita.from_arrays(X, Y, AGENT, graph=graph.ring(3))
 
 
 def test_evaluating_at_a_wrong_shape_is_refused():
-    problem = tacit.from_arrays(X, Y, AGENT)
-    with pytest.raises(tacit.TacitError, match="expected w of shape"):
+    problem = tacita.from_arrays(X, Y, AGENT)
+    with pytest.raises(tacita.TacitaError, match="expected w of shape"):
         problem.loss(np.zeros(4))
     for wrong in ("best", {"w": 1.0}, [[1.0], [2.0, 3.0]]):
-        with pytest.raises(tacit.TacitError, match="expected w an array of numbers"):
+        with pytest.raises(tacita.TacitaError, match="expected w an array of numbers"):
             problem.loss(wrong)
-    regression = tacit.from_arrays(X, Y, AGENT, model="linear")
-    with pytest.raises(tacit.TacitError, match="classification"):
+    regression = tacita.from_arrays(X, Y, AGENT, model="linear")
+    with pytest.raises(tacita.TacitaError, match="classification"):
         regression.accuracy(np.zeros(3))
 
 
@@ -277,5 +277,5 @@ def test_evaluating_at_a_wrong_shape_is_refused():
     ],
 )
 def test_synthetic_problems_check_their_numbers(make, message):
-    with pytest.raises(tacit.TacitError, match=message):
+    with pytest.raises(tacita.TacitaError, match=message):
         make()

@@ -9,8 +9,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from tacit.check import TacitError
-from tacit.problem.graph import (
+from tacita.check import TacitaError
+from tacita.problem.graph import (
     Graph,
     complete,
     erdos_renyi,
@@ -530,7 +530,7 @@ NAN = float("nan")
     ],
 )
 def test_refusals_are_one_line(make, words):
-    with pytest.raises(TacitError, match=words) as refusal:
+    with pytest.raises(TacitaError, match=words) as refusal:
         make()
     assert "\n" not in str(refusal.value)
 

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import Combined, Penalty, convex_clustering, graph, ridge, synthetic
+import tacita
+from tacita.problem import Combined, Penalty, convex_clustering, graph, synthetic
+from tacita.problem.model import ridge
 
 MIXED = (
     Penalty(kind="l2", coordinates=[1, 1, 0]),
@@ -29,25 +30,25 @@ each_penalty = pytest.mark.parametrize(
 )
 
 
-def on(network, **options) -> tacit.Problem:
+def on(network, **options) -> tacita.Problem:
     chosen = dict(features=3, samples=6, noise=0.5, spread=0.5, seed=5) | options
     return synthetic.linear(agents=network.n_nodes, graph=network, **chosen)
 
 
 @pytest.fixture(scope="module")
-def problem() -> tacit.Problem:
+def problem() -> tacita.Problem:
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 24)
     random = graph.erdos_renyi(12, edges=24, seed=3).to_networkx()
     edges = list(random.edges())
     return on(graph.Graph.from_edges(12, edges, weights))
 
 
-def parts_of(gtv: tacit.GTVMin) -> list[Penalty]:
+def parts_of(gtv: tacita.GTVMin) -> list[Penalty]:
     phi = gtv.penalty
     return list(phi.parts) if isinstance(phi, Combined) else [phi]
 
 
-def by_hand(gtv: tacit.GTVMin, w: np.ndarray) -> float:
+def by_hand(gtv: tacita.GTVMin, w: np.ndarray) -> float:
     """The objective, node by node and edge by edge."""
     x, y, counts = gtv.problem.stacked()
     total = sum(
@@ -68,7 +69,7 @@ def by_hand(gtv: tacit.GTVMin, w: np.ndarray) -> float:
 
 @each_penalty
 def test_objective_and_gradient(problem, penalty):
-    gtv = tacit.GTVMin(problem, 0.7, penalty)
+    gtv = tacita.GTVMin(problem, 0.7, penalty)
     w = np.random.default_rng(0).normal(size=(12, 3))
     assert gtv.objective(w) == pytest.approx(by_hand(gtv, w), rel=1e-12)
     slope = gtv.gradient(w)
@@ -79,7 +80,7 @@ def test_objective_and_gradient(problem, penalty):
         assert slope[place] == pytest.approx(rise, abs=1e-6)
 
 
-def reference(gtv: tacit.GTVMin) -> np.ndarray:
+def reference(gtv: tacita.GTVMin) -> np.ndarray:
     """The same problem, handed to an interior-point solver."""
     n, d = gtv.problem.n_agents, gtv.problem.dim
     x, y, counts = gtv.problem.stacked()
@@ -104,18 +105,18 @@ def reference(gtv: tacit.GTVMin) -> np.ndarray:
 
 @each_penalty
 def test_solution_agrees_with_a_convex_solver(problem, penalty):
-    gtv = tacit.GTVMin(problem, 0.2, penalty)
+    gtv = tacita.GTVMin(problem, 0.2, penalty)
     np.testing.assert_allclose(gtv.solve(), reference(gtv), atol=1e-5)
 
 
 def test_factorisation_and_conjugate_gradients_agree():
     big = on(graph.random_regular(300, 4, seed=1), samples=2)
-    gtv = tacit.GTVMin(big, 0.4)
+    gtv = tacita.GTVMin(big, 0.4)
     exact = gtv.solve(method="factor")
     assert np.abs(gtv.gradient(exact)).max() < 1e-12
     iterated = gtv.solve(method="conjugate_gradients", tolerance=1e-11)
     np.testing.assert_allclose(iterated, exact, atol=1e-9)
-    masked = tacit.GTVMin(
+    masked = tacita.GTVMin(
         on(graph.ring(8)), 0.4, Penalty(coordinates=[True, False, True])
     )
     np.testing.assert_allclose(
@@ -132,9 +133,9 @@ def test_logistic_models_by_newtons_method():
         heterogeneous=True,
         graph=graph.ring(6),
     )
-    gtv = tacit.GTVMin(nodes, 0.3)
+    gtv = tacita.GTVMin(nodes, 0.3)
     assert np.abs(gtv.gradient(gtv.solve())).max() < 1e-12
-    tight = tacit.GTVMin(nodes, 1e6).solve()
+    tight = tacita.GTVMin(nodes, 1e6).solve()
     np.testing.assert_allclose(tight, np.tile(nodes.solve(), (6, 1)), atol=1e-5)
 
 
@@ -152,19 +153,19 @@ def test_planted_clusters_are_recovered_exactly():
     x = rng.normal(size=(24, 4, 2))
     y = np.einsum("nmd,nd->nm", x, truth) + 0.1 * rng.normal(size=(24, 4))
     network = graph.Graph.from_edges(24, edges)
-    nodes = tacit.from_arrays(
+    nodes = tacita.from_arrays(
         x.reshape(-1, 2),
         y.ravel(),
         np.repeat(np.arange(24), 4),
         "linear",
         graph=network,
     )
-    gtv = tacit.GTVMin(nodes, 0.2, "l2")
+    gtv = tacita.GTVMin(nodes, 0.2, "l2")
     found = gtv.clusters(gtv.solve())
     same = found[:, None] == found
     np.testing.assert_array_equal(same, group[:, None] == group)
     # The squared penalty smooths models, but never makes two of them one.
-    smooth = tacit.GTVMin(nodes, 0.2)
+    smooth = tacita.GTVMin(nodes, 0.2)
     assert len(set(smooth.clusters(smooth.solve()))) == 24
 
 
@@ -175,7 +176,7 @@ def test_convex_clustering():
     nodes = convex_clustering(points, graph.complete(15))
     w = rng.normal(size=(15, 2))
     assert nodes.loss(w) == pytest.approx(np.sum((w - points) ** 2))
-    gtv = tacit.GTVMin(nodes, 0.4, "l2")
+    gtv = tacita.GTVMin(nodes, 0.4, "l2")
     models = gtv.solve()
     np.testing.assert_allclose(models, reference(gtv), atol=1e-5)
     np.testing.assert_array_equal(gtv.clusters(models), np.repeat([0, 1, 2], 5))
@@ -184,7 +185,7 @@ def test_convex_clustering():
 @pytest.mark.parametrize("array", [list, np.array, jnp.array])
 def test_coordinates_that_are_not_coupled_are_trained_alone(problem, array):
     free = Penalty(coordinates=array([True, True, False]))
-    models = tacit.GTVMin(problem, 1e8, free).solve()
+    models = tacita.GTVMin(problem, 1e8, free).solve()
     assert np.ptp(models[:, :2], axis=0).max() < 1e-5
     assert np.ptp(models[:, 2]) > 0.1
 
@@ -204,13 +205,13 @@ def test_closed_form_step_is_the_minimiser(rows, features):
         assert np.abs(left).max() < 1e-12
 
 
-def mostly_unlabelled(nodes: int = 7) -> tacit.Problem:
+def mostly_unlabelled(nodes: int = 7) -> tacita.Problem:
     """A line of nodes of which only the two ends have rows."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20, 2))
     owner = np.repeat([0, nodes - 1], 10)
     line = graph.Graph.from_edges(nodes, [(i, i + 1) for i in range(nodes - 1)])
-    return tacit.from_arrays(
+    return tacita.from_arrays(
         x,
         x[:, 0] * (1 + owner) + 0.1 * rng.normal(size=20),
         owner,
@@ -222,7 +223,7 @@ def mostly_unlabelled(nodes: int = 7) -> tacit.Problem:
 
 def test_norms_where_few_nodes_have_rows():
     """The step follows the nodes with rows; in between models are not unique."""
-    gtv = tacit.GTVMin(mostly_unlabelled(), 0.3, "l2")
+    gtv = tacita.GTVMin(mostly_unlabelled(), 0.3, "l2")
     models, expected = gtv.solve(), reference(gtv)
     np.testing.assert_allclose(models[[0, -1]], expected[[0, -1]], atol=1e-5)
     assert gtv.objective(models) == pytest.approx(gtv.objective(expected), rel=1e-9)
@@ -231,37 +232,37 @@ def test_norms_where_few_nodes_have_rows():
 @pytest.mark.parametrize("penalty", ["squared", "l2"])
 def test_one_node_without_edges(penalty):
     single = on(graph.Graph.from_edges(1, []))
-    gtv = tacit.GTVMin(single, 0.5, penalty)
+    gtv = tacita.GTVMin(single, 0.5, penalty)
     np.testing.assert_allclose(gtv.solve()[0], single.solve(), atol=1e-12)
 
 
 def test_refusals(problem):
-    gtv = tacit.GTVMin(problem, 0.5)
+    gtv = tacita.GTVMin(problem, 0.5)
     for wrong, match in [
-        (lambda: tacit.GTVMin(synthetic.linear(4), 0.5), "needs a graph"),
-        (lambda: tacit.GTVMin(problem, -1.0), "alpha"),
-        (lambda: tacit.GTVMin(problem, np.ones(12)), "alpha"),  # pyright: ignore
-        (lambda: tacit.GTVMin(problem, 1.0, ["l2", "l1"]), "several penalties"),
-        (lambda: tacit.GTVMin(problem, 1.0, []), "several penalties"),
-        (lambda: tacit.GTVMin(problem, 1.0, "l3"), "penalty"),
-        (lambda: tacit.GTVMin(problem, 1.0, 7), "penalty"),
+        (lambda: tacita.GTVMin(synthetic.linear(4), 0.5), "needs a graph"),
+        (lambda: tacita.GTVMin(problem, -1.0), "alpha"),
+        (lambda: tacita.GTVMin(problem, np.ones(12)), "alpha"),  # pyright: ignore
+        (lambda: tacita.GTVMin(problem, 1.0, ["l2", "l1"]), "several penalties"),
+        (lambda: tacita.GTVMin(problem, 1.0, []), "several penalties"),
+        (lambda: tacita.GTVMin(problem, 1.0, "l3"), "penalty"),
+        (lambda: tacita.GTVMin(problem, 1.0, 7), "penalty"),
         (lambda: Penalty(coordinates=[0.5, 1]), "boolean"),
         (lambda: Penalty(coordinates=[False, False]), "nothing"),
         (lambda: Combined(parts=(MIXED[0], MIXED[0])), "disjoint"),
         (lambda: Combined(parts=(MIXED[0], Penalty())), "coordinates"),
-        (lambda: tacit.GTVMin(problem, 1.0, Penalty(coordinates=[1, 0])), "3 entries"),
+        (lambda: tacita.GTVMin(problem, 1.0, Penalty(coordinates=[1, 0])), "3 entries"),
         (lambda: gtv.objective(np.zeros((3, 3))), "shape"),
         (lambda: gtv.solve(method="magic"), "method"),
         (lambda: convex_clustering(np.zeros((3, 2)), graph.ring(4)), "3 nodes"),
     ]:
-        with pytest.raises(tacit.TacitError, match=match):
+        with pytest.raises(tacita.TacitaError, match=match):
             wrong()
     x = np.random.default_rng(0).normal(size=(60, 2))
     signs, owner = np.sign(x[:, 0]), np.arange(60) % 3
-    separable = tacit.from_arrays(x, signs, owner, graph=graph.ring(3))
-    with pytest.raises(tacit.TacitError, match="separable"):
-        tacit.GTVMin(separable, 0.5).solve()
+    separable = tacita.from_arrays(x, signs, owner, graph=graph.ring(3))
+    with pytest.raises(tacita.TacitaError, match="separable"):
+        tacita.GTVMin(separable, 0.5).solve()
     # Two rows in all cannot determine three coefficients.
     poor = on(graph.ring(3), samples=1, features=5)
-    with pytest.raises(tacit.TacitError, match="unique"):
-        tacit.GTVMin(poor, 0.5).solve()
+    with pytest.raises(tacita.TacitaError, match="unique"):
+        tacita.GTVMin(poor, 0.5).solve()

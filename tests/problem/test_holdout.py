@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import hold_out, node_losses
+import tacita
+from tacita.problem import hold_out, node_losses
 
 
-def unequal() -> tacit.Problem:
+def unequal() -> tacita.Problem:
     """Nodes with 1, 2 and 9 rows, each row with a number of its own."""
     agent = np.repeat([0, 1, 2], [1, 2, 9])
     x = np.stack([np.arange(1.0, 13.0), np.ones(12)], axis=1)
-    return tacit.from_arrays(x, np.arange(101.0, 113.0), agent, "linear")
+    return tacita.from_arrays(x, np.arange(101.0, 113.0), agent, "linear")
 
 
-def rows_of(problem: tacit.Problem) -> list[list[tuple[float, float]]]:
+def rows_of(problem: tacita.Problem) -> list[list[tuple[float, float]]]:
     x, y, counts = problem.stacked()
     return [
         sorted(zip(x[i, : counts[i], 0], y[i, : counts[i]], strict=True))
@@ -56,5 +56,5 @@ def test_training_uses_what_is_left():
     w = np.array([0.3, 2.0])
     total = sum(np.mean((x[i, :m] @ w - y[i, :m]) ** 2) for i, m in enumerate(counts))
     assert train.loss(w) == pytest.approx(total)
-    with pytest.raises(tacit.TacitError, match="share"):
+    with pytest.raises(tacita.TacitaError, match="share"):
         hold_out(problem, 1.5)

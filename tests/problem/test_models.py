@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import Custom, Linear, Logistic, NonConvex, Softmax, SquaredL2
-from tacit.problem.networks import cnn, mlp, resnet10
+import tacita
+from tacita.problem import Custom, Linear, Logistic, NonConvex, Softmax, SquaredL2
+from tacita.problem.model.networks import cnn, mlp, resnet10
 
 
 def rows(model, m=7, seed=0):
@@ -77,7 +77,7 @@ def test_networks_learn_and_share_their_program():
     model = mlp(4, (8, 5), 3)
     np.testing.assert_array_equal(model.layers(0), np.arange(model.dim) < 4 * 8 + 8)
     np.testing.assert_array_equal(~model.layers(0, 1), model.layers(-1))
-    with pytest.raises(tacit.TacitError, match="has 3 layers, got number 3"):
+    with pytest.raises(tacita.TacitaError, match="has 3 layers, got number 3"):
         model.layers(3)
     rng = np.random.default_rng(0)
     for model, width in ((mlp(16, (8,), 3), 16), (cnn((4, 4, 1), 3, (4,)), 16)):
@@ -112,7 +112,7 @@ def test_resnet_normalises_every_record_by_itself():
     np.testing.assert_array_equal(before[1:], losses(w, x.at[0].set(3.0), y)[1:])
     g = grad(w, x, y, jnp.full(6, 1 / 6, jnp.float32))
     assert jnp.mean(losses(w - 0.01 * g, x, y)) < jnp.mean(before)
-    with pytest.raises(tacit.TacitError, match="divisible by groups"):
+    with pytest.raises(tacita.TacitaError, match="divisible by groups"):
         resnet10((8, 8, 1), 3, width=6, groups=4)
 
 
@@ -134,7 +134,7 @@ def test_sizes_of_a_network_may_be_listed():
     ],
 )
 def test_a_network_that_cannot_be_is_refused(build, message):
-    with pytest.raises(tacit.TacitError, match=message):
+    with pytest.raises(tacita.TacitaError, match=message):
         build()
 
 

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 import pytest
 
-import tacit
-from tacit.privacy import Clipped
-from tacit.problem.oracle import SAMPLINGS, AgentOracle, Full, Minibatch
-from tacit.problem.sampling import below, cohort, without_replacement
+import tacita
+from tacita.privacy import Clipped
+from tacita.problem.oracles import SAMPLINGS, AgentOracle, Full, Minibatch
+from tacita.sampling import below, cohort, without_replacement
 
 
 def local_of(problem, i):
@@ -24,7 +24,7 @@ def problem():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(14, 3)), rng.choice([-1, 1], 14)
     agent = np.array([0] * 8 + [1] * 6)  # unequal: agent 1 is padded
-    return tacit.from_arrays(x, y, agent, l2=0.2)
+    return tacita.from_arrays(x, y, agent, l2=0.2)
 
 
 @pytest.mark.parametrize("agent", [0, 1])
@@ -114,26 +114,28 @@ def test_numbers_below_a_limit_are_uniform():
 def test_a_node_without_rows_learns_nothing_from_padding(clip):
     """A network with biases has gradients at rows of zeros."""
     rng = np.random.default_rng(0)
-    nodes = tacit.from_arrays(
+    nodes = tacita.from_arrays(
         rng.normal(size=(12, 2)),
         rng.integers(0, 2, 12),
         np.arange(12) % 2,
-        model=tacit.problem.mlp(2, (3,), 2),
-        graph=tacit.problem.graph.star(3),
+        model=tacita.problem.mlp(2, (3,), 2),
+        graph=tacita.problem.graph.star(3),
         unlabelled=[2],
     )
     batches = clip(Minibatch(size=4, sampling="with_replacement"))
-    alone = tacit.FedSGD(alpha=0.0, step_size=0.1, oracle=batches)
-    run = tacit.simulate(nodes, alone, 2, record=())
+    alone = tacita.FedSGD(alpha=0.0, step_size=0.1, oracle=batches)
+    run = tacita.simulate(nodes, alone, 2, record=())
     np.testing.assert_array_equal(run.agents[2], nodes.start)
     assert np.all(np.abs(run.agents[:2] - nodes.start).max(axis=1) > 0)
 
 
 def test_batches_larger_than_an_agent_are_refused(problem):
-    algorithm = tacit.FedAvg(step_size=0.1, oracle=Minibatch(size=7))
-    with pytest.raises(tacit.TacitError, match="batch=7 exceeds the 6 rows of agent 1"):
-        tacit.simulate(problem, algorithm, 2)
-    with pytest.raises(tacit.TacitError, match="did you mean 'poisson'"):
+    algorithm = tacita.FedAvg(step_size=0.1, oracle=Minibatch(size=7))
+    with pytest.raises(
+        tacita.TacitaError, match="batch=7 exceeds the 6 rows of agent 1"
+    ):
+        tacita.simulate(problem, algorithm, 2)
+    with pytest.raises(tacita.TacitaError, match="did you mean 'poisson'"):
         Minibatch(size=2, sampling="poison")
-    with pytest.raises(tacit.TacitError, match="batch"):
+    with pytest.raises(tacita.TacitaError, match="batch"):
         Minibatch(size=0)

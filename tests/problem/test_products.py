@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from tacit.problem import products
+from tacita.problem.model import products
 
 SHAPES = [(1, 1), (5, 10), (8, 16), (9, 3), (3, 17), (40, 40)]
 

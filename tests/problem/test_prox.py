@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from tacit.check import TacitError
-from tacit.problem.prox import L1, Box, ElasticNet, GroupLasso, L2Ball, Simplex, Zero
+from tacita.check import TacitaError
+from tacita.problem.prox import L1, Box, ElasticNet, GroupLasso, L2Ball, Simplex, Zero
 
 GROUPS = (0, 1, 0, 2, 1, 1)
 D = len(GROUPS)
@@ -297,6 +297,6 @@ def test_derivatives_are_finite_also_at_zero(name):
     ],
 )
 def test_refusals_are_one_line(make, words):
-    with pytest.raises(TacitError, match=words) as refusal:
+    with pytest.raises(TacitaError, match=words) as refusal:
         make()
     assert "\n" not in str(refusal.value)

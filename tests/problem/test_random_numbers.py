@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from tacit.problem.random_numbers import normal, uniform
+from tacita.random_numbers import normal, uniform
 
 PAIRS = [(normal, jax.random.normal), (uniform, jax.random.uniform)]
 

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import NonConvex, prox, solve, synthetic
+import tacita
+from tacita.problem import NonConvex, prox, solve, synthetic
 
 
 def test_linear_least_squares_in_closed_form():
@@ -34,14 +34,14 @@ def test_logistic_gradient_vanishes(dtype):
 def test_softmax_gradient_vanishes():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 3)), rng.integers(0, 4, 60)
-    problem = tacit.from_arrays(x, y, np.arange(60) % 5, model="softmax", l2=0.1)
+    problem = tacita.from_arrays(x, y, np.arange(60) % 5, model="softmax", l2=0.1)
     assert np.linalg.norm(problem.grad(problem.solve())) < 1e-12
 
 
 def test_large_problems_are_solved_without_forming_the_hessian():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(80, 400)), rng.integers(0, 4, 80)
-    problem = tacit.from_arrays(x, y, np.arange(80) % 4, model="softmax", l2=0.5)
+    problem = tacita.from_arrays(x, y, np.arange(80) % 4, model="softmax", l2=0.5)
     assert problem.dim == 1600
     assert np.linalg.norm(problem.grad(problem.solve())) < 1e-10
 
@@ -104,13 +104,13 @@ def test_l1_optimum_has_exact_zeros():
 
 def test_no_optimum_is_refused_with_a_remedy():
     x = np.array([[1.0], [2.0], [-1.0], [-2.0]])
-    separable = tacit.from_arrays(x, np.sign(x[:, 0]), [0, 0, 1, 1])
-    with pytest.raises(tacit.TacitError, match="add l2"):
+    separable = tacita.from_arrays(x, np.sign(x[:, 0]), [0, 0, 1, 1])
+    with pytest.raises(tacita.TacitaError, match="add l2"):
         separable.solve()
-    network = tacit.from_arrays(
-        x, [0, 1, 0, 1], [0, 0, 1, 1], model=tacit.problem.mlp(1, (3,), 2)
+    network = tacita.from_arrays(
+        x, [0, 1, 0, 1], [0, 0, 1, 1], model=tacita.problem.mlp(1, (3,), 2)
     )
-    with pytest.raises(tacit.TacitError, match="not computable"):
+    with pytest.raises(tacita.TacitaError, match="not computable"):
         network.solve()
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.trace import Run
+from tacita.trace import Run
 
 
 def make_run(
@@ -32,7 +32,7 @@ def make_run(
             "rounds": rounds,
             "diverged": False,
             "seed": 5,
-            "versions": {"python": "3.99.1", "tacit": "0.0.7"},
+            "versions": {"python": "3.99.1", "tacita": "0.0.7"},
             "seconds": {"total": 12.0},
             "communication": {
                 "letters": 1234,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit.check import TacitError
-from tacit.report import (
+from tacita.check import TacitaError
+from tacita.report import (
     communication,
     final_metrics,
     metrics_of_one,
@@ -68,7 +68,7 @@ def test_first_round_that_reaches_a_value_by_brute_force(make_run):
 
 
 def test_a_metric_that_was_not_recorded_is_refused_with_the_nearest(make_run):
-    with pytest.raises(TacitError, match="did you mean 'test_accuracy'"):
+    with pytest.raises(TacitaError, match="did you mean 'test_accuracy'"):
         rounds_to_reach(make_run(), "tets_accuracy", 0.5)
 
 

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-import tacit
-from tacit.check import TacitError
-from tacit.report import write_report
+import tacita
+from tacita.check import TacitaError
+from tacita.report import write_report
 
 VOID = {"meta", "img", "source", "br"}
 
@@ -203,23 +203,23 @@ def test_a_run_made_from_a_run_file_shows_both(make_run, tmp_path):
 
 def test_a_file_in_the_way_is_refused(make_run, tmp_path):
     (tmp_path / "taken").write_text("")
-    with pytest.raises(TacitError, match="it is a file"):
+    with pytest.raises(TacitaError, match="it is a file"):
         write_report(make_run(), tmp_path / "taken")
-    with pytest.raises(TacitError, match="at least one run"):
+    with pytest.raises(TacitaError, match="at least one run"):
         write_report({}, tmp_path)
 
 
 def test_a_private_run_shows_its_observers_and_its_spending(tmp_path):
-    problem = tacit.problem.synthetic.logistic(agents=4, features=2, samples=50)
-    algorithm = tacit.private(
+    problem = tacita.problem.synthetic.logistic(agents=4, features=2, samples=50)
+    algorithm = tacita.private(
         problem,
-        tacit.ServerGD(step_size=1.0),
+        tacita.ServerGD(step_size=1.0),
         epsilon=2.0,
         delta=1e-5,
         observer="coordinator",
         rounds=6,
     )
-    run = tacit.simulate(problem, algorithm, rounds=6)
+    run = tacita.simulate(problem, algorithm, rounds=6)
     page = Page(write_report(run, tmp_path))
     assert page.ids[3] == "privacy"
     assert (tmp_path / "epsilon.png").read_bytes().startswith(b"\x89PNG")

@@ -11,16 +11,16 @@ import time
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import synthetic
+import tacita
+from tacita.problem import synthetic
 
 ROUNDS = 3000
 PROGRAM = """
-import sys, tacit
-from tacit.problem import synthetic
+import sys, tacita
+from tacita.problem import synthetic
 problem = synthetic.logistic(agents=6, features=3, samples=12, seed=1)
-algorithm = tacit.FedAvg(step_size=0.3, local_steps=2, oracle=tacit.Minibatch(size=3))
-run = tacit.simulate(problem, algorithm, {rounds}, seed=5, participation=0.7,
+algorithm = tacita.FedAvg(step_size=0.3, local_steps=2, oracle=tacita.Minibatch(size=3))
+run = tacita.simulate(problem, algorithm, {rounds}, seed=5, participation=0.7,
     checkpoint=sys.argv[1], resume=True, progress=False)
 run.save(sys.argv[1])
 """
@@ -28,8 +28,8 @@ run.save(sys.argv[1])
 
 def setting():
     problem = synthetic.logistic(agents=6, features=3, samples=12, seed=1)
-    algorithm = tacit.FedAvg(
-        step_size=0.3, local_steps=2, oracle=tacit.Minibatch(size=3)
+    algorithm = tacita.FedAvg(
+        step_size=0.3, local_steps=2, oracle=tacita.Minibatch(size=3)
     )
     return problem, algorithm
 
@@ -55,9 +55,9 @@ def test_killed_at_random_moments_and_resumed_gives_the_same_bits(tmp_path):
         # A fast machine may be done already: the next child then finds a whole run.
         assert child.wait() in (-signal.SIGKILL, 0)
     subprocess.run([sys.executable, "-c", program, str(folder)], check=True)
-    resumed = tacit.load_run(folder)
+    resumed = tacita.load_run(folder)
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "whole")], check=True)
-    whole = tacit.load_run(tmp_path / "whole")
+    whole = tacita.load_run(tmp_path / "whole")
     np.testing.assert_array_equal(resumed.params, whole.params)
     np.testing.assert_array_equal(resumed.agents, whole.agents)
     for name, values in whole.metrics.items():
@@ -66,15 +66,15 @@ def test_killed_at_random_moments_and_resumed_gives_the_same_bits(tmp_path):
 
 def test_resume_continues_and_may_go_further(tmp_path):
     problem, algorithm = setting()
-    whole = tacit.simulate(problem, algorithm, 40, seed=5)
-    tacit.simulate(problem, algorithm, 15, seed=5, checkpoint=tmp_path)
-    run = tacit.simulate(
+    whole = tacita.simulate(problem, algorithm, 40, seed=5)
+    tacita.simulate(problem, algorithm, 15, seed=5, checkpoint=tmp_path)
+    run = tacita.simulate(
         problem, algorithm, 40, seed=5, checkpoint=tmp_path, resume=True
     )
     np.testing.assert_array_equal(run.agents, whole.agents)
     np.testing.assert_array_equal(run.metrics["loss"], whole.metrics["loss"])
     assert run.metrics["round"].tolist() == list(range(1, 41))
-    again = tacit.simulate(
+    again = tacita.simulate(
         problem, algorithm, 40, seed=5, checkpoint=tmp_path, resume=True
     )
     np.testing.assert_array_equal(again.params, whole.params)
@@ -82,9 +82,9 @@ def test_resume_continues_and_may_go_further(tmp_path):
 
 def test_seeds_resume_too(tmp_path):
     problem, algorithm = setting()
-    whole = tacit.simulate(problem, algorithm, 12, seeds=3)
-    tacit.simulate(problem, algorithm, 5, seeds=3, checkpoint=tmp_path)
-    run = tacit.simulate(
+    whole = tacita.simulate(problem, algorithm, 12, seeds=3)
+    tacita.simulate(problem, algorithm, 5, seeds=3, checkpoint=tmp_path)
+    run = tacita.simulate(
         problem, algorithm, 12, seeds=3, checkpoint=tmp_path, resume=True
     )
     np.testing.assert_array_equal(run.agents, whole.agents)
@@ -92,24 +92,26 @@ def test_seeds_resume_too(tmp_path):
 
 def test_another_runs_checkpoint_is_refused(tmp_path):
     problem, algorithm = setting()
-    tacit.simulate(problem, algorithm, 5, checkpoint=tmp_path)
-    other = tacit.FedAvg(step_size=0.31, local_steps=2, oracle=tacit.Minibatch(size=3))
+    tacita.simulate(problem, algorithm, 5, checkpoint=tmp_path)
+    other = tacita.FedAvg(
+        step_size=0.31, local_steps=2, oracle=tacita.Minibatch(size=3)
+    )
     for changes in ({"seed": 1}, {"participation": 3}, {"record": ("loss",)}):
-        with pytest.raises(tacit.TacitError, match="belongs to another run"):
-            tacit.simulate(
+        with pytest.raises(tacita.TacitaError, match="belongs to another run"):
+            tacita.simulate(
                 problem, algorithm, 9, checkpoint=tmp_path, resume=True, **changes
             )
-    with pytest.raises(tacit.TacitError, match="belongs to another run"):
-        tacit.simulate(problem, other, 9, checkpoint=tmp_path, resume=True)
+    with pytest.raises(tacita.TacitaError, match="belongs to another run"):
+        tacita.simulate(problem, other, 9, checkpoint=tmp_path, resume=True)
 
 
 def test_records_of_a_resumed_run_lie_where_they_would_have(tmp_path):
     problem, algorithm = setting()
     choices = dict(seed=5, record=("loss",), record_every=4)
-    whole = tacit.simulate(problem, algorithm, 22, **choices)
+    whole = tacita.simulate(problem, algorithm, 22, **choices)
     choices["checkpoint"] = tmp_path
-    tacit.simulate(problem, algorithm, 15, **choices)
-    run = tacit.simulate(problem, algorithm, 22, resume=True, **choices)
+    tacita.simulate(problem, algorithm, 15, **choices)
+    run = tacita.simulate(problem, algorithm, 22, resume=True, **choices)
     assert run.metrics["round"].tolist() == [4, 8, 12, 16, 20, 22]
     np.testing.assert_array_equal(run.metrics["loss"], whole.metrics["loss"])
     np.testing.assert_array_equal(run.params, whole.params)
@@ -117,23 +119,23 @@ def test_records_of_a_resumed_run_lie_where_they_would_have(tmp_path):
 
 def test_resume_says_what_it_lacks(tmp_path):
     problem, algorithm = setting()
-    with pytest.raises(tacit.TacitError, match="add checkpoint="):
-        tacit.simulate(problem, algorithm, 5, resume=True)
-    tacit.simulate(problem, algorithm, 5, checkpoint=tmp_path)
-    with pytest.raises(tacit.TacitError, match="ask for at least 5 rounds"):
-        tacit.simulate(problem, algorithm, 4, checkpoint=tmp_path, resume=True)
+    with pytest.raises(tacita.TacitaError, match="add checkpoint="):
+        tacita.simulate(problem, algorithm, 5, resume=True)
+    tacita.simulate(problem, algorithm, 5, checkpoint=tmp_path)
+    with pytest.raises(tacita.TacitaError, match="ask for at least 5 rounds"):
+        tacita.simulate(problem, algorithm, 4, checkpoint=tmp_path, resume=True)
     again = dict(checkpoint=tmp_path / "error", record=("error",))
-    tacit.simulate(problem, algorithm, 5, reference=np.zeros(3), **again)
-    with pytest.raises(tacit.TacitError, match="belongs to another run"):
-        tacit.simulate(
+    tacita.simulate(problem, algorithm, 5, reference=np.zeros(3), **again)
+    with pytest.raises(tacita.TacitaError, match="belongs to another run"):
+        tacita.simulate(
             problem, algorithm, 5, reference=np.ones(3), resume=True, **again
         )
 
 
 MODELS = """
 import numpy as np
-from tacit.problem import cnn, mlp
-from tacit.runtime.fingerprint import words_of
+from tacita.problem import cnn, mlp
+from tacita.runtime.fingerprint import words_of
 
 def scaled(by):
     return lambda w, x: by * (x @ w)
@@ -163,7 +165,7 @@ def test_models_have_the_same_fingerprint_in_another_process():
 @pytest.mark.parametrize("harm", ["torn", "flipped", "emptied"])
 def test_a_damaged_checkpoint_is_refused(tmp_path, harm):
     problem, algorithm = setting()
-    tacit.simulate(problem, algorithm, 5, checkpoint=tmp_path)
+    tacita.simulate(problem, algorithm, 5, checkpoint=tmp_path)
     path = tmp_path / "checkpoint.npz"
     content = bytearray(path.read_bytes())
     if harm == "torn":
@@ -173,5 +175,5 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, harm):
     else:
         content = bytearray()
     path.write_bytes(content)
-    with pytest.raises(tacit.TacitError, match="damaged; delete it"):
-        tacit.simulate(problem, algorithm, 9, checkpoint=tmp_path, resume=True)
+    with pytest.raises(tacita.TacitaError, match="damaged; delete it"):
+        tacita.simulate(problem, algorithm, 9, checkpoint=tmp_path, resume=True)

@@ -11,15 +11,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-import tacit
-from tacit.algorithm.model_agnostic import (
+import tacita
+from tacita.problem import graph
+from tacita.theory import gtv
+from tacita.variants import estimator_network
+from tacita.variants.model_agnostic import (
     augmentation,
     fit_weighted,
     systematic_draw,
     weight_argument,
 )
-from tacit.problem import estimator_network, graph
-from tacit.theory import gtv
 
 NODES, FEATURES = 6, 2
 
@@ -46,9 +47,9 @@ def test_linear_models_reach_the_closed_form_of_gtvmin(rows):
     # ||w_i - w_j||^2 and the fixed point is the solution (58) of GTVMin.
     shared = np.sqrt(FEATURES) * np.eye(FEATURES)
     network = network_of(rows, LinearRegression(fit_intercept=False), shared)
-    algorithm = tacit.ModelAgnosticFedRelax(alpha=0.7)
-    run = tacit.simulate_estimators(network, algorithm, 400, tolerance=1e-12)
-    problem = tacit.from_arrays(*rows, model="linear", graph=graph.ring(NODES))
+    algorithm = tacita.ModelAgnosticFedRelax(alpha=0.7)
+    run = tacita.simulate_estimators(network, algorithm, 400, tolerance=1e-12)
+    problem = tacita.from_arrays(*rows, model="linear", graph=graph.ring(NODES))
     found = np.stack([model.coef_ for model in run.estimators])
     exact = gtv.linear_optimum(problem, 0.7)
     np.testing.assert_allclose(found, exact, atol=1e-9)
@@ -61,8 +62,8 @@ def test_damping_changes_the_way_but_not_the_end(rows):
     shared = np.sqrt(FEATURES) * np.eye(FEATURES)
     network = network_of(rows, LinearRegression(fit_intercept=False), shared)
     ends = [
-        tacit.simulate_estimators(
-            network, tacit.ModelAgnosticFedRelax(alpha=0.7, damping=d), 150
+        tacita.simulate_estimators(
+            network, tacita.ModelAgnosticFedRelax(alpha=0.7, damping=d), 150
         )
         for d in (0.0, 0.5)
     ]
@@ -90,8 +91,8 @@ def test_one_row_per_point_is_the_augmentation_of_exercise_5_3(estimator):
         7 * np.concatenate([np.full(7, 1 / 7), np.repeat(alpha * weights / 11, 11)]),
         rng,
     )
-    node = tacit.problem.estimators.EstimatorNode(x, y, estimator)
-    merged = tacit.ModelAgnosticFedRelax(alpha=alpha).local(
+    node = tacita.variants.estimator_nodes.EstimatorNode(x, y, estimator)
+    merged = tacita.ModelAgnosticFedRelax(alpha=alpha).local(
         rng, node, shared, weights.sum(), weights @ letters / weights.sum()
     )
     grid = rng.normal(size=(50, 2))
@@ -108,8 +109,8 @@ def test_round_one_and_alpha_zero_are_training_alone(rows):
         )
     ]
     for alpha, rounds in ((0.0, 3), (5.0, 1)):
-        algorithm = tacit.ModelAgnosticFedRelax(alpha=alpha)
-        run = tacit.simulate_estimators(network_of(rows, models), algorithm, rounds)
+        algorithm = tacita.ModelAgnosticFedRelax(alpha=alpha)
+        run = tacita.simulate_estimators(network_of(rows, models), algorithm, rounds)
         for fitted, expected in zip(run.estimators, alone, strict=True):
             np.testing.assert_array_equal(fitted.predict(x), expected)
 
@@ -124,9 +125,9 @@ def test_different_kinds_come_to_agree_as_alpha_grows(rows):
         5: Ridge(0.1),
     }
     gaps = [
-        tacit.simulate_estimators(
+        tacita.simulate_estimators(
             network_of(rows, models),
-            tacit.ModelAgnosticFedRelax(alpha=a),
+            tacita.ModelAgnosticFedRelax(alpha=a),
             8,
             validation=rows,
         ).metrics["discrepancy"][-1]
@@ -139,9 +140,9 @@ def test_different_kinds_come_to_agree_as_alpha_grows(rows):
 def test_the_result_does_not_depend_on_the_number_of_processes(rows):
     forest = make_pipeline(StandardScaler(), RandomForestRegressor(3))
     network = network_of(rows, [KNeighborsRegressor(2), Ridge(), forest] * 2)
-    algorithm = tacit.ModelAgnosticFedRelax(alpha=1.0)
+    algorithm = tacita.ModelAgnosticFedRelax(alpha=1.0)
     one, two = (
-        tacit.simulate_estimators(network, algorithm, 3, n_jobs=jobs, seed=4)
+        tacita.simulate_estimators(network, algorithm, 3, n_jobs=jobs, seed=4)
         for jobs in (1, 2)
     )
     for name in ("train_error", "discrepancy", "change"):
@@ -184,12 +185,15 @@ def test_a_classifier_learns_a_class_that_it_has_no_rows_of():
     network = estimator_network(
         x[kept], label[kept], agent[kept], models, graph.ring(4), x[:40]
     )
-    run = tacit.simulate_estimators(
-        network, tacit.ModelAgnosticFedRelax(alpha=1.0), 6, validation=(x, label, agent)
+    run = tacita.simulate_estimators(
+        network,
+        tacita.ModelAgnosticFedRelax(alpha=1.0),
+        6,
+        validation=(x, label, agent),
     )
     errors = run.errors(x, label, agent)
-    alone = tacit.simulate_estimators(
-        network, tacit.ModelAgnosticFedRelax(alpha=0.0), 1
+    alone = tacita.simulate_estimators(
+        network, tacita.ModelAgnosticFedRelax(alpha=0.0), 1
     ).errors(x, label, agent)
     share = np.mean(label[agent == 2] == "right")
     assert alone[2] == pytest.approx(share) and errors[2] < 0.15
@@ -213,18 +217,20 @@ def test_bad_input_is_refused_in_one_line(rows):
         ((Ridge(), graph.ring(5), x), "lacks the agents"),
     ]
     for rest, words in cases:
-        with pytest.raises(tacit.TacitError, match=words) as error:
+        with pytest.raises(tacita.TacitaError, match=words) as error:
             estimator_network(x, y, agent, *rest)
         assert "\n" not in str(error.value)
     for wrong in ({"alpha": -1.0}, {"alpha": 1.0, "damping": 1.0}):
-        with pytest.raises(tacit.TacitError, match="expected"):
-            tacit.ModelAgnosticFedRelax(**wrong)
+        with pytest.raises(tacita.TacitaError, match="expected"):
+            tacita.ModelAgnosticFedRelax(**wrong)
     network = network_of(rows, KNeighborsRegressor(50))
-    with pytest.raises(tacit.TacitError, match="coupled by tacit.ModelAgnosticFedRel"):
-        tacit.simulate_estimators(network, tacit.FedRelax(alpha=1.0), 2)
-    with pytest.raises(tacit.TacitError, match="node 0 in round 1: Expected n_neigh"):
-        tacit.simulate_estimators(network, tacit.ModelAgnosticFedRelax(alpha=1.0), 2)
-    with pytest.raises(tacit.TacitError, match="unknown node"):
+    with pytest.raises(
+        tacita.TacitaError, match="coupled by tacita.ModelAgnosticFedRel"
+    ):
+        tacita.simulate_estimators(network, tacita.FedRelax(alpha=1.0), 2)
+    with pytest.raises(tacita.TacitaError, match="node 0 in round 1: Expected n_neigh"):
+        tacita.simulate_estimators(network, tacita.ModelAgnosticFedRelax(alpha=1.0), 2)
+    with pytest.raises(tacita.TacitaError, match="unknown node"):
         network.rows(x, y, agent + 1)
 
 
@@ -232,9 +238,9 @@ def resumable(rows, folder, rounds, resume=True, **changes: Any):
     models = [Ridge(), KNeighborsRegressor(2)] * (NODES // 2)
     settings: dict[str, Any] = {"validation": rows, "seed": 4} | changes
     alpha = settings.pop("alpha", 0.5)
-    return tacit.simulate_estimators(
+    return tacita.simulate_estimators(
         network_of(rows, models),
-        tacit.ModelAgnosticFedRelax(alpha=alpha, damping=0.2),
+        tacita.ModelAgnosticFedRelax(alpha=alpha, damping=0.2),
         rounds,
         checkpoint=folder,
         resume=resume,

@@ -8,41 +8,42 @@ import jax
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import graph, synthetic
-from tacit.runtime import engine, schedule
+import tacita
+from tacita import participation
+from tacita.problem import graph, synthetic
+from tacita.runtime import engine
 
 
 @pytest.fixture(scope="module")
-def problem() -> tacit.Problem:
+def problem() -> tacita.Problem:
     return synthetic.logistic(agents=6, features=3, samples=12, seed=1)
 
 
-AVERAGE = tacit.FedAvg(step_size=0.3, local_steps=2, oracle=tacit.Minibatch(size=3))
+AVERAGE = tacita.FedAvg(step_size=0.3, local_steps=2, oracle=tacita.Minibatch(size=3))
 
 
 def test_hundred_seeds_equal_hundred_calls(problem):
-    many = tacit.simulate(problem, AVERAGE, 5, participation=2, seeds=100)
+    many = tacita.simulate(problem, AVERAGE, 5, participation=2, seeds=100)
     assert many.params.shape == (100, 3)
     assert many.metrics["loss"].shape == (100, 5)
     for seed in range(100):
-        one = tacit.simulate(problem, AVERAGE, 5, participation=2, seed=seed)
+        one = tacita.simulate(problem, AVERAGE, 5, participation=2, seed=seed)
         np.testing.assert_allclose(many.params[seed], one.params, atol=1e-12)
     assert len(np.unique(many.params[:, 0])) == 100
 
 
 def test_listed_seeds(problem):
-    many = tacit.simulate(problem, AVERAGE, 3, seeds=[5, 2])
-    one = tacit.simulate(problem, AVERAGE, 3, seed=2)
+    many = tacita.simulate(problem, AVERAGE, 3, seeds=[5, 2])
+    one = tacita.simulate(problem, AVERAGE, 3, seed=2)
     np.testing.assert_allclose(many.params[1], one.params, atol=1e-12)
 
 
 def test_sweep_equals_one_call_each(problem):
-    configs = [tacit.FedProx(eta=e, step_size=0.2, local_steps=3) for e in (0.2, 1, 5)]
-    swept = tacit.sweep(problem, configs, 6, seed=4)
+    configs = [tacita.FedProx(eta=e, step_size=0.2, local_steps=3) for e in (0.2, 1, 5)]
+    swept = tacita.sweep(problem, configs, 6, seed=4)
     assert swept.params.shape == (3, 3)
     for k, config in enumerate(configs):
-        one = tacit.simulate(problem, config, 6, seed=4)
+        one = tacita.simulate(problem, config, 6, seed=4)
         np.testing.assert_allclose(swept.params[k], one.params, atol=1e-12)
         np.testing.assert_allclose(
             swept.metrics["loss"][k], one.metrics["loss"], rtol=1e-12
@@ -53,29 +54,29 @@ def test_sweep_equals_one_call_each(problem):
     ("algorithms", "message"),
     [
         ([], "at least one algorithm"),
-        (AVERAGE, r"expected algorithms a list such as \[tacit.FedAvg"),
-        ([AVERAGE, tacit.ServerGD()], "differ in class, in counts"),
+        (AVERAGE, r"expected algorithms a list such as \[tacita.FedAvg"),
+        ([AVERAGE, tacita.ServerGD()], "differ in class, in counts"),
         (
-            [tacit.ServerGD(step_size=s) for s in (0.1, [0.1] * 6)],
+            [tacita.ServerGD(step_size=s) for s in (0.1, [0.1] * 6)],
             "which numbers are per agent",
         ),
     ],
 )
 def test_a_sweep_of_unlike_algorithms_is_refused(problem, algorithms, message):
-    with pytest.raises(tacit.TacitError, match=message):
-        tacit.sweep(problem, algorithms, 2)
+    with pytest.raises(tacita.TacitaError, match=message):
+        tacita.sweep(problem, algorithms, 2)
 
 
 def test_records_do_not_change_the_run_and_the_last_round_is_recorded(problem):
-    every = tacit.simulate(problem, AVERAGE, 11, seed=3)
-    some = tacit.simulate(problem, AVERAGE, 11, seed=3, record_every=4)
+    every = tacita.simulate(problem, AVERAGE, 11, seed=3)
+    some = tacita.simulate(problem, AVERAGE, 11, seed=3, record_every=4)
     assert some.metrics["round"].tolist() == [4, 8, 11]
     np.testing.assert_array_equal(some.params, every.params)
     np.testing.assert_array_equal(
         some.metrics["loss"], every.metrics["loss"][[3, 7, 10]]
     )
     assert every.metrics["round"].tolist() == list(range(1, 12))
-    none = tacit.simulate(problem, AVERAGE, 11, seed=3, record=())
+    none = tacita.simulate(problem, AVERAGE, 11, seed=3, record=())
     np.testing.assert_array_equal(none.params, every.params)
     assert none.rounds == 11
 
@@ -85,7 +86,7 @@ def test_metrics_are_what_they_say(problem):
         return abs(agents).max()
 
     reference = problem.solve()
-    run = tacit.simulate(
+    run = tacita.simulate(
         problem,
         AVERAGE,
         4,
@@ -105,7 +106,7 @@ def test_metrics_are_what_they_say(problem):
 
 def test_personal_models_are_measured_at_their_own(problem):
     on_ring = synthetic.linear(agents=5, features=2, samples=6, graph=graph.ring(5))
-    run = tacit.simulate(on_ring, tacit.FedGD(alpha=0.1), 5, record=("loss",))
+    run = tacita.simulate(on_ring, tacita.FedGD(alpha=0.1), 5, record=("loss",))
     assert run.metrics["loss"][-1] == pytest.approx(on_ring.loss(run.agents), rel=1e-12)
     np.testing.assert_allclose(run.params, run.agents.mean(axis=0))
 
@@ -114,9 +115,9 @@ def test_test_set_metrics():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(30, 2)), rng.choice([0, 1], 30)
     held = rng.normal(size=(9, 2)), rng.choice([0, 1], 9)
-    problem = tacit.from_arrays(x, y, np.arange(30) % 3, l2=0.1, test=held)
-    run = tacit.simulate(
-        problem, tacit.ServerGD(), 30, record=("test_accuracy", "test_loss")
+    problem = tacita.from_arrays(x, y, np.arange(30) % 3, l2=0.1, test=held)
+    run = tacita.simulate(
+        problem, tacita.ServerGD(), 30, record=("test_accuracy", "test_loss")
     )
     scores = held[0] @ run.params
     signs = 2 * held[1] - 1
@@ -127,91 +128,91 @@ def test_test_set_metrics():
 
 
 def test_early_stopping_at_the_first_record_below_the_tolerance(problem):
-    full = tacit.simulate(problem, tacit.ServerGD(), 200)
+    full = tacita.simulate(problem, tacita.ServerGD(), 200)
     small = np.flatnonzero(full.metrics["grad_norm_sq"] <= 1e-8)[0]
-    run = tacit.simulate(problem, tacit.ServerGD(), 200, stop={"grad_norm_sq": 1e-8})
+    run = tacita.simulate(problem, tacita.ServerGD(), 200, stop={"grad_norm_sq": 1e-8})
     assert run.rounds == small + 1 == len(run.metrics["round"])
     assert run.info["stopped_early"]
     before = engine.advance._cache_size()  # pyright: ignore
-    tacit.simulate(problem, tacit.ServerGD(), 2, stop={"grad_norm_sq": 1})
+    tacita.simulate(problem, tacita.ServerGD(), 2, stop={"grad_norm_sq": 1})
     assert engine.advance._cache_size() == before  # pyright: ignore
-    with pytest.raises(tacit.TacitError, match="not recorded"):
-        tacit.simulate(problem, AVERAGE, 5, stop={"accuracy": 0.1})
+    with pytest.raises(tacita.TacitaError, match="not recorded"):
+        tacita.simulate(problem, AVERAGE, 5, stop={"accuracy": 0.1})
 
 
 def test_an_accuracy_stops_a_run_by_being_large(problem):
-    slow, start = tacit.ServerGD(step_size=0.01), -problem.solve()
+    slow, start = tacita.ServerGD(step_size=0.01), -problem.solve()
     choices = dict(start=start, record=("accuracy",), record_every=2)
-    run = tacit.simulate(problem, slow, 200, stop={"accuracy": 0.8}, **choices)
+    run = tacita.simulate(problem, slow, 200, stop={"accuracy": 0.8}, **choices)
     reached = run.metrics["accuracy"] >= 0.8
     assert reached[-1] and not reached[:-1].any() and 2 < run.rounds < 200
 
 
 def test_participation_happens_as_often_as_asked(problem):
     chances = np.array([0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
-    run = tacit.simulate(problem, AVERAGE, 2000, participation=chances, record=())
+    run = tacita.simulate(problem, AVERAGE, 2000, participation=chances, record=())
     share = run.info["turns"] / 2000
     spread = np.sqrt(chances * (1 - chances) / 2000)
     assert np.all(np.abs(share - chances) <= 4 * spread)
-    cohort = tacit.simulate(problem, AVERAGE, 2000, participation=2, record=())
+    cohort = tacita.simulate(problem, AVERAGE, 2000, participation=2, record=())
     assert cohort.info["turns"].sum() == 4000
     assert np.all(np.abs(cohort.info["turns"] / 2000 - 1 / 3) < 0.05)
 
 
 def test_few_active_agents_are_computed_in_blocks():
-    assert schedule.of(0.1, 100).block > 0
-    assert schedule.of(0.9, 100).block == 0
-    assert schedule.of(0.1, 100, lanes=True).block == 0
+    assert participation.of(0.1, 100).block > 0
+    assert participation.of(0.9, 100).block == 0
+    assert participation.of(0.1, 100, lanes=True).block == 0
     # Numbers nearby share a program, which has room for at most twice as many.
-    assert schedule.of(0.2, 100).block == schedule.of(0.31, 100).block == 50
-    assert schedule.of(0.05, 1000).block == 125
+    assert participation.of(0.2, 100).block == participation.of(0.31, 100).block == 50
+    assert participation.of(0.05, 1000).block == 125
 
 
 def test_nobody_active_changes_nothing(problem):
     quiet = np.full(6, 1e-9)
-    run = tacit.simulate(problem, AVERAGE, 5, participation=quiet)
+    run = tacita.simulate(problem, AVERAGE, 5, participation=quiet)
     np.testing.assert_array_equal(run.params, problem.start)
     assert run.info["communication"]["letters"] == 0
 
 
 def test_letters_and_bytes(problem):
-    run = tacit.simulate(problem, AVERAGE, 7, participation=2)
+    run = tacita.simulate(problem, AVERAGE, 7, participation=2)
     sent = run.info["communication"]
     assert sent["letters"] == 14
     assert sent["bytes_up"] == sent["bytes_down"] == 14 * 3 * 8
     on_star = synthetic.linear(agents=5, features=2, samples=6, graph=graph.star(5))
-    run = tacit.simulate(on_star, tacit.FedGD(alpha=0.1), 3)
+    run = tacita.simulate(on_star, tacita.FedGD(alpha=0.1), 3)
     assert run.info["communication"] == {"letters": 3 * 8, "bytes": 3 * 8 * 2 * 8}
 
 
 def test_start_points(problem):
     start = np.arange(18.0).reshape(6, 3)
-    still = tacit.FedAvg(step_size=1e-300)
-    run = tacit.simulate(problem, still, 1, start=start)
+    still = tacita.FedAvg(step_size=1e-300)
+    run = tacita.simulate(problem, still, 1, start=start)
     np.testing.assert_allclose(run.params, start.mean(axis=0))
-    run = tacit.simulate(problem, still, 1, start=start[1])
+    run = tacita.simulate(problem, still, 1, start=start[1])
     np.testing.assert_allclose(run.params, start[1])
 
 
 def test_rounds_and_schedules_compile_once(problem):
-    tacit.simulate(problem, AVERAGE, 5, participation=0.5)
+    tacita.simulate(problem, AVERAGE, 5, participation=0.5)
     before = engine.advance._cache_size()  # pyright: ignore
-    tacit.simulate(problem, AVERAGE, 9, seed=8, participation=0.6, record_every=2)
+    tacita.simulate(problem, AVERAGE, 9, seed=8, participation=0.6, record_every=2)
     assert engine.advance._cache_size() == before  # pyright: ignore
 
 
 def test_progress_bar_shows_rounds_and_loss(problem, capsys):
-    run = tacit.simulate(problem, AVERAGE, 300, progress=True)
+    run = tacita.simulate(problem, AVERAGE, 300, progress=True)
     shown = capsys.readouterr().err
     assert "300/300" in shown and "loss" in shown
-    quiet = tacit.simulate(problem, AVERAGE, 300, progress=False)
+    quiet = tacita.simulate(problem, AVERAGE, 300, progress=False)
     assert capsys.readouterr().err == ""
     np.testing.assert_array_equal(run.params, quiet.params)
 
 
 def test_the_users_jax_settings_are_untouched(problem):
     assert not jax.config.read("jax_enable_x64")
-    tacit.simulate(problem, AVERAGE, 2)
+    tacita.simulate(problem, AVERAGE, 2)
     assert jax.numpy.ones(2).dtype == np.float32
 
 
@@ -258,8 +259,8 @@ BAD = {
     ),
     "checkpoint number": (dict(checkpoint=3), "the path of a folder, got 3"),
     "oracle word": (
-        dict(algorithm=tacit.FedAvg(step_size=0.1, oracle="full")),  # pyright: ignore
-        r"expected oracle such as tacit.Full\(\)",
+        dict(algorithm=tacita.FedAvg(step_size=0.1, oracle="full")),  # pyright: ignore
+        r"expected oracle such as tacita.Full\(\)",
     ),
 }
 
@@ -268,8 +269,8 @@ BAD = {
 def test_bad_input_is_refused_in_one_line(problem, case):
     changes, message = BAD[case]
     arguments = {"problem": problem, "algorithm": AVERAGE, "rounds": 3, **changes}
-    with pytest.raises(tacit.TacitError, match=message) as error:
-        tacit.simulate(**arguments)
+    with pytest.raises(tacita.TacitaError, match=message) as error:
+        tacita.simulate(**arguments)
     assert "\n" not in str(error.value)
 
 
@@ -279,8 +280,8 @@ def test_debug_refuses_what_simulate_refuses(problem):
         (dict(start=np.zeros(4)), "expected start of shape"),
         (dict(rounds=None), "expected rounds a number"),
     ):
-        with pytest.raises(tacit.TacitError, match=message):
-            tacit.debug(problem, tacit.FedLin(), **{"rounds": 1, **changes})
+        with pytest.raises(tacita.TacitaError, match=message):
+            tacita.debug(problem, tacita.FedLin(), **{"rounds": 1, **changes})
 
 
 def test_a_partial_metric_has_the_name_of_its_function(problem):
@@ -288,7 +289,7 @@ def test_a_partial_metric_has_the_name_of_its_function(problem):
         return abs(shared).sum() ** power
 
     record = (functools.partial(size, power=2),)
-    run = tacit.simulate(problem, AVERAGE, 2, record=record)
+    run = tacita.simulate(problem, AVERAGE, 2, record=record)
     assert run.metrics["size"][-1] == pytest.approx(np.abs(run.params).sum() ** 2)
 
 
@@ -296,16 +297,16 @@ def test_a_metric_is_one_number(problem):
     def whole(shared, agents):
         return shared
 
-    for runtime in (tacit.simulate, tacit.debug):
-        with pytest.raises(tacit.TacitError, match=r"'whole' has shape \(3,\)"):
+    for runtime in (tacita.simulate, tacita.debug):
+        with pytest.raises(tacita.TacitaError, match=r"'whole' has shape \(3,\)"):
             runtime(problem, AVERAGE, 1, record=whole)
 
 
 def test_debug_names_the_agent_and_the_round(problem):
     with pytest.raises(RuntimeError, match=r"agent 0 in round \d+ wrote .* NaN"):
-        tacit.debug(problem, tacit.ServerGD(step_size=1e200), 400, record=())
+        tacita.debug(problem, tacita.ServerGD(step_size=1e200), 400, record=())
 
 
 def test_diverged_runs_say_so(problem):
-    run = tacit.simulate(problem, tacit.ServerGD(step_size=1e200), 10)
+    run = tacita.simulate(problem, tacita.ServerGD(step_size=1e200), 10)
     assert run.info["diverged"]

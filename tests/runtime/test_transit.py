@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import tacit
-from tacit.algorithm.base import GraphAlgorithm
-from tacit.problem import graph, synthetic
-from tacit.problem.oracle import Full
-from tacit.runtime.transit import Asynchronous, event, first
-from tacit.theory import gtv
-from tacit.trees import record
+import tacita
+from tacita.algorithm.base import GraphAlgorithm
+from tacita.problem import graph, synthetic
+from tacita.problem.oracles import Full
+from tacita.runtime.transit import Asynchronous, event, first
+from tacita.theory import gtv
+from tacita.trees import record
 
 ALPHA = 0.05
 
@@ -49,7 +49,7 @@ class Clocks(GraphAlgorithm):
 
 
 @pytest.fixture(scope="module")
-def problem() -> tacit.Problem:
+def problem() -> tacita.Problem:
     """Enough rows at every node that FedRelax contracts visibly."""
     network = graph.erdos_renyi(10, p=0.4, seed=3)
     return synthetic.linear(
@@ -59,24 +59,24 @@ def problem() -> tacit.Problem:
 
 @pytest.fixture(scope="module")
 def optimum(problem) -> np.ndarray:
-    return tacit.GTVMin(problem, ALPHA).solve()
+    return tacita.GTVMin(problem, ALPHA).solve()
 
 
 @pytest.mark.parametrize("lost", [0.0, 0.4])
 def test_no_letter_is_older_than_the_bound(problem, lost):
     rule = Asynchronous(most_delay=4, lost=lost)
-    run = tacit.simulate(problem, Clocks(), 400, asynchronous=rule, record=())
+    run = tacita.simulate(problem, Clocks(), 400, asynchronous=rule, record=())
     assert np.all(run.agents[:, 0] == 400)
     assert run.agents[:, 1].max() == 4  # reached, and never passed
 
 
 def test_without_a_bound_letters_grow_old(problem):
     rule = Asynchronous(law="geometric", mean_delay=3.0, lost=0.3)
-    run = tacit.simulate(problem, Clocks(), 400, asynchronous=rule, record=())
+    run = tacita.simulate(problem, Clocks(), 400, asynchronous=rule, record=())
     assert run.agents[:, 1].min() > 10
     # A law of one's own: every letter takes two events, so its age runs 2, 3, 4.
     two = Asynchronous(law=lambda key, shape: jnp.full(shape, 2))
-    run = tacit.simulate(problem, Clocks(), 60, asynchronous=two, record=())
+    run = tacita.simulate(problem, Clocks(), 60, asynchronous=two, record=())
     assert np.all(run.agents[:, 1] == 4)
 
 
@@ -93,7 +93,7 @@ def test_mean_of_the_geometric_law():
 
 def test_everybody_is_active_once_in_every_window(problem):
     """At the first event, and then in any B events, however rare its own draws are."""
-    rule, chances = Asynchronous(most_delay=5), tacit.runtime.schedule.of(0.01, 10)
+    rule, chances = Asynchronous(most_delay=5), tacita.participation.of(0.01, 10)
     slots = jax.tree.map(jnp.asarray, problem.graph.slots)
     letters = jnp.zeros((10, 1))
 
@@ -110,10 +110,10 @@ def test_everybody_is_active_once_in_every_window(problem):
 
 
 def test_without_delays_it_is_a_run_in_step(problem):
-    for algorithm in (tacit.FedGD(alpha=ALPHA), tacit.PrimalDual(alpha=ALPHA)):
-        step = tacit.simulate(problem, algorithm, 9, record=())
+    for algorithm in (tacita.FedGD(alpha=ALPHA), tacita.PrimalDual(alpha=ALPHA)):
+        step = tacita.simulate(problem, algorithm, 9, record=())
         rule = Asynchronous(most_delay=0)
-        free = tacit.simulate(problem, algorithm, 9, asynchronous=rule, record=())
+        free = tacita.simulate(problem, algorithm, 9, asynchronous=rule, record=())
         np.testing.assert_allclose(free.agents, step.agents, atol=1e-14)
 
 
@@ -124,9 +124,9 @@ def test_relaxation_stays_below_its_bound_at_every_event(problem, optimum):
     def worst(shared, agents):
         return jnp.max(jnp.linalg.norm(agents - optimum, axis=1))
 
-    run = tacit.simulate(
+    run = tacita.simulate(
         problem,
-        tacit.FedRelax(alpha=ALPHA),
+        tacita.FedRelax(alpha=ALPHA),
         events,
         seeds=20,
         participation=0.2,
@@ -148,7 +148,7 @@ def test_relaxation_stays_below_its_bound_at_every_event(problem, optimum):
 
 @pytest.mark.parametrize(
     "algorithm",
-    [tacit.FedGD(alpha=ALPHA), tacit.PrimalDual(alpha=ALPHA, penalty="squared")],
+    [tacita.FedGD(alpha=ALPHA), tacita.PrimalDual(alpha=ALPHA, penalty="squared")],
     ids=["FedGD", "PrimalDual"],
 )
 def test_every_graph_algorithm_gets_there(problem, optimum, algorithm):
@@ -156,7 +156,7 @@ def test_every_graph_algorithm_gets_there(problem, optimum, algorithm):
         Asynchronous(most_delay=6, lost=0.3),
         Asynchronous(law="geometric", mean_delay=3.0, lost=0.2),
     ):
-        run = tacit.simulate(
+        run = tacita.simulate(
             problem, algorithm, 2500, participation=0.4, asynchronous=rule, record=()
         )
         assert np.abs(run.agents - optimum).max() < 1e-8
@@ -164,18 +164,18 @@ def test_every_graph_algorithm_gets_there(problem, optimum, algorithm):
 
 @pytest.mark.parametrize(
     "algorithm",
-    [tacit.GossipSGD(local_steps=2), tacit.DPNorm(local_steps=2)],
+    [tacita.GossipSGD(local_steps=2), tacita.DPNorm(local_steps=2)],
     ids=["GossipSGD", "DPNorm"],
 )
 def test_being_out_of_step_moves_no_fixed_point(problem, algorithm):
     """For GossipSGD it is not the optimum; it is that of a run in step all the same."""
-    expected = tacit.simulate(problem, algorithm, 1500, record=()).agents
+    expected = tacita.simulate(problem, algorithm, 1500, record=()).agents
     for rule in (
         None,
         Asynchronous(most_delay=6, lost=0.3),
         Asynchronous(law="geometric", mean_delay=3.0, lost=0.2),
     ):
-        run = tacit.simulate(
+        run = tacita.simulate(
             problem, algorithm, 3000, participation=0.4, asynchronous=rule, record=()
         )
         assert np.abs(run.agents - expected).max() < 1e-10
@@ -183,12 +183,12 @@ def test_being_out_of_step_moves_no_fixed_point(problem, algorithm):
 
 def test_gossip_contracts_in_the_largest_error(problem):
     """Why it may be out of step: 1 - mu sigma a round, whoever the farthest node is."""
-    algorithm = tacit.GossipSGD().resolve(problem)
-    rest = tacit.simulate(problem, algorithm, 1500, record=()).agents
+    algorithm = tacita.GossipSGD().resolve(problem)
+    rest = tacita.simulate(problem, algorithm, 1500, record=()).agents
     factor = 1 - algorithm.step_size * problem.moduli.smallest
     for seed in range(5):
         start = rest + np.random.default_rng(seed).normal(size=rest.shape)
-        after = tacit.simulate(problem, algorithm, 1, start=start, record=()).agents
+        after = tacita.simulate(problem, algorithm, 1, start=start, record=()).agents
         errors = [np.linalg.norm(w - rest, axis=1).max() for w in (start, after)]
         assert errors[1] <= factor * errors[0] + 1e-12
 
@@ -196,22 +196,22 @@ def test_gossip_contracts_in_the_largest_error(problem):
 @pytest.mark.parametrize(
     "algorithm, reason",
     [
-        (tacit.GraphADMM(rho=0.2, local_steps=2), "multipliers add up to zero"),
-        (tacit.GradientTracking(), "estimates add up to the gradients"),
+        (tacita.GraphADMM(rho=0.2, local_steps=2), "multipliers add up to zero"),
+        (tacita.GradientTracking(), "estimates add up to the gradients"),
     ],
     ids=["GraphADMM", "GradientTracking"],
 )
 def test_sums_of_letters_must_stay_in_step(problem, algorithm, reason, monkeypatch):
     """Refused with the reason; let through, it rests far from where it should."""
     late: Any = dict(asynchronous=Asynchronous(most_delay=6), record=())
-    with pytest.raises(tacit.TacitError, match=reason) as error:
-        tacit.simulate(problem, algorithm, 2, **late)
+    with pytest.raises(tacita.TacitaError, match=reason) as error:
+        tacita.simulate(problem, algorithm, 2, **late)
     assert "asynchronous" in str(error.value) and "\n" not in str(error.value)
-    with pytest.raises(tacit.TacitError, match=reason):
-        tacit.simulate(problem, algorithm, 2, participation=0.5)
+    with pytest.raises(tacita.TacitaError, match=reason):
+        tacita.simulate(problem, algorithm, 2, participation=0.5)
     monkeypatch.setattr(type(algorithm), "partial", True)
     ends = [
-        tacit.simulate(problem, algorithm, n, participation=0.4, **late).agents
+        tacita.simulate(problem, algorithm, n, participation=0.4, **late).agents
         for n in (3000, 3001)
     ]
     assert np.ptp(ends, axis=0).max() < 1e-8
@@ -225,9 +225,9 @@ def test_debugging_gives_the_same_numbers(problem):
         record=(),
         asynchronous=Asynchronous(most_delay=3, lost=0.3),
     )
-    algorithm = tacit.FedGD(alpha=ALPHA)
-    fast = tacit.simulate(problem, algorithm, 4, **choices)
-    slow = tacit.debug(problem, algorithm, 4, **choices)
+    algorithm = tacita.FedGD(alpha=ALPHA)
+    fast = tacita.simulate(problem, algorithm, 4, **choices)
+    slow = tacita.debug(problem, algorithm, 4, **choices)
     np.testing.assert_allclose(fast.agents, slow.agents, atol=1e-12)
 
 
@@ -235,17 +235,17 @@ def test_a_run_can_be_resumed_and_tells_what_it_was(problem, tmp_path):
     choices: Any = dict(
         participation=0.5, asynchronous=Asynchronous(most_delay=3), record=("loss",)
     )
-    algorithm = tacit.FedRelax(alpha=ALPHA)
-    whole = tacit.simulate(problem, algorithm, 8, **choices)
-    tacit.simulate(problem, algorithm, 5, checkpoint=tmp_path, **choices)
-    rest = tacit.simulate(
+    algorithm = tacita.FedRelax(alpha=ALPHA)
+    whole = tacita.simulate(problem, algorithm, 8, **choices)
+    tacita.simulate(problem, algorithm, 5, checkpoint=tmp_path, **choices)
+    rest = tacita.simulate(
         problem, algorithm, 8, checkpoint=tmp_path, resume=True, **choices
     )
     assert rest.agents.tobytes() == whole.agents.tobytes()
     assert whole.config["run"]["asynchronous"]["most_delay"] == 3
     choices["asynchronous"] = Asynchronous(most_delay=4)
-    with pytest.raises(tacit.TacitError, match="another run"):
-        tacit.simulate(
+    with pytest.raises(tacita.TacitaError, match="another run"):
+        tacita.simulate(
             problem, algorithm, 9, checkpoint=tmp_path, resume=True, **choices
         )
 
@@ -258,20 +258,20 @@ def test_refusals(problem):
         (lambda: Asynchronous(most_delay=3, lost=1.0), "lost"),
         (lambda: Asynchronous(law="normal"), "law"),
         (
-            lambda: tacit.simulate(
-                problem, tacit.FedAvg(), 2, asynchronous=Asynchronous(most_delay=2)
+            lambda: tacita.simulate(
+                problem, tacita.FedAvg(), 2, asynchronous=Asynchronous(most_delay=2)
             ),
             "coordinator",
         ),
         (
-            lambda: tacit.simulate(
+            lambda: tacita.simulate(
                 problem,
-                tacit.FedGD(alpha=0.1),
+                tacita.FedGD(alpha=0.1),
                 2,
                 asynchronous=3,  # pyright: ignore
             ),
             "Asynchronous",
         ),
     ]:
-        with pytest.raises(tacit.TacitError, match=match):
+        with pytest.raises(tacita.TacitaError, match=match):
             wrong()

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import graph, synthetic
-from tacit.runtime.grids import GRIDS
+import tacita
+from tacita.problem import graph, synthetic
+from tacita.tuning.grids import GRIDS
 
 
 @pytest.fixture(scope="module")
-def problem() -> tacit.Problem:
+def problem() -> tacita.Problem:
     return synthetic.logistic(agents=8, features=3, samples=30, seed=2)
 
 
 def test_the_choice_reaches_the_accuracy_when_run(problem):
-    tuning = tacit.tune(problem, "fed-plt", t_grad=1, t_comm=10, probe_rounds=60)
+    tuning = tacita.tune(problem, "fed-plt", t_grad=1, t_comm=10, probe_rounds=60)
     assert tuning.rounds is not None
-    run = tacit.simulate(
+    run = tacita.simulate(
         problem, tuning.algorithm, tuning.rounds, record=("mean_grad_norm_sq",)
     )
     values = run.metrics["mean_grad_norm_sq"]
@@ -33,7 +33,7 @@ def test_the_choice_reaches_the_accuracy_when_run(problem):
 
 def test_dear_exchanges_ask_for_more_local_steps(problem):
     chosen = [
-        tacit.tune(
+        tacita.tune(
             problem, "fed-plt", t_grad=1, t_comm=t_comm, probe_rounds=60
         ).algorithm.solver.local_steps
         for t_comm in (0.1, 1000.0)
@@ -48,19 +48,19 @@ def test_every_grid_has_the_same_size(problem):
 
 @pytest.mark.parametrize("name", ["FedLin", "led", "5GCS"])
 def test_comparators_are_tuned_too(problem, name):
-    tuning = tacit.tune(problem, name, local_steps=5, probe_rounds=80)
+    tuning = tacita.tune(problem, name, local_steps=5, probe_rounds=80)
     assert tuning.rounds is not None and tuning.rounds < 40
     assert len(tuning.trials) == 48
 
 
 def test_fed_lin_pays_for_two_exchanges(problem):
-    tuning = tacit.tune(problem, "FedLin", local_steps=5, probe_rounds=40)
+    tuning = tacita.tune(problem, "FedLin", local_steps=5, probe_rounds=40)
     assert tuning.rounds is not None
     assert tuning.cost == tuning.rounds * (6 + 20) * problem.n_agents
 
 
 def test_an_unreachable_accuracy_is_said(problem):
-    tuning = tacit.tune(
+    tuning = tacita.tune(
         problem, "FedAvg", local_steps=5, accuracy=1e-25, probe_rounds=5
     )
     assert tuning.rounds is None and np.isinf(tuning.cost)
@@ -72,20 +72,20 @@ def test_an_unreachable_accuracy_is_said(problem):
 
 
 def test_unknown_names_are_refused(problem):
-    with pytest.raises(tacit.TacitError, match="did you mean 'FedPLT'"):
-        tacit.tune(problem, "FedPTL")
+    with pytest.raises(tacita.TacitaError, match="did you mean 'FedPLT'"):
+        tacita.tune(problem, "FedPTL")
     ring = synthetic.linear(agents=5, features=2, samples=6, graph=graph.ring(5))
-    with pytest.raises(tacit.TacitError, match="tune by one that falls"):
-        tacit.tune(problem, "FedPLT", t_grad=1.0, t_comm=1.0, metric="accuracy")
-    with pytest.raises(tacit.TacitError, match="FedGD has no grid"):
-        tacit.tune(ring, "FedGD")
+    with pytest.raises(tacita.TacitaError, match="tune by one that falls"):
+        tacita.tune(problem, "FedPLT", t_grad=1.0, t_comm=1.0, metric="accuracy")
+    with pytest.raises(tacita.TacitaError, match="FedGD has no grid"):
+        tacita.tune(ring, "FedGD")
 
 
 def test_the_grid_of_alphas_follows_nodes_with_rows():
     """Unlabelled nodes, however many, have no curvature to measure alpha by."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20, 2))
-    nodes = tacit.from_arrays(
+    nodes = tacita.from_arrays(
         x,
         x @ [1.0, 2.0],
         np.repeat([0, 1], 10),
@@ -93,18 +93,18 @@ def test_the_grid_of_alphas_follows_nodes_with_rows():
         graph=graph.ring(9),
         unlabelled=range(2, 9),
     )
-    usual = tacit.tune(tacit.GTVMin(nodes, 1.0), repeats=1).trials
+    usual = tacita.tune(tacita.GTVMin(nodes, 1.0), repeats=1).trials
     curvature = np.median(nodes.moduli.smoothness[:2])
     assert usual[6].alpha == pytest.approx(curvature / 2)
 
 
 def test_alpha_is_chosen_by_held_out_rows():
     """One true model calls for strong coupling, unrelated ones for weak coupling."""
-    ring = tacit.problem.graph.ring(8)
+    ring = tacita.problem.graph.ring(8)
     choices = dict(agents=8, features=3, samples=12, noise=1.0, graph=ring)
-    alike = tacit.problem.synthetic.linear(**choices)
-    apart = tacit.problem.synthetic.linear(**choices, spread=5.0)
-    found = [tacit.tune(tacit.GTVMin(p, alpha=1.0)) for p in (alike, apart)]
+    alike = tacita.problem.synthetic.linear(**choices)
+    apart = tacita.problem.synthetic.linear(**choices, spread=5.0)
+    found = [tacita.tune(tacita.GTVMin(p, alpha=1.0)) for p in (alike, apart)]
     assert found[0].alpha > 10 * found[1].alpha
     for tuning in found:
         alphas = [t.alpha for t in tuning.trials]
@@ -115,20 +115,20 @@ def test_alpha_is_chosen_by_held_out_rows():
         train = [t.train for t in tuning.trials]
         assert np.all(np.diff(train) > -1e-9)
         assert "validation loss" in str(tuning)
-    again = tacit.tune(tacit.GTVMin(alike, alpha=1.0))
+    again = tacita.tune(tacita.GTVMin(alike, alpha=1.0))
     assert again.trials == found[0].trials
-    alone = tacit.tune(tacit.GTVMin(apart, 1.0), alphas=[0.1, 0.0], repeats=1)
+    alone = tacita.tune(tacita.GTVMin(apart, 1.0), alphas=[0.1, 0.0], repeats=1)
     assert [t.alpha for t in alone.trials] == [0.0, 0.1]
-    single = tacit.problem.synthetic.linear(3, samples=1, graph=graph.ring(3))
+    single = tacita.problem.synthetic.linear(3, samples=1, graph=graph.ring(3))
     for nodes, wrong, match in [
         (alike, dict(alphas=[]), "to try or more"),
         (alike, dict(alphas=0.5), "shape"),
         (alike, dict(alphas=[-1.0]), "alphas >= 0"),
         (single, {}, "two rows"),
     ]:
-        with pytest.raises(tacit.TacitError, match=match):
-            tacit.tune(tacit.GTVMin(nodes, 1.0), **wrong)
-    with pytest.raises(tacit.TacitError, match="takes no algorithm"):
-        tacit.tune(tacit.GTVMin(alike, 1.0), "FedGD")  # pyright: ignore
-    with pytest.raises(tacit.TacitError, match="name the algorithm"):
-        tacit.tune(alike)  # pyright: ignore
+        with pytest.raises(tacita.TacitaError, match=match):
+            tacita.tune(tacita.GTVMin(nodes, 1.0), **wrong)
+    with pytest.raises(tacita.TacitaError, match="takes no algorithm"):
+        tacita.tune(tacita.GTVMin(alike, 1.0), "FedGD")  # pyright: ignore
+    with pytest.raises(tacita.TacitaError, match="name the algorithm"):
+        tacita.tune(alike)  # pyright: ignore

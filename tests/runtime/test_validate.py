@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import graph, synthetic
-from tacit.report import write_report
-from tacit.report.nodes import nodes_map, nodes_table
-from tacit.theory import diagnosis
-from tacit.theory.diagnosis import diagnose
+import tacita
+from tacita.problem import graph, synthetic
+from tacita.report import write_report
+from tacita.report.nodes import nodes_map, nodes_table
+from tacita.theory import diagnosis
+from tacita.theory.diagnosis import diagnose
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_the_four_cases(errors, word):
 def test_the_factor_says_what_much_larger_is():
     assert diagnose(1.0, 1.4, 1.0).word == "as good as the baseline"
     assert diagnose(1.0, 1.4, 1.0, factor=1.3).word == "overfitting"
-    with pytest.raises(tacit.TacitError, match="factor"):
+    with pytest.raises(tacita.TacitaError, match="factor"):
         diagnose(1.0, 1.0, 1.0, factor=0.0)
 
 
@@ -48,10 +48,10 @@ def trained():
     x = rng.normal(size=(len(agent), 2))
     y = x @ [1.0, -1.0] + 0.1 * rng.normal(size=len(agent))
     ring = graph.ring(5).named("abcde")
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         x, y, agent, model="linear", intercept=True, graph=ring, l2=0.5
     )
-    run = tacit.simulate(problem, tacit.FedGD(alpha=0.3), 30, record=("loss",))
+    run = tacita.simulate(problem, tacita.FedGD(alpha=0.3), 30, record=("loss",))
     others = rng.permutation(np.repeat(["a", "b", "c", "d"], 7))
     new = rng.normal(size=(len(others), 2))
     target = new @ [1.0, -1.0] + rng.normal(size=len(others))
@@ -60,7 +60,7 @@ def trained():
 
 def test_errors_are_mean_losses_over_a_nodes_own_rows(trained):
     problem, run, own, others = trained
-    told = tacit.validate(problem, run, others, intercept=True, baseline=1.0)
+    told = tacita.validate(problem, run, others, intercept=True, baseline=1.0)
     for i, name in enumerate("abcde"):
         for found, (x, y, agent) in ((told.train, own), (told.validation, others)):
             w = run.agents[i]
@@ -70,50 +70,52 @@ def test_errors_are_mean_losses_over_a_nodes_own_rows(trained):
                 continue
             expected = np.mean((x[rows] @ w[:2] + w[2] - y[rows]) ** 2)
             assert found[i] == pytest.approx(expected, rel=1e-12)
-    one = tacit.validate(problem, run.agents[0], others, intercept=True)
+    one = tacita.validate(problem, run.agents[0], others, intercept=True)
     assert one.train[0] == pytest.approx(told.train[0]) and one.baseline is None
 
 
 def test_labels_of_classes_are_coded_as_in_the_problem():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(30, 2)), rng.choice(["cat", "dog", "eel"], 30)
-    problem = tacit.from_arrays(x, y, np.arange(30) % 3, model="softmax")
+    problem = tacita.from_arrays(x, y, np.arange(30) % 3, model="softmax")
     w = rng.normal(size=(3, 6))
-    told = tacit.validate(problem, w, (x, y, np.arange(30) % 3))
+    told = tacita.validate(problem, w, (x, y, np.arange(30) % 3))
     np.testing.assert_allclose(told.train, told.validation, rtol=1e-12)
     assert told.train.sum() == pytest.approx(problem.loss(w))
 
 
 def test_rows_that_do_not_fit_are_refused(trained):
     problem, run, _, (x, y, agent) = trained
-    with pytest.raises(tacit.TacitError, match="expected X of shape"):
-        tacit.validate(problem, run, (x, y, agent))
+    with pytest.raises(tacita.TacitaError, match="expected X of shape"):
+        tacita.validate(problem, run, (x, y, agent))
     stranger = np.where(agent == "a", "z", agent)
-    with pytest.raises(tacit.TacitError, match="agent 'z' is not one"):
-        tacit.validate(problem, run, (x, y, stranger), intercept=True)
-    with pytest.raises(tacit.TacitError, match=r"validation=\(X, y, agent\)"):
-        tacit.validate(problem, run, (x, y))
+    with pytest.raises(tacita.TacitaError, match="agent 'z' is not one"):
+        tacita.validate(problem, run, (x, y, stranger), intercept=True)
+    with pytest.raises(tacita.TacitaError, match=r"validation=\(X, y, agent\)"):
+        tacita.validate(problem, run, (x, y))
     for wrong in ([1.0, 1.0, 1.0], {"a": 1.0}, "low"):
-        with pytest.raises(tacit.TacitError, match="expected baseline one number, or"):
-            tacit.NodeErrors(ids="ab", train=1.0, validation=1.0, baseline=wrong)
-    with pytest.raises(tacit.TacitError, match="positions"):
-        tacit.NodeErrors(ids="ab", train=1.0, validation=1.0, positions=[[0.0, 1.0]])
+        with pytest.raises(
+            tacita.TacitaError, match="expected baseline one number, or"
+        ):
+            tacita.NodeErrors(ids="ab", train=1.0, validation=1.0, baseline=wrong)
+    with pytest.raises(tacita.TacitaError, match="positions"):
+        tacita.NodeErrors(ids="ab", train=1.0, validation=1.0, positions=[[0.0, 1.0]])
     for wrong in (run.agents[:2], run.agents[None]):  # too few; of several seeds
-        with pytest.raises(tacit.TacitError, match="models"):
-            tacit.validate(problem, wrong, (x, y, agent), intercept=True)
-    with pytest.raises(tacit.TacitError, match="baseline"):
-        tacit.NodeErrors(ids="abc", train=1.0, validation=1.0, baseline=[1.0, 2.0])
+        with pytest.raises(tacita.TacitaError, match="models"):
+            tacita.validate(problem, wrong, (x, y, agent), intercept=True)
+    with pytest.raises(tacita.TacitaError, match="baseline"):
+        tacita.NodeErrors(ids="abc", train=1.0, validation=1.0, baseline=[1.0, 2.0])
 
 
 def test_nodes_without_errors_have_no_mean():
-    told = tacit.NodeErrors(ids="ab", train=np.nan, validation=1.0)
+    told = tacita.NodeErrors(ids="ab", train=np.nan, validation=1.0)
     assert "training error nan" in str(told) and "2 no rows to tell" in str(told)
 
 
 def test_the_report_shows_a_table_and_a_map(trained, tmp_path):
     problem, run, _, others = trained
     places = np.array([[60.0, 20 + i] for i in range(5)])
-    told = tacit.validate(
+    told = tacita.validate(
         problem,
         run,
         others,
@@ -123,7 +125,7 @@ def test_the_report_shows_a_table_and_a_map(trained, tmp_path):
         positions=places,
     )
     told.attach(run).save(tmp_path)
-    page = write_report(tacit.load_run(tmp_path), tmp_path).read_text()
+    page = write_report(tacita.load_run(tmp_path), tmp_path).read_text()
     assert (tmp_path / "nodes-FedGD.png").stat().st_size > 5000
     better = int(np.sum(told.validation < told.baseline))
     assert f"{better} of 5 nodes do better than yesterday" in page
@@ -140,14 +142,14 @@ def test_the_report_shows_a_table_and_a_map(trained, tmp_path):
 def test_the_map_draws_nodes_where_they_are(trained):
     problem, run, _, others = trained
     places = np.array([[60.0 + i, 20 + 2.0 * i] for i in range(5)])
-    told = tacit.validate(problem, run, others, intercept=True, positions=places)
+    told = tacita.validate(problem, run, others, intercept=True, positions=places)
     axes = nodes_map(told.as_dict()).axes[0]
     drawn = np.concatenate([c.get_offsets() for c in axes.collections[1:]])
     np.testing.assert_allclose(np.sort(drawn, axis=0), places[:, ::-1])
     assert axes.get_xlabel() == "longitude"
-    by_edges = tacit.validate(problem, run, others, intercept=True).as_dict()
+    by_edges = tacita.validate(problem, run, others, intercept=True).as_dict()
     assert by_edges["layout"] == "graph" and len(by_edges["edges"]) == 5
     nodes_map(by_edges)
     lonely = synthetic.linear(agents=2, features=2, samples=3)
     rows = (np.ones((2, 2)), [0.0, 1.0], [0, 1])
-    assert "layout" not in tacit.validate(lonely, lonely.start, rows).as_dict()
+    assert "layout" not in tacita.validate(lonely, lonely.start, rows).as_dict()

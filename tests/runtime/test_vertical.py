@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import tacit
-from tacit import data
+import tacita
+from tacita import data
 
 M = 120
 SIZES = {"bank": 3, "register": 4, "shop": 5}
@@ -34,7 +34,7 @@ def labels(tables):
 
 def joined(tables, y, model, l2):
     x = np.concatenate(list(tables.values()), axis=1)
-    problem = tacit.from_arrays(x, y, np.zeros(len(y)), model=model, l2=l2)
+    problem = tacita.from_arrays(x, y, np.zeros(len(y)), model=model, l2=l2)
     ends = np.cumsum([part.shape[1] for part in tables.values()])[:-1]
     return dict(zip(tables, np.split(problem.solve(), ends), strict=True)), problem
 
@@ -42,8 +42,8 @@ def joined(tables, y, model, l2):
 @pytest.mark.parametrize("model", ["linear", "logistic"])
 @pytest.mark.parametrize("l2", [1e-4, 0.3])
 def test_equals_training_on_the_joined_table(tables, labels, model, l2):
-    algorithm = tacit.VerticalNewton(l2=l2)
-    run = tacit.train_vertical(
+    algorithm = tacita.VerticalNewton(l2=l2)
+    run = tacita.train_vertical(
         tables, labels[model], "bank", model=model, algorithm=algorithm
     )
     central, problem = joined(tables, labels[model], model, l2)
@@ -62,12 +62,12 @@ def test_linear_regression_without_a_penalty_and_who_holds_the_labels(tables, la
     x = np.concatenate(list(free.values()), axis=1)
     exact = np.linalg.lstsq(x, labels["linear"], rcond=None)[0]
     for holder in free:
-        run = tacit.train_vertical(
+        run = tacita.train_vertical(
             free,
             labels["linear"],
             holder,
             model="linear",
-            algorithm=tacit.VerticalNewton(l2=0.0),
+            algorithm=tacita.VerticalNewton(l2=0.0),
         )
         found = np.concatenate(list(run.params.values()))
         np.testing.assert_allclose(found, exact, atol=1e-9)
@@ -75,10 +75,10 @@ def test_linear_regression_without_a_penalty_and_who_holds_the_labels(tables, la
 
 
 def test_yes_and_no_are_one_and_zero(tables, labels):
-    algorithm = tacit.VerticalNewton(l2=1e-2)
+    algorithm = tacita.VerticalNewton(l2=1e-2)
     zero_one = labels["logistic"]
     runs = [
-        tacit.train_vertical(tables, y, "bank", algorithm=algorithm)
+        tacita.train_vertical(tables, y, "bank", algorithm=algorithm)
         for y in (zero_one, zero_one == 1, (zero_one == 1).tolist())
     ]
     for name, w in runs[0].params.items():
@@ -88,11 +88,11 @@ def test_yes_and_no_are_one_and_zero(tables, labels):
 
 def letters_of(tables, y, **options):
     seen = []
-    run = tacit.train_vertical(
+    run = tacita.train_vertical(
         tables,
         y,
         "bank",
-        algorithm=tacit.VerticalNewton(l2=1e-3),
+        algorithm=tacita.VerticalNewton(l2=1e-3),
         watch=seen.append,
         **options,
     )
@@ -144,8 +144,8 @@ def test_what_the_letters_do_reveal_is_what_the_docs_say(tables, labels):
 
 def test_bad_input_is_refused_in_one_line(tables, labels):
     def train(parties, y, holder="bank", model="logistic", l2=1e-3):
-        algorithm = tacit.VerticalNewton(l2=l2)
-        return tacit.train_vertical(
+        algorithm = tacita.VerticalNewton(l2=l2)
+        return tacita.train_vertical(
             parties, y, holder, model=model, algorithm=algorithm
         )
 
@@ -163,13 +163,13 @@ def test_bad_input_is_refused_in_one_line(tables, labels):
         ((tables, y, "bank", "softmax"), "unknown model"),
     ]
     for arguments, words in cases:
-        with pytest.raises(tacit.TacitError, match=words):
+        with pytest.raises(tacita.TacitaError, match=words):
             train(*arguments)
     # The label holder sends no scores, so that one column is enough there, or none.
     run = train(tables | {"bank": tables["bank"][:, :1]}, y)
     assert run.converged
     assert train(tables | {"bank": tables["bank"][:, :0]}, y).converged
-    with pytest.raises(tacit.TacitError, match="party 'bank' are missing"):
+    with pytest.raises(tacita.TacitaError, match="party 'bank' are missing"):
         run.scores({"shop": tables["shop"]})
 
 
@@ -178,17 +178,17 @@ def test_bad_input_is_refused_in_one_line(tables, labels):
 def test_three_owners_of_bank_marketing(model):
     import os
 
-    if not os.environ.get("TACIT_DATA"):
-        pytest.skip("TACIT_DATA names no folder with the data sets")
+    if not os.environ.get("TACITA_DATA"):
+        pytest.skip("TACITA_DATA names no folder with the data sets")
     bank = data.load("bank-marketing")
     tables = {name: bank.party(name) for name in bank.parties}
     y = bank.y.astype(float)
-    run = tacit.train_vertical(
+    run = tacita.train_vertical(
         tables,
         y,
         "call centre",
         model=model,
-        algorithm=tacit.VerticalNewton(l2=1e-3),
+        algorithm=tacita.VerticalNewton(l2=1e-3),
     )
     central, _ = joined(tables, y, model, 1e-3)
     for name, w in run.params.items():

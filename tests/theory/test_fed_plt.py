@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
-from tacit.check import TacitError
-from tacit.theory import fed_plt as theory
+from tacita.check import TacitaError
+from tacita.theory import fed_plt as theory
 
 # strong convexity, smoothness, rho, local steps -> zeta, chi^Ne, spectral radius,
 # 2-norm of S as printed; computed once by an independent program.
@@ -762,6 +762,6 @@ def test_plan_at_the_extremes_of_conditioning(solver, theorem):
     ],
 )
 def test_bad_input_is_refused_in_one_line(call, words):
-    with pytest.raises(TacitError, match=words) as refusal:
+    with pytest.raises(TacitaError, match=words) as refusal:
         call()
     assert "\n" not in str(refusal.value)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import graph
-from tacit.theory import gtv
+import tacita
+from tacita.problem import graph
+from tacita.theory import gtv
 
 SEEDS = range(12)
 ALPHAS = (0.05, 1.0, 20.0)
@@ -27,7 +27,7 @@ def instance(seed: int, spread: float = 0.0, noise: float = 0.5, n: int = 8):
     eps = noise * rng.normal(size=(n, m))
     y = np.einsum("nmd,nd->nm", x, truth) + eps
     owner = np.repeat(np.arange(n), m)
-    made = tacit.from_arrays(
+    made = tacita.from_arrays(
         x.reshape(-1, d), y.ravel(), owner, "linear", graph=network
     )
     return made, truth, eps
@@ -59,11 +59,11 @@ def test_a_cluster_stays_near_its_mean(alpha):
         y = y.copy()
         y[:5] = x[:5] @ truth[0] + eps[:5]
         owner = np.repeat(np.arange(8), 5)
-        planted = tacit.from_arrays(
+        planted = tacita.from_arrays(
             x.reshape(40, -1), y.ravel(), owner, "linear", graph=problem.graph
         )
         inside = planted.graph.to_networkx().subgraph(cluster.tolist())
-        if not tacit.problem.Graph.from_networkx(inside).connected:
+        if not tacita.problem.Graph.from_networkx(inside).connected:
             continue
         models = gtv.linear_optimum(planted, alpha)
         apart = np.sum((models[:5] - models[:5].mean(axis=0)) ** 2)
@@ -102,7 +102,7 @@ def test_changed_labels_move_the_models_little(alpha):
         x, y, counts = problem.stacked()
         change = 0.3 * np.random.default_rng(seed + 100).normal(size=y.shape)
         owner = np.repeat(np.arange(8), 5)
-        other = tacit.from_arrays(
+        other = tacita.from_arrays(
             x.reshape(40, -1),
             (y + change).ravel(),
             owner,
@@ -141,7 +141,7 @@ def test_nodes_without_rows_have_no_noise():
     eps[:4] = 0.3 * rng.normal(size=(4, 5))
     parts = (x, x @ [1.0, -2.0] + eps[:4].ravel(), owner, "linear")
     more: dict = dict(graph=graph.ring(6), unlabelled=[4, 5])
-    problem = tacit.from_arrays(*parts, **more)
+    problem = tacita.from_arrays(*parts, **more)
     models = gtv.linear_optimum(problem, 1.0)
     off = np.sum((models.mean(axis=0) - [1.0, -2.0]) ** 2)
     exact = gtv.centre_error(problem, models, eps)
@@ -150,18 +150,18 @@ def test_nodes_without_rows_have_no_noise():
     lambda_2 = problem.graph.spectrum().lambda_2
     bound = gtv.deviation_bound(lambda_2, 1.0, squares(eps), problem.counts)
     assert apart <= bound / 4
-    drawn = tacit.from_arrays(*parts, l2=0.1, **more)
+    drawn = tacita.from_arrays(*parts, l2=0.1, **more)
     for wrong in (
         lambda: gtv.centre_error(drawn, models, eps),
         lambda: gtv.centre_error_bound(drawn, 1.0, squares(eps)),
     ):
-        with pytest.raises(tacit.TacitError, match="l2=0"):
+        with pytest.raises(tacita.TacitaError, match="l2=0"):
             wrong()
 
 
 def test_a_node_that_nothing_holds_forgets_its_input():
     apart = graph.Graph.from_edges(3, [(0, 1)])
-    problem = tacit.problem.synthetic.linear(3, features=2, graph=apart)
+    problem = tacita.problem.synthetic.linear(3, features=2, graph=apart)
     assert gtv.relax_contraction(problem, 0.0) == 0
     sigma = problem.moduli.strong_convexity
     each = gtv.relax_robustness(sigma, 0.5, apart.degrees)
@@ -178,8 +178,8 @@ def test_a_relaxation_step_is_robust():
     for alpha in ALPHAS:
         starts = rng.normal(size=(2, 8, problem.dim))
         ends = [
-            tacit.simulate(
-                problem, tacit.FedRelax(alpha=alpha), 1, start=s, record=()
+            tacita.simulate(
+                problem, tacita.FedRelax(alpha=alpha), 1, start=s, record=()
             ).agents
             for s in starts
         ]

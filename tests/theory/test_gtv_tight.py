@@ -11,18 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import graph
-from tacit.theory import gtv
+import tacita
+from tacita.problem import graph
+from tacita.theory import gtv
 
 ALPHAS = (0.05, 1.0, 20.0)
 PAIR = graph.Graph.from_edges(2, [(0, 1)])
 
 
-def table(x, y, network) -> tacit.Problem:
+def table(x, y, network) -> tacita.Problem:
     """One row and one feature per node: Q_i = x_i^2."""
     x, y = np.asarray(x, float), np.asarray(y, float)
-    return tacit.from_arrays(x[:, None], y, np.arange(len(x)), "linear", graph=network)
+    return tacita.from_arrays(x[:, None], y, np.arange(len(x)), "linear", graph=network)
 
 
 def test_opposite_noise_keeps_a_pair_apart():
@@ -66,7 +66,7 @@ def test_the_step_size_by_bounds_is_that_by_eigenvalues(monkeypatch):
     assert gtv.step_size(ring, 0.7) == pytest.approx(exact)
 
 
-def lacking(n: int = 6) -> tuple[tacit.Problem, float]:
+def lacking(n: int = 6) -> tuple[tacita.Problem, float]:
     """Everybody is joined to everybody, one node has no data; and m / l_max."""
     x = np.array([0.0] + [1.5] * (n - 1))
     return table(x, np.zeros(n), graph.complete(n)), (n - 1) / n
@@ -157,8 +157,8 @@ def test_relaxation_with_one_feature_contracts_as_stated():
     """(133), (174): with one feature there is one direction, the flattest."""
     ring = table(1.5 * np.ones(6), np.zeros(6), graph.ring(6))
     for damping in (0.0, 0.3):
-        algorithm = tacit.FedRelax(alpha=0.7, damping=damping)
-        run = tacit.simulate(ring, algorithm, 3, start=np.ones((6, 1)), record=())
+        algorithm = tacita.FedRelax(alpha=0.7, damping=damping)
+        run = tacita.simulate(ring, algorithm, 3, start=np.ones((6, 1)), record=())
         factor = gtv.relax_contraction(ring, 0.7, damping)
         assert run.agents == pytest.approx(factor**3)
 
@@ -175,10 +175,10 @@ def test_the_slowest_asynchronous_run():
     def always(key, shape):
         return jnp.full(shape, 2**20)  # cut to what B allows
 
-    slow = tacit.Asynchronous(most_delay=most, law=always)
-    run = tacit.simulate(
+    slow = tacita.Asynchronous(most_delay=most, law=always)
+    run = tacita.simulate(
         ring,
-        tacit.FedRelax(alpha=1.0),
+        tacita.FedRelax(alpha=1.0),
         2 * most,
         start=np.ones((4, 1)),
         participation=1e-9,

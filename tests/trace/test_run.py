@@ -8,21 +8,21 @@ import tomllib
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import synthetic
+import tacita
+from tacita.problem import synthetic
 
 
 @pytest.fixture(scope="module")
-def run() -> tacit.Run:
+def run() -> tacita.Run:
     problem = synthetic.logistic(agents=6, features=3, samples=12, seed=1)
-    return tacit.simulate(
-        problem, tacit.FedAvg(step_size=0.3), 4, participation=2, seed=3
+    return tacita.simulate(
+        problem, tacita.FedAvg(step_size=0.3), 4, participation=2, seed=3
     )
 
 
 def test_saved_and_loaded_runs_are_equal(run, tmp_path):
     folder = run.save(tmp_path / "deep" / "run")
-    back = tacit.load_run(folder)
+    back = tacita.load_run(folder)
     np.testing.assert_array_equal(back.params, run.params)
     np.testing.assert_array_equal(back.agents, run.agents)
     assert set(back.metrics) == set(run.metrics)
@@ -45,7 +45,7 @@ def test_config_and_info_say_what_was_run(run, tmp_path):
     assert config["run"]["participation"] == 2
     info = json.loads((folder / "run.json").read_text())
     assert info["seed"] == 3
-    assert info["versions"]["tacit"] == tacit.__version__
+    assert info["versions"]["tacita"] == tacita.__version__
     assert info["communication"]["letters"] == 8
     assert info["seconds"]["total"] > 0
     assert sum(info["holdings"]["rows"]) == 72
@@ -58,18 +58,18 @@ def test_the_trace_needs_no_pickle(run, tmp_path):
 
 
 def test_what_is_not_a_run_is_refused(run, tmp_path):
-    with pytest.raises(tacit.TacitError, match="name a folder that holds run.json"):
-        tacit.load_run(tmp_path)
+    with pytest.raises(tacita.TacitaError, match="name a folder that holds run.json"):
+        tacita.load_run(tmp_path)
     (tmp_path / "checkpoint.npz").write_bytes(b"")
-    with pytest.raises(tacit.TacitError, match=r"tacit.simulate\(.*resume=True"):
-        tacit.load_run(tmp_path)
+    with pytest.raises(tacita.TacitaError, match=r"tacita.simulate\(.*resume=True"):
+        tacita.load_run(tmp_path)
     (tmp_path / "config.toml").write_bytes(b"")
-    with pytest.raises(tacit.TacitError, match="go on with: tacit resume"):
-        tacit.load_run(tmp_path)
+    with pytest.raises(tacita.TacitaError, match="go on with: tacita resume"):
+        tacita.load_run(tmp_path)
     file = tmp_path / "file"
     file.write_text("x")
     for place, words in ((file, "is a file"), (file / "in", "cannot make the folder")):
-        with pytest.raises(tacit.TacitError, match=words):
+        with pytest.raises(tacita.TacitaError, match=words):
             run.save(place)
 
 
@@ -84,8 +84,10 @@ def test_a_damaged_run_is_refused(run, tmp_path, harm):
     else:
         half = whole[: len(whole) // 2]
         trace.write_bytes({"broken": b"broken", "empty": b"", "torn": half}[harm])
-    with pytest.raises(tacit.TacitError, match="cannot read the run .*; run it again"):
-        tacit.load_run(tmp_path)
+    with pytest.raises(
+        tacita.TacitaError, match="cannot read the run .*; run it again"
+    ):
+        tacita.load_run(tmp_path)
 
 
 def test_a_crash_while_saving_over_a_run_leaves_no_mixture(run, tmp_path, monkeypatch):
@@ -97,8 +99,8 @@ def test_a_crash_while_saving_over_a_run_leaves_no_mixture(run, tmp_path, monkey
     monkeypatch.setattr("os.replace", crash)
     with pytest.raises(KeyboardInterrupt):
         run.save(tmp_path)
-    with pytest.raises(tacit.TacitError, match="no finished run"):
-        tacit.load_run(tmp_path)
+    with pytest.raises(tacita.TacitaError, match="no finished run"):
+        tacita.load_run(tmp_path)
     (tmp_path / "config.toml").unlink()
-    with pytest.raises(tacit.TacitError, match="not saved whole, save it again"):
-        tacit.load_run(tmp_path)
+    with pytest.raises(tacita.TacitaError, match="not saved whole, save it again"):
+        tacita.load_run(tmp_path)

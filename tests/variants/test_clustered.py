@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import cluster_nodes, graph, representations, solve_clusters
-from tacit.problem.clusters import METHODS, in_order, part
+import tacita
+from tacita.problem import cluster_nodes, graph, representations, solve_clusters
+from tacita.problem.gtv.clusters import METHODS, in_order, part
 
 NODES, FEATURES, ROWS = 24, 3, 8
 TRUTH = np.array([[2.0, -1.0, 0.0], [-1.0, 2.0, 1.0], [0.0, 0.0, -2.0]])
@@ -22,7 +22,7 @@ def planted():
     drawn = rng.random((NODES, NODES)) < np.where(same, 0.7, 0.04)
     network = graph.Graph.from_edges(NODES, np.argwhere(np.triu(drawn, 1)))
     rows = (x.reshape(-1, FEATURES), y.ravel(), np.repeat(np.arange(NODES), ROWS))
-    problem = tacit.from_arrays(*rows, model="linear", graph=network)
+    problem = tacita.from_arrays(*rows, model="linear", graph=network)
     return problem, rows, kind
 
 
@@ -35,7 +35,7 @@ def test_planted_clusters_are_found_from_parameters(planted, method):
 
 def test_planted_clusters_are_found_by_the_network_lasso(planted):
     problem, _, kind = planted
-    gtv = tacit.GTVMin(problem, alpha=0.3, penalty="l2")
+    gtv = tacita.GTVMin(problem, alpha=0.3, penalty="l2")
     np.testing.assert_array_equal(in_order(gtv.clusters(gtv.solve())), kind)
 
 
@@ -72,12 +72,12 @@ def test_a_cluster_trains_as_if_its_rows_were_pooled(planted):
 def test_numbers_follow_the_first_node_and_bad_input_is_refused(planted):
     problem, _, _ = planted
     assert in_order(["b", "a", "b", "c"]).tolist() == [0, 1, 0, 2]
-    with pytest.raises(tacit.TacitError, match="clusters <= 2"):
+    with pytest.raises(tacita.TacitaError, match="clusters <= 2"):
         cluster_nodes([[0.0], [1.0]], 3)
-    with pytest.raises(tacit.TacitError, match="did you mean 'k-means'"):
+    with pytest.raises(tacita.TacitaError, match="did you mean 'k-means'"):
         cluster_nodes([[0.0], [1.0]], 1, "kmeans")
-    with pytest.raises(tacit.TacitError, match="unknown kind"):
+    with pytest.raises(tacita.TacitaError, match="unknown kind"):
         representations(problem, "histogram")
-    few = tacit.from_arrays(np.eye(3), np.ones(3), [0, 1, 1], model="linear")
-    with pytest.raises(tacit.TacitError, match="do not determine"):
+    few = tacita.from_arrays(np.eye(3), np.ones(3), [0, 1, 1], model="linear")
+    with pytest.raises(tacita.TacitaError, match="do not determine"):
         representations(few)

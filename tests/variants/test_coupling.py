@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problem import Penalty, graph, mlp
+import tacita
+from tacita.problem import Penalty, graph, mlp
 
 NODES, FEATURES, ROWS = 8, 4, 6
 
@@ -30,12 +30,12 @@ def flat(x, y, nodes=None):
 
 
 def test_single_model_is_reached_as_alpha_grows(rows):
-    problem = tacit.from_arrays(*flat(*rows), model="linear", graph=graph.star(NODES))
+    problem = tacita.from_arrays(*flat(*rows), model="linear", graph=graph.star(NODES))
     x, y, _ = flat(*rows)
     pooled = np.linalg.lstsq(x, y, rcond=None)[0]
     np.testing.assert_allclose(problem.solve(), pooled, atol=1e-10)
     gaps = [
-        np.abs(tacit.GTVMin(problem, alpha).solve() - pooled).max()
+        np.abs(tacita.GTVMin(problem, alpha).solve() - pooled).max()
         for alpha in (1e2, 1e4, 1e6)
     ]
     # The distance to the pooled answer falls as 1 / alpha.
@@ -44,9 +44,9 @@ def test_single_model_is_reached_as_alpha_grows(rows):
 
 
 def test_single_model_without_a_server_is_fed_avg_with_one(rows):
-    problem = tacit.from_arrays(*flat(*rows), model="linear", graph=graph.ring(NODES))
-    server = tacit.simulate(problem, tacit.FedAvg(local_steps=1), 400, record=())
-    peers = tacit.GTVMin(problem, 1e5).solve()
+    problem = tacita.from_arrays(*flat(*rows), model="linear", graph=graph.ring(NODES))
+    server = tacita.simulate(problem, tacita.FedAvg(local_steps=1), 400, record=())
+    peers = tacita.GTVMin(problem, 1e5).solve()
     np.testing.assert_allclose(
         peers, np.broadcast_to(server.params, peers.shape), atol=1e-3
     )
@@ -56,18 +56,18 @@ def test_unlabelled_nodes_take_the_mean_of_their_neighbours(rows):
     unlabelled = [1, 4, 5]
     labelled = [i for i in range(NODES) if i not in unlabelled]
     network = graph.erdos_renyi(NODES, edges=14, seed=1)
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         *flat(*rows, labelled), model="linear", graph=network, unlabelled=unlabelled
     )
     assert problem.n_agents == NODES and problem.counts[unlabelled].tolist() == [0] * 3
-    models = tacit.GTVMin(problem, 0.7).solve()
+    models = tacita.GTVMin(problem, 0.7).solve()
     adjacency = network.adjacency().toarray()
     mean = adjacency @ models / adjacency.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(models[unlabelled], mean[unlabelled], atol=1e-10)
     assert np.abs(models - mean)[labelled].max() > 0.1
     # Brute force: the whole quadratic as one dense least-squares problem.
     np.testing.assert_allclose(models, dense(rows, labelled, network, 0.7), atol=1e-9)
-    run = tacit.simulate(problem, tacit.FedRelax(alpha=0.7), 3000, record=())
+    run = tacita.simulate(problem, tacita.FedRelax(alpha=0.7), 3000, record=())
     np.testing.assert_allclose(run.agents, models, atol=1e-8)
 
 
@@ -90,7 +90,7 @@ def dense(rows, labelled, network, alpha):
 
 def test_semi_supervised_with_strong_coupling_is_training_on_the_labelled(rows):
     labelled = [0, 2, 3, 6, 7]
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         *flat(*rows, labelled),
         model="linear",
         graph=graph.complete(NODES),
@@ -98,25 +98,25 @@ def test_semi_supervised_with_strong_coupling_is_training_on_the_labelled(rows):
     )
     x, y, _ = flat(*rows, labelled)
     pooled = np.linalg.lstsq(x, y, rcond=None)[0]
-    models = tacit.GTVMin(problem, 1e6).solve()
+    models = tacita.GTVMin(problem, 1e6).solve()
     np.testing.assert_allclose(models, np.broadcast_to(pooled, (NODES, 4)), atol=1e-5)
 
 
 def test_a_node_with_rows_cannot_be_unlabelled(rows):
-    with pytest.raises(tacit.TacitError, match="named as unlabelled but has rows"):
-        tacit.from_arrays(*flat(*rows), model="linear", unlabelled=[3])
+    with pytest.raises(tacita.TacitaError, match="named as unlabelled but has rows"):
+        tacita.from_arrays(*flat(*rows), model="linear", unlabelled=[3])
 
 
 def test_server_algorithms_refuse_a_node_without_rows(rows):
-    problem = tacit.from_arrays(*flat(*rows, range(6)), "linear", unlabelled=[6])
-    with pytest.raises(tacit.TacitError, match="agent 6 has no labelled row"):
-        tacit.simulate(problem, tacit.FedAvg(), 2)
+    problem = tacita.from_arrays(*flat(*rows, range(6)), "linear", unlabelled=[6])
+    with pytest.raises(tacita.TacitaError, match="agent 6 has no labelled row"):
+        tacita.simulate(problem, tacita.FedAvg(), 2)
 
 
 def test_personal_coordinates_beside_shared_ones_are_one_joint_regression(rows):
     shared = np.array([True, True, False, False])
-    problem = tacit.from_arrays(*flat(*rows), model="linear", graph=graph.ring(NODES))
-    gtv = tacit.GTVMin(problem, 1e6, Penalty(kind="squared", coordinates=shared))
+    problem = tacita.from_arrays(*flat(*rows), model="linear", graph=graph.ring(NODES))
+    gtv = tacita.GTVMin(problem, 1e6, Penalty(kind="squared", coordinates=shared))
     models = gtv.solve()
     # Centralised: columns for the shared two, and for each node's own two.
     x, y = rows
@@ -136,13 +136,13 @@ def test_personal_coordinates_beside_shared_ones_are_one_joint_regression(rows):
 def test_networks_that_share_first_layers_step_as_the_formula_says(rows):
     model = mlp(FEATURES, (3,), None, seed=1)
     first = np.arange(model.dim) < FEATURES * 3 + 3  # hidden weights and biases
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         *flat(*rows), model=model, graph=graph.ring(NODES), dtype=np.float64
     )
     penalty = Penalty(kind="squared", coordinates=first)
-    algorithm = tacit.FedGD(alpha=0.4, step_size=0.05, penalty=penalty)
-    one = tacit.simulate(problem, algorithm, 1, record=()).agents
-    two = tacit.simulate(problem, algorithm, 2, record=()).agents
+    algorithm = tacita.FedGD(alpha=0.4, step_size=0.05, penalty=penalty)
+    one = tacita.simulate(problem, algorithm, 1, record=()).agents
+    two = tacita.simulate(problem, algorithm, 2, record=()).agents
     x, y = rows
     with jax.enable_x64(True):
         for i in range(NODES):
@@ -166,9 +166,9 @@ def test_few_shot_categories_borrow_from_their_relatives():
     y = np.sum(x * truth[owner], axis=1) + 0.3 * rng.normal(size=len(owner))
     pairs = [(i, j) for f in (0, 4) for i in range(f, f + 4) for j in range(f, i)]
     relatives = graph.Graph.from_edges(8, pairs)
-    problem = tacit.from_arrays(x, y, owner, model="ridge", l2=1e-3, graph=relatives)
+    problem = tacita.from_arrays(x, y, owner, model="ridge", l2=1e-3, graph=relatives)
     alone, together = (
-        np.linalg.norm(tacit.GTVMin(problem, alpha).solve() - truth, axis=1)
+        np.linalg.norm(tacita.GTVMin(problem, alpha).solve() - truth, axis=1)
         for alpha in (0.0, 0.3)
     )
     assert np.all(together[[3, 7]] < 0.4 * alone[[3, 7]])
@@ -176,5 +176,5 @@ def test_few_shot_categories_borrow_from_their_relatives():
     own = owner == 3
     gram = 2 * x[own].T @ x[own] / 2 + 1e-3 * np.eye(5)
     expected = np.linalg.solve(gram, 2 * x[own].T @ y[own] / 2)
-    found = tacit.GTVMin(problem, 0.0).solve()[3]
+    found = tacita.GTVMin(problem, 0.0).solve()[3]
     np.testing.assert_allclose(found, expected, rtol=1e-8)

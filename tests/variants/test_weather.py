@@ -7,16 +7,17 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
-import tacit
-from tacit import data
-from tacit.problem import estimator_network, graph
+import tacita
+from tacita import data
+from tacita.problem import graph
+from tacita.variants import estimator_network
 
 pytestmark = pytest.mark.data
 
 
 def test_trees_and_ridge_regressions_beat_training_alone():
-    if not os.environ.get("TACIT_DATA"):
-        pytest.skip("TACIT_DATA names no folder with the data sets")
+    if not os.environ.get("TACITA_DATA"):
+        pytest.skip("TACITA_DATA names no folder with the data sets")
     fmi = data.load("fmi", table="daily", test_share=0.3)
     kinds = (Ridge(alpha=10.0), DecisionTreeRegressor(max_depth=3, random_state=0))
     near = graph.nearest_neighbours(graph.kilometres(fmi.positions), k=4)
@@ -30,12 +31,12 @@ def test_trees_and_ridge_regressions_beat_training_alone():
         shared,
     )
     later = (fmi.test_x, fmi.test_y, fmi.test_agent)
-    run = tacit.simulate_estimators(
-        network, tacit.ModelAgnosticFedRelax(alpha=1.0), 3, validation=later
+    run = tacita.simulate_estimators(
+        network, tacita.ModelAgnosticFedRelax(alpha=1.0), 3, validation=later
     )
     # Round 1 is training alone.
-    alone = tacit.simulate_estimators(
-        network, tacit.ModelAgnosticFedRelax(alpha=0.0), 1
+    alone = tacita.simulate_estimators(
+        network, tacita.ModelAgnosticFedRelax(alpha=0.0), 1
     ).errors(*later)
     together = run.errors(*later)
     assert run.metrics["validation_error"][0] == pytest.approx(alone.mean())

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-import tacit
-from tacit.privacy import Clipped, dp_norm_sigma, gaussian_sigma
-from tacit.privacy.dp_norm import (
+import tacita
+from tacita.privacy import Clipped, dp_norm_sigma, gaussian_sigma
+from tacita.privacy.letters.trajectory import (
     lemma_1_sensitivity,
     step_shrinkage,
     trajectory_sensitivity,
 )
-from tacit.problem import graph
+from tacita.problem import graph
 
 #: Settings of the convex model: mu, K, B, R, alpha, (G, L), delta.
 STEP, STEPS, BATCH, ROUNDS, ALPHA = 0.03, 10, 2000, 2000, 0.2
@@ -26,24 +26,24 @@ PER_NODE, CLASSES_PER_NODE = 4000, 6
 SAFE_BOUND = math.sqrt(2)
 PENALTY = 1e-4  # rho of DP-ADMM
 
-permuted = tacit.Minibatch(size=BATCH, sampling="permutation")
+permuted = tacita.Minibatch(size=BATCH, sampling="permutation")
 
 
 @functools.cache
 def images() -> Any:
     """Fashion-MNIST, every image scaled to l2 norm 1."""
-    return tacit.data.load("fashion-mnist", scale="unit")
+    return tacita.data.load("fashion-mnist", scale="unit")
 
 
 def deal(nodes: int, split: int, iid: bool = False) -> np.ndarray:
     """The node of every training image, -1 for those that nobody holds."""
     labels = images().y
     if iid:
-        order = tacit.data.split_by_classes(
+        order = tacita.data.split_by_classes(
             labels, nodes, 10, seed=split, per_agent=PER_NODE, balanced=True
         )
         return order
-    return tacit.data.split_by_classes(
+    return tacita.data.split_by_classes(
         labels, nodes, CLASSES_PER_NODE, seed=split, per_agent=PER_NODE, balanced=True
     )
 
@@ -55,7 +55,7 @@ def problem(
     iid: bool = False,
     features: Callable[[np.ndarray], np.ndarray] | None = None,
     validate: bool = False,
-) -> tacit.Problem:
+) -> tacita.Problem:
     """Softmax regression without bias on a ring.
 
     Args:
@@ -72,7 +72,7 @@ def problem(
     free = np.flatnonzero(~held)[:10_000]
     tested = (data.x[free], data.y[free]) if validate else (data.test_x, data.test_y)
     change = features or (lambda x: x)
-    return tacit.from_arrays(
+    return tacita.from_arrays(
         change(data.x[held]),
         data.y[held],
         np.zeros(held.sum(), int) if pooled else node[held],

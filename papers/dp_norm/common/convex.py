@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import runs
 
@@ -33,10 +33,10 @@ class Entry:
     algorithm: Any
 
 
-def dp_norm(alpha: float, noise_std: float, **changes: Any) -> tacit.DPNorm:
+def dp_norm(alpha: float, noise_std: float, **changes: Any) -> tacita.DPNorm:
     """DP-Norm with the paper's numbers."""
     given = {"step_size": b.STEP, "local_steps": b.STEPS, "oracle": b.permuted}
-    return tacit.DPNorm(alpha=alpha, noise_std=noise_std, **given | changes)
+    return tacita.DPNorm(alpha=alpha, noise_std=noise_std, **given | changes)
 
 
 def dp_norm_entries(rounds: int, epsilons: Sequence[float | None]) -> list[Entry]:
@@ -58,7 +58,7 @@ def gossip_entries(rounds: int, epsilons: Sequence[float | None]) -> list[Entry]
 
     def made(noise: str, epsilon: float | None, sigma: float) -> Entry:
         given = {"step_size": b.STEP, "local_steps": b.STEPS, "oracle": b.permuted}
-        one = tacit.GossipSGD(noise_std=sigma, **given)
+        one = tacita.GossipSGD(noise_std=sigma, **given)
         return Entry("DP-SGD gossip", noise, epsilon, one)
 
     return _both(made, b.gossip_paper_noise, rounds, epsilons)
@@ -69,7 +69,7 @@ def admm_entries(rounds: int, epsilons: Sequence[float | None]) -> list[Entry]:
 
     def made(noise: str, epsilon: float | None, sigma: float) -> Entry:
         given = {"step_size": b.STEP, "local_steps": b.STEPS, "oracle": b.permuted}
-        one = tacit.GraphADMM(rho=b.PENALTY, noise_std=sigma, **given)
+        one = tacita.GraphADMM(rho=b.PENALTY, noise_std=sigma, **given)
         return Entry("DP-ADMM", noise, epsilon, one)
 
     return _both(made, b.admm_paper_noise, rounds, epsilons)
@@ -87,7 +87,7 @@ def _both(
 
 
 def play(
-    problem: tacit.Problem,
+    problem: tacita.Problem,
     entries: Sequence[Entry],
     rounds: int,
     every: int,
@@ -116,8 +116,8 @@ def single_node(
 ) -> list[dict[str, Any]]:
     """SGD on the pooled data of the ring, without noise."""
     pooled = b.problem(nodes=1, split=split, l2=l2, iid=iid)
-    sgd = tacit.FedAvg(step_size=b.STEP, local_steps=b.STEPS, oracle=b.permuted)
-    run = tacit.simulate(
+    sgd = tacita.FedAvg(step_size=b.STEP, local_steps=b.STEPS, oracle=b.permuted)
+    run = tacita.simulate(
         pooled,
         sgd,
         rounds,

@@ -1,6 +1,6 @@
 """Many configurations of one algorithm at once, on the same batches and noise.
 
-`tacit.sweep` draws batches for every configuration. Here all configurations share the
+`tacita.sweep` draws batches for every configuration. Here all configurations share the
 draws, so that a batch is gathered once and scored for all in one matrix product: eight
 configurations then cost about as much as two.
 """
@@ -16,14 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from tacit.algorithm import DPNorm, GossipSGD, GraphADMM
-from tacit.algorithm.gossip import mixed
-from tacit.problem.problem import Problem
-from tacit.runtime import keys
-from tacit.runtime.links import deliver
-from tacit.runtime.rounds import Carry, Stage, World, first_carry, one_round
-from tacit.runtime.simulate import make_plan, prepare
-from tacit.trees import in_double_precision
+from tacita import keys
+from tacita.algorithm import DPNorm, GossipSGD, GraphADMM
+from tacita.algorithm.gossip import mixed
+from tacita.problem.problem import Problem
+from tacita.runtime.delivery import deliver
+from tacita.runtime.rounds import Carry, Stage, World, first_carry, one_round
+from tacita.runtime.simulate import make_plan, prepare
+from tacita.trees import in_double_precision
 
 
 class Moment(NamedTuple):

@@ -18,14 +18,14 @@ from typing import Any, ClassVar, Self
 import jax.numpy as jnp
 from jax import Array
 
-import tacit
+import tacita
 from papers.fed_plt.common.tuning import penalty_range
-from tacit.algorithm import base, fed_lin, fed_pd, led, random_steps, tamuna
-from tacit.algorithm.base import Coordinator, Phase, ServerAlgorithm
-from tacit.algorithm.solvers import Accelerated
-from tacit.problem.oracle import AgentOracle, Full, Oracle
-from tacit.runtime.grids import GRIDS
-from tacit.trees import record, replace
+from tacita.algorithm import base, fed_lin, fed_pd, led, random_steps, tamuna
+from tacita.algorithm.base import Coordinator, Phase, ServerAlgorithm
+from tacita.algorithm.solvers import Accelerated
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.trees import record, replace
+from tacita.tuning.grids import GRIDS
 
 
 class _AtFirst:
@@ -68,7 +68,7 @@ class AcceleratedFedPD(ServerAlgorithm):
 
     partial: ClassVar[bool] = False
 
-    def resolve(self, problem: tacit.Problem) -> Self:
+    def resolve(self, problem: tacita.Problem) -> Self:
         """The problem's moduli for the solver."""
         return replace(self, solver=self.solver.resolve(problem, self.eta))
 
@@ -94,13 +94,13 @@ class AcceleratedFedPD(ServerAlgorithm):
 class AcceleratedFedLin(ServerAlgorithm):
     """FedLin; both exchanges as they are, the local steps accelerated."""
 
-    inner: tacit.FedLin
+    inner: tacita.FedLin
     momentum: Any
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
     exchanges: ClassVar[int] = 2
-    phases: ClassVar[tuple[Phase, ...]] = tacit.FedLin.phases
+    phases: ClassVar[tuple[Phase, ...]] = tacita.FedLin.phases
 
     def init(self, w: Array) -> Any:
         """As FedLin."""
@@ -145,7 +145,7 @@ class AcceleratedFedLin(ServerAlgorithm):
 class AcceleratedLED(ServerAlgorithm):
     """LED with accelerated local steps."""
 
-    inner: tacit.LED
+    inner: tacita.LED
     momentum: Any
     oracle: Oracle = Full()
 
@@ -175,7 +175,7 @@ class AcceleratedLED(ServerAlgorithm):
 class AcceleratedTAMUNA(ServerAlgorithm):
     """TAMUNA without compression, its random number of steps accelerated."""
 
-    inner: tacit.TAMUNA
+    inner: tacita.TAMUNA
     momentum: Any
     oracle: Oracle = Full()
 
@@ -225,12 +225,12 @@ class AcceleratedTAMUNA(ServerAlgorithm):
         return self.inner.shared(broadcast)
 
 
-def _momentum(problem: tacit.Problem, step_size: float) -> float:
+def _momentum(problem: tacita.Problem, step_size: float) -> float:
     root = math.sqrt(step_size * problem.moduli.smallest)
     return (1 - root) / (1 + root)
 
 
-def fed_pd_grid(problem: tacit.Problem, local_steps: int) -> list:
+def fed_pd_grid(problem: tacita.Problem, local_steps: int) -> list:
     """FedPD with accelerated local steps and 48 eta around 1/sqrt(mu L)."""
     solver = Accelerated(local_steps=local_steps)
     return [
@@ -240,7 +240,7 @@ def fed_pd_grid(problem: tacit.Problem, local_steps: int) -> list:
 
 
 def _wrapped(kind: Any, plain: Any) -> Any:
-    def grid(problem: tacit.Problem, local_steps: int) -> list:
+    def grid(problem: tacita.Problem, local_steps: int) -> list:
         return [
             kind(inner=one, momentum=_momentum(problem, one.step_size))
             for one in GRIDS[plain](problem, local_steps)
@@ -249,6 +249,6 @@ def _wrapped(kind: Any, plain: Any) -> Any:
     return grid
 
 
-fed_lin_grid = _wrapped(AcceleratedFedLin, tacit.FedLin)
-led_grid = _wrapped(AcceleratedLED, tacit.LED)
-tamuna_grid = _wrapped(AcceleratedTAMUNA, tacit.TAMUNA)
+fed_lin_grid = _wrapped(AcceleratedFedLin, tacita.FedLin)
+led_grid = _wrapped(AcceleratedLED, tacita.LED)
+tamuna_grid = _wrapped(AcceleratedTAMUNA, tacita.TAMUNA)

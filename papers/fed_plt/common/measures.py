@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_plt.common.problems import Instance, Make
 from papers.fed_plt.common.progress import watched
-from tacit.theory.fed_plt import round_cost
+from tacita.theory.fed_plt import round_cost
 
 #: Rounds are counted until ||sum_i grad f_i(x)||^2 is this small.
 ACCURACY = 1e-5
@@ -32,11 +32,11 @@ class Case(NamedTuple):
     Attributes:
         build: The algorithm for a problem, or several, of which the best counts.
         measured: What must fall to the accuracy.
-        participation: As in `tacit.simulate`.
+        participation: As in `tacita.simulate`.
         rounds: How many at most; of several algorithms, how many to try first.
     """
 
-    build: Callable[[tacit.Problem], Any]
+    build: Callable[[tacita.Problem], Any]
     measured: str = AT_MEAN
     participation: float | int = 1.0
     rounds: int = MOST_ROUNDS
@@ -53,7 +53,7 @@ def count_rounds(instance: Instance, case: Case, repetition: int) -> float:
     built = case.build(instance.problem)
     if isinstance(built, list):
         return _fewest_rounds(instance, built, case, repetition)
-    run = tacit.simulate(
+    run = tacita.simulate(
         instance.problem,
         built,
         case.rounds,
@@ -72,7 +72,7 @@ def _fewest_rounds(
 ) -> float:
     """Rounds of the first of several algorithms to arrive, run side by side."""
     for rounds in (case.rounds, 5 * case.rounds, MOST_ROUNDS):
-        run = tacit.sweep(
+        run = tacita.sweep(
             instance.problem,
             algorithms,
             rounds,
@@ -103,7 +103,7 @@ def contraction(errors: np.ndarray) -> float:
     return float((kept[-1] / kept[first]) ** (1 / max(len(kept) - 1 - first, 1)))
 
 
-def reference(problem: tacit.Problem) -> np.ndarray:
+def reference(problem: tacita.Problem) -> np.ndarray:
     """The optimum, once for every agent: the metric "error" is then ||X - x*||."""
     return np.tile(problem.solve(), (problem.n_agents, 1))
 
@@ -112,7 +112,7 @@ def measure_rate(instance: Instance, case: Case, repetition: int) -> float:
     """Rate of ||X - x*||, X all agents' models, of a case on an instance."""
     built = case.build(instance.problem)
     several = isinstance(built, list)
-    run = (tacit.sweep if several else tacit.simulate)(
+    run = (tacita.sweep if several else tacita.simulate)(
         instance.problem,
         built,
         case.rounds,

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-import tacit
-from tacit.problem.regulariser import NonConvex
+import tacita
+from tacita.problem.model.regulariser import NonConvex
 
 #: Weight of the regulariser in the revised version.
 EPSILON = 0.5
-#: Rows of an agent in the first version, which sums losses where Tacit averages them.
+#: Rows of an agent in the first version, which sums losses where Tacita averages them.
 ROWS = 20
 #: Added to a repetition's number, so that the starting point is drawn apart from data.
 _START_SEEDS = 10_000
@@ -27,7 +27,7 @@ TUNING_SEEDS = (1001, 1002, 1003, 1004)
 class Instance(NamedTuple):
     """A problem and where the agents start, (d,) or (N, d)."""
 
-    problem: tacit.Problem
+    problem: tacita.Problem
     start: np.ndarray
 
 
@@ -53,7 +53,7 @@ def revised(
     with `heterogeneous` every agent has a draw of its own. r is ||x||^2/2, or the
     non-convex sum_j x_j^2/(1 + x_j^2). All agents start at the same x0 ~ N(0, I).
     """
-    problem = tacit.problem.synthetic.logistic(
+    problem = tacita.problem.synthetic.logistic(
         agents=100,
         features=features,
         samples=250,
@@ -73,7 +73,7 @@ def first(seed: int) -> Instance:
 
         f_i(x) = sum_h log(1 + exp(-b_h a_h x)) + (0.5/2) ||x||^2 = 20 F_i(x),
 
-    where F_i has the mean loss and weight 0.5/20. Tacit minimises F_i. Every method
+    where F_i has the mean loss and weight 0.5/20. Tacita minimises F_i. Every method
     here sees its cost through step * gradient and rho * cost only, so (rho, gamma) for
     f_i are (20 rho, 20 gamma) for F_i: the iterates are the same. A noise of
     sqrt(2 gamma) tau for f_i is sqrt(2 20 gamma) tau/sqrt(20) for F_i.
@@ -87,7 +87,7 @@ def first(seed: int) -> Instance:
     truth = rng.standard_normal(features + 1)
     noise = rng.standard_normal(agents * ROWS)
     labels = np.sign(rows @ truth[:-1] + truth[-1] + noise)
-    problem = tacit.from_arrays(
+    problem = tacita.from_arrays(
         rows,
         labels,
         np.repeat(np.arange(agents), ROWS),

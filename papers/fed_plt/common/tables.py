@@ -167,7 +167,7 @@ def tuning_words(instances: int, rates: bool = False) -> str:
         f"instances that are not among the repetitions. The {FINALISTS} with the best "
         "means are run in every repetition, and the best of them counts: each method "
         "is tuned to each draw of the data. Plain methods have the grids of "
-        "`tacit.tune`; all grids are in units of the problem's curvature."
+        "`tacita.tune`; all grids are in units of the problem's curvature."
     )
 
 

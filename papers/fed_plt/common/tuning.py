@@ -1,8 +1,8 @@
 """Tuning, the same for every method: a grid, and a few instances kept for it.
 
 The paper tunes every method "to achieve the best performance possible". Here a method
-gets the candidates that `tacit.tune` would try, in units of the problem's curvature, so
-that a place in the grid means the same on every instance. The places with the best
+gets the candidates that `tacita.tune` would try, in units of the problem's curvature,
+so that a place in the grid means the same on every instance. The places with the best
 means over the tuning instances are the finalists. Where methods are compared, each
 repetition runs all finalists and counts the best; elsewhere the first is kept.
 """
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_plt.common.measures import (
     ACCURACY,
     AT_COORDINATOR,
@@ -27,8 +27,8 @@ from papers.fed_plt.common.measures import (
 )
 from papers.fed_plt.common.problems import TUNING_SEEDS, Instance, Make
 from papers.fed_plt.common.progress import watched
-from tacit.algorithm.solvers import Accelerated, GradientDescent
-from tacit.runtime.grids import GRIDS
+from tacita.algorithm.solvers import Accelerated, GradientDescent
+from tacita.tuning.grids import GRIDS
 
 #: Rounds of a probe; a longer one follows where no candidate arrived.
 PROBES = (25, 100, 400)
@@ -38,7 +38,7 @@ FINALISTS = 6
 RATE_ROUNDS, RATE_ROUNDS_PARTIAL = 100, 250
 
 #: Candidates for a problem and a number of local steps; only their numbers differ.
-Grid = Callable[[tacit.Problem, int], list]
+Grid = Callable[[tacita.Problem, int], list]
 #: Scores of candidates on an instance, with a seed for what else is random.
 Score = Callable[[Instance, list, int], np.ndarray]
 
@@ -53,16 +53,16 @@ class Choice(NamedTuple):
         words: The candidates, their ranges and the chosen one, on the first instance.
     """
 
-    grid: Callable[[tacit.Problem], list]
+    grid: Callable[[tacita.Problem], list]
     order: np.ndarray
     scores: np.ndarray
     words: str
 
-    def on(self, problem: tacit.Problem) -> Any:
+    def on(self, problem: tacita.Problem) -> Any:
         """The chosen algorithm for a problem."""
         return self.grid(problem)[self.place]
 
-    def finalists(self, problem: tacit.Problem) -> list:
+    def finalists(self, problem: tacita.Problem) -> list:
         """The best candidates for a problem."""
         candidates = self.grid(problem)
         return [candidates[place] for place in self.order[:FINALISTS]]
@@ -98,7 +98,7 @@ def choose(
 ) -> Choice:
     """Find the place in the grid with the least mean score over tuning instances."""
 
-    def for_problem(problem: tacit.Problem) -> list:
+    def for_problem(problem: tacita.Problem) -> list:
         return grid(problem, local_steps)
 
     rate = score or rounds_score()
@@ -120,7 +120,7 @@ def rounds_score(measured: str = AT_MEAN, participation: float | int = 1.0) -> S
     def score(instance: Instance, candidates: list, seed: int) -> np.ndarray:
         scores = np.full(len(candidates), math.inf)
         for rounds in PROBES:
-            run = tacit.sweep(
+            run = tacita.sweep(
                 instance.problem,
                 candidates,
                 rounds,
@@ -145,7 +145,7 @@ def rate_score(participation: float | int = 1.0) -> Score:
     rounds = RATE_ROUNDS if everyone else RATE_ROUNDS_PARTIAL
 
     def score(instance: Instance, candidates: list, seed: int) -> np.ndarray:
-        run = tacit.sweep(
+        run = tacita.sweep(
             instance.problem,
             candidates,
             rounds,
@@ -172,7 +172,7 @@ def _crossing(values: np.ndarray) -> float:
     return k - 1 + float((before - math.log(ACCURACY)) / (before - after))
 
 
-def fed_plt(problem: tacit.Problem, rho: float, local_steps: int) -> tacit.FedPLT:
+def fed_plt(problem: tacita.Problem, rho: float, local_steps: int) -> tacita.FedPLT:
     """Fed-PLT with the step of theory for all agents, 2/(L + mu + 2/rho).
 
     L is the largest eigenvalue of any agent's Hessian bound, mu the smallest.
@@ -181,13 +181,13 @@ def fed_plt(problem: tacit.Problem, rho: float, local_steps: int) -> tacit.FedPL
     solver = GradientDescent(
         step_size=2 / (low + high + 2 / rho), local_steps=local_steps
     )
-    return tacit.FedPLT(rho=rho, solver=solver)
+    return tacita.FedPLT(rho=rho, solver=solver)
 
 
-def penalty_range(problem: tacit.Problem) -> np.ndarray:
+def penalty_range(problem: tacita.Problem) -> np.ndarray:
     """48 penalties from a fifth of 1/sqrt(mu L), the best for exact answers, to five.
 
-    >>> problem = tacit.problem.synthetic.logistic(agents=2, samples=9)
+    >>> problem = tacita.problem.synthetic.logistic(agents=2, samples=9)
     >>> len(penalty_range(problem))
     48
     """
@@ -195,38 +195,38 @@ def penalty_range(problem: tacit.Problem) -> np.ndarray:
     return best * np.geomspace(0.2, 5.0, 48)
 
 
-def penalties(problem: tacit.Problem, local_steps: int) -> list:
+def penalties(problem: tacita.Problem, local_steps: int) -> list:
     """Fed-PLT with the step of theory and 48 rho."""
     return [fed_plt(problem, float(rho), local_steps) for rho in penalty_range(problem)]
 
 
-def accelerated_fed_plt(problem: tacit.Problem, local_steps: int) -> list:
+def accelerated_fed_plt(problem: tacita.Problem, local_steps: int) -> list:
     """Fed-PLT with accelerated local steps and 48 rho."""
     solver = Accelerated(local_steps=local_steps)
     return [
-        _ready(problem, tacit.FedPLT(rho=float(rho), solver=solver))
+        _ready(problem, tacita.FedPLT(rho=float(rho), solver=solver))
         for rho in penalty_range(problem)
     ]
 
 
-def accelerated_five_gcs(problem: tacit.Problem, local_steps: int) -> list:
+def accelerated_five_gcs(problem: tacita.Problem, local_steps: int) -> list:
     """The candidates of 5GCS with accelerated local steps."""
     solver = Accelerated(local_steps=local_steps)
     return [
         _ready(
             problem,
-            tacit.FiveGCS(
+            tacita.FiveGCS(
                 gamma=one.gamma,
                 tau=one.tau,
                 strong_convexity=one.strong_convexity,
                 solver=solver,
             ),
         )
-        for one in GRIDS[tacit.FiveGCS](problem, local_steps)
+        for one in GRIDS[tacita.FiveGCS](problem, local_steps)
     ]
 
 
-def _ready(problem: tacit.Problem, algorithm: Any) -> Any:
+def _ready(problem: tacita.Problem, algorithm: Any) -> Any:
     return algorithm.resolve(problem)
 
 
@@ -241,12 +241,12 @@ class Method(NamedTuple):
 #: In the order of the paper's tables. 5GCS takes one gradient more for its dual, which
 #: the paper does not charge and this table therefore does not either.
 METHODS = {
-    "FedPD": Method(GRIDS[tacit.FedPD]),
-    "FedLin": Method(GRIDS[tacit.FedLin], exchanges=2),
-    "TAMUNA": Method(GRIDS[tacit.TAMUNA], AT_COORDINATOR),
-    "LED": Method(GRIDS[tacit.LED]),
-    "5GCS": Method(GRIDS[tacit.FiveGCS], AT_COORDINATOR),
-    "Fed-PLT": Method(GRIDS[tacit.FedPLT]),
+    "FedPD": Method(GRIDS[tacita.FedPD]),
+    "FedLin": Method(GRIDS[tacita.FedLin], exchanges=2),
+    "TAMUNA": Method(GRIDS[tacita.TAMUNA], AT_COORDINATOR),
+    "LED": Method(GRIDS[tacita.LED]),
+    "5GCS": Method(GRIDS[tacita.FiveGCS], AT_COORDINATOR),
+    "Fed-PLT": Method(GRIDS[tacita.FedPLT]),
 }
 
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import tacit
-from tacit.data import load
-from tacit.data.tabular import unit_rows
+import tacita
+from tacita.data import load
+from tacita.data.tabular import unit_rows
 
 CLIENTS = 100
 #: Of the training rows, for choosing hyperparameters; never of the test rows.
@@ -39,12 +39,12 @@ class Table(NamedTuple):
         scores = np.atleast_2d(weights) @ self.test_x.T
         return np.mean((scores > 0) == (self.test_y > 0), axis=-1)
 
-    def problem(self, *, model: str = "logistic", h=None) -> tacit.Problem:
+    def problem(self, *, model: str = "logistic", h=None) -> tacita.Problem:
         """The rows dealt to the clients in a fixed random order."""
         order = np.random.default_rng(2).permutation(len(self.y))
         agent = np.empty(len(self.y), int)
         agent[order] = np.arange(len(self.y)) % CLIENTS
-        return tacit.from_arrays(
+        return tacita.from_arrays(
             self.x, self.y, agent, model=model, h=h, dtype=np.float32, name="adult"
         )
 

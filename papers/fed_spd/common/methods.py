@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_spd.common.adult import Table
-from tacit.algorithm.solvers import GradientDescent
-from tacit.privacy import Clipped, gaussian_sigma, report
-from tacit.privacy.letters import Question, guarantee
-from tacit.trees import replace
+from tacita.algorithm.solvers import GradientDescent
+from tacita.privacy import Clipped, gaussian_sigma, report
+from tacita.privacy.letters import Question, guarantee
+from tacita.trees import replace
 
 DELTA = 1e-4
 OBSERVER = "coordinator"
@@ -35,7 +35,7 @@ def _dp_sgd() -> list[Setting]:
     pairs += [(160, 0.25), (160, 0.5), (160, 1.0)]
     return [
         Setting(
-            tacit.DPSGD(step_size=step, momentum=0.9, average=0.9, oracle=CLIP),
+            tacita.DPSGD(step_size=step, momentum=0.9, average=0.9, oracle=CLIP),
             rounds,
             f"{rounds} rounds, step {step:g}, momentum 0.9",
         )
@@ -46,7 +46,7 @@ def _dp_sgd() -> list[Setting]:
 def _dp_fed_avg() -> list[Setting]:
     return [
         Setting(
-            tacit.DPFedAvg(step_size=step, local_steps=steps, oracle=CLIP),
+            tacita.DPFedAvg(step_size=step, local_steps=steps, oracle=CLIP),
             rounds,
             f"{rounds} rounds, step {step:g}, Q = {steps}",
         )
@@ -59,7 +59,7 @@ def _dp_fed_avg() -> list[Setting]:
 def _dp_admm() -> list[Setting]:
     return [
         Setting(
-            tacit.DPADMM(rho=rho, step_size=step, oracle=CLIP),
+            tacita.DPADMM(rho=rho, step_size=step, oracle=CLIP),
             rounds,
             f"{rounds} rounds, rho {rho:g}, step {step:g}",
         )
@@ -73,7 +73,7 @@ def _fed_spd(state: str = "public") -> list[Setting]:
     # gamma just above L/2 = 1/8, so that local steps do not expand.
     return [
         Setting(
-            tacit.FedSPD(
+            tacita.FedSPD(
                 rho=rho, gamma=gamma, local_steps=steps, state=state, oracle=CLIP
             ),
             rounds,
@@ -88,7 +88,7 @@ def _fed_spd(state: str = "public") -> list[Setting]:
 def _fed_plt() -> list[Setting]:
     return [
         Setting(
-            tacit.FedPLT(
+            tacita.FedPLT(
                 rho=rho,
                 solver=GradientDescent(step_size=step, local_steps=2),
                 oracle=CLIP,
@@ -106,7 +106,7 @@ def _in_papers_columns() -> list[Setting]:
     """Rows of norm 1 that share a large mean direction need longer steps."""
     return [
         Setting(
-            tacit.DPSGD(step_size=step, momentum=0.9, average=0.9, oracle=CLIP),
+            tacita.DPSGD(step_size=step, momentum=0.9, average=0.9, oracle=CLIP),
             rounds,
             f"{rounds} rounds, step {step:g}, momentum 0.9",
         )
@@ -133,11 +133,11 @@ METHODS = {
 }
 
 
-def with_budget(problem: tacit.Problem, setting: Setting, epsilon: float) -> Any:
+def with_budget(problem: tacita.Problem, setting: Setting, epsilon: float) -> Any:
     """The candidate with noise for (epsilon, delta) against the coordinator."""
     algorithm = setting.algorithm
     if getattr(algorithm, "state", "public") != "hidden":
-        return tacit.private(
+        return tacita.private(
             problem,
             algorithm,
             epsilon=epsilon,
@@ -162,11 +162,11 @@ def with_budget(problem: tacit.Problem, setting: Setting, epsilon: float) -> Any
 
 
 def accuracies(
-    table: Table, problem: tacit.Problem, setting: Setting, epsilon: float, seeds: int
+    table: Table, problem: tacita.Problem, setting: Setting, epsilon: float, seeds: int
 ) -> np.ndarray:
     """Accuracy on the rows to judge by, one per seed."""
     algorithm = with_budget(problem, setting, epsilon)
-    run = tacit.simulate(
+    run = tacita.simulate(
         problem,
         algorithm,
         setting.rounds,

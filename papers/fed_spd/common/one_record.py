@@ -17,11 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-import tacit
-from tacit.algorithm.fed_spd import State, Told
-from tacit.privacy.audit_statistics import AuditResult, epsilon_lower_bound
-from tacit.problem.oracle import AgentOracle
-from tacit.trees import record, replace, static
+import tacita
+from tacita.algorithm.fed_spd import State, Told
+from tacita.audits.statistics import AuditResult, epsilon_lower_bound
+from tacita.problem.oracles import AgentOracle
+from tacita.trees import record, replace, static
 
 #: Runs that are computed at once.
 LANES = 50_000
@@ -66,7 +66,7 @@ class Telling:
 
 
 def scores(
-    algorithm: tacit.FedSPD,
+    algorithm: tacita.FedSPD,
     *,
     side: float,
     runs: int,
@@ -132,7 +132,7 @@ def _scores(
 
 
 def audit(
-    algorithm: tacit.FedSPD,
+    algorithm: tacita.FedSPD,
     *,
     runs: int,
     rounds: int,

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-import tacit
+import tacita
 from papers.fed_spd.common.adult import CLIENTS, tables
 from papers.fed_spd.common.pages import MAJORITY, draw, told, write
-from tacit.privacy import fed_spd_as_printed
-from tacit.privacy.analytic_gaussian import epsilon_of_mu
-from tacit.privacy.fed_spd import hidden_state_norm
-from tacit.problem.prox import L1
+from tacita.privacy import fed_spd_as_printed
+from tacita.privacy.accounting.gaussian import epsilon_of_mu
+from tacita.privacy.letters.primal_dual_steps import hidden_state_norm
+from tacita.problem.prox import L1
 
 ROUNDS, DELTA, SAMPLES, EVERY = 100, 1e-4, 325, 5
 #: lambda_R = 0.01 counted per client, as the paper's (34) may be read; with 0.01/N
@@ -41,7 +41,7 @@ class Found(NamedTuple):
     sound_epsilon: float
 
 
-def problem_of(encoding: str) -> tuple[tacit.Problem, Any]:
+def problem_of(encoding: str) -> tuple[tacita.Problem, Any]:
     """Softmax with two outputs, and the table it is made of."""
     table = tables(encoding)[1]
     classes = (table.y > 0).astype(int)
@@ -49,7 +49,7 @@ def problem_of(encoding: str) -> tuple[tacit.Problem, Any]:
     return made, table
 
 
-def run(case: Case, repetitions: int, problem: tacit.Problem, table: Any) -> Found:
+def run(case: Case, repetitions: int, problem: tacita.Problem, table: Any) -> Found:
     """One curve: accuracy on the test rows, and the objective over N."""
     part = case.active / CLIENTS
     algorithm = fed_spd_as_printed(
@@ -67,7 +67,7 @@ def run(case: Case, repetitions: int, problem: tacit.Problem, table: Any) -> Fou
     def accuracy(shared: Any, agents: Any) -> Any:
         return jnp.mean((problem.model.predict(shared, rows) == 1) == labels)
 
-    made = tacit.simulate(
+    made = tacita.simulate(
         problem,
         algorithm,
         ROUNDS,
@@ -86,7 +86,7 @@ def run(case: Case, repetitions: int, problem: tacit.Problem, table: Any) -> Fou
     )
 
 
-def trajectory_epsilon(algorithm: tacit.FedSPD, part: float) -> float:
+def trajectory_epsilon(algorithm: tacita.FedSPD, part: float) -> float:
     """A sound epsilon of the letters, for a client active in every (1/part)th round.
 
     One hit in every active round; for convex losses that are smooth enough.

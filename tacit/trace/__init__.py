@@ -1,6 +1,0 @@
-"""What a run leaves: models, metrics, configuration, and their folder on disk."""
-
-from tacit.trace.privacy_report import PrivacyReport, PrivacyRow
-from tacit.trace.run import Run, load_run, plain_values
-
-__all__ = ["PrivacyReport", "PrivacyRow", "Run", "load_run", "plain_values"]

@@ -1,0 +1,125 @@
+"""Tacita: private federated learning that can be trusted.
+
+A problem is solved by an algorithm, run by a runtime, which leaves a trace, from which
+a report is made.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tacita import problem
+from tacita.algorithm import (
+    DPADMM,
+    DPSGD,
+    LED,
+    TAMUNA,
+    ClientDPFedAvg,
+    DPFedAvg,
+    DPNorm,
+    FedAvg,
+    FedGD,
+    FedLin,
+    FedPD,
+    FedPLT,
+    FedProx,
+    FedRelax,
+    FedSGD,
+    FedSPD,
+    FedSplit,
+    FiveGCS,
+    GossipSGD,
+    GradientTracking,
+    GraphADMM,
+    PrimalDual,
+    ProxSkip,
+    ServerGD,
+    solvers,
+)
+from tacita.check import TacitaError
+from tacita.problem import GTVMin, Problem, from_arrays
+from tacita.problem.oracles import Full, Minibatch
+from tacita.runtime import Asynchronous, debug, simulate, sweep
+from tacita.trace import Run, load_run
+from tacita.tuning import NodeErrors, tune, validate
+from tacita.variants import (
+    ModelAgnosticFedRelax,
+    VerticalNewton,
+    simulate_estimators,
+    train_vertical,
+)
+
+if TYPE_CHECKING:
+    from tacita import data, privacy, report
+    from tacita.audits import audit
+    from tacita.privacy import private
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DPADMM",
+    "DPSGD",
+    "LED",
+    "TAMUNA",
+    "Asynchronous",
+    "ClientDPFedAvg",
+    "DPFedAvg",
+    "DPNorm",
+    "FedAvg",
+    "FedGD",
+    "FedLin",
+    "FedPD",
+    "FedPLT",
+    "FedProx",
+    "FedRelax",
+    "FedSGD",
+    "FedSPD",
+    "FedSplit",
+    "FiveGCS",
+    "Full",
+    "GTVMin",
+    "GossipSGD",
+    "GradientTracking",
+    "GraphADMM",
+    "Minibatch",
+    "ModelAgnosticFedRelax",
+    "NodeErrors",
+    "PrimalDual",
+    "Problem",
+    "ProxSkip",
+    "Run",
+    "ServerGD",
+    "TacitaError",
+    "VerticalNewton",
+    "audit",
+    "data",
+    "debug",
+    "from_arrays",
+    "load_run",
+    "privacy",
+    "private",
+    "problem",
+    "report",
+    "simulate",
+    "simulate_estimators",
+    "solvers",
+    "sweep",
+    "train_vertical",
+    "tune",
+    "validate",
+]
+
+#: Rooms that load slowly (pandas, scikit-learn, matplotlib): loaded when first used.
+_LAZY = ("audits", "data", "federation", "privacy", "report")
+#: Names that live in such a room.
+_HOMES = {"audit": "audits", "private": "privacy"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a room on first use."""
+    if name in _LAZY:
+        return importlib.import_module(f"tacita.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"tacita.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'tacita' has no attribute {name!r}")

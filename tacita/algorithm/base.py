@@ -1,0 +1,219 @@
+"""The two protocols: what an algorithm says of ONE agent, and of the coordinator.
+
+An algorithm is a frozen record: its numbers are leaves, so that changing one compiles
+nothing and a sweep is a `vmap`; its counts are static. It never sees an agent axis, a
+participation scheme or a network: those belong to the runtime, which also keeps the
+mail. A silent agent keeps its state, and its last letter stays with the coordinator.
+
+A number may also be an array with one entry per agent; the runtime hands each agent
+its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import jax
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.problem.oracles import AgentOracle, Oracle
+from tacita.random_numbers import normal
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+State = Any
+Letter = Any
+Hub = Any
+Broadcast = Any
+#: A float, an array with one entry per agent, or None to let theory choose.
+Number = Any
+
+
+class Coordinator(NamedTuple):
+    """What the coordinator knows besides the letters."""
+
+    n_agents: int
+    h: Any
+
+    def prox(self, v: Array, step: Any) -> Array:
+        """prox_{step * h}(v); v itself for a problem without h."""
+        return v if self.h is None else self.h.prox(v, step)
+
+
+class Phase(NamedTuple):
+    """One exchange: the agents' method, then the coordinator's, by name."""
+
+    local: str = "local"
+    combine: str = "combine"
+
+
+class Algorithm:
+    """What both kinds share. Abstract: algorithms derive from the two classes below."""
+
+    #: Whether it converges when some agents stay silent in a round.
+    partial: ClassVar[bool] = True
+    #: Why it does not, where it does not: told when silent agents are refused.
+    why_not_partial: ClassVar[str] = ""
+    #: Whether it handles a non-smooth h of the problem.
+    composite: ClassVar[bool] = False
+    #: Where the algorithm is described.
+    source: ClassVar[str] = ""
+    #: How agents compute gradients; a field of every algorithm.
+    oracle: Oracle
+
+    def resolve(self, problem: Problem) -> Self:
+        """The same algorithm with every number that was left out set by theory."""
+        return self
+
+    def model(self, state: State) -> Array:
+        """One agent's model, shape (d,), out of its state."""
+        raise NotImplementedError
+
+    def goal(self, problem: Problem) -> np.ndarray:
+        """What its models should reach: one for all, (d,), or one for each, (N, d)."""
+        return problem.solve()
+
+    def needs_everybody(self) -> str:
+        """In words, for refusals: it takes every agent, and why."""
+        why = f" ({self.why_not_partial})" if self.why_not_partial else ""
+        return f"{type(self).__name__} needs every agent in every round{why}"
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Refuse, in one line, a problem that the algorithm cannot solve."""
+        if problem.h is not None and not self.composite:
+            check.refuse(
+                f"{type(self).__name__} handles smooth problems only, this one has "
+                f"h={type(problem.h).__name__}; use h=None or a composite algorithm"
+            )
+
+
+class ServerAlgorithm(Algorithm):
+    """Agents and a coordinator.
+
+    The coordinator combines the mean of the letters into a broadcast; the active
+    agents answer it with new letters. `averages` says whose letters the mean is over:
+    the last letter of "all" agents, or those of the "active" ones only.
+    """
+
+    averages: ClassVar[str] = "active"
+    #: Exchanges that carry a letter to the coordinator; the cost of a round counts
+    #: them, and one more gradient for each beyond the first.
+    exchanges: ClassVar[int] = 1
+    phases: ClassVar[tuple[Phase, ...]] = (Phase(),)
+
+    def init(self, w: Array) -> tuple[State, Letter]:
+        """One agent's state and letter before the first round."""
+        raise NotImplementedError
+
+    def hub(self, w: Array) -> Hub:
+        """The coordinator's own state before the first round, if it keeps any."""
+        return ()
+
+    def combine(
+        self, key: Array, hub: Hub, mean: Letter, coordinator: Coordinator
+    ) -> tuple[Hub, Broadcast]:
+        """The coordinator's step: from the mean letter to what all agents are told."""
+        return hub, mean
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Broadcast
+    ) -> tuple[State, Letter]:
+        """One active agent's step: from the broadcast to its new state and letter."""
+        raise NotImplementedError
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Also refuses agents without a row: they would average in what they lack."""
+        super().refuse_problem(problem)
+        if problem.counts.min() == 0:
+            empty = problem.ids[int(problem.counts.argmin())]
+            check.refuse(
+                f"agent {empty!r} has no labelled row; {type(self).__name__} averages "
+                "all agents, so leave it out, or use GTVMin on a graph"
+            )
+
+    def shared(self, broadcast: Broadcast) -> Array:
+        """The model to publish, shape (d,), out of the broadcast."""
+        return broadcast
+
+
+class Edges(NamedTuple):
+    """One agent's place in the graph.
+
+    Attributes:
+        degree: Sum of the weights of its edges.
+        weight: Weight of each edge, (slots,); zero on padding.
+        mask: Which slots are edges.
+        sign: +1 at one end of an edge, -1 at the other.
+        neighbour_count: Number of edges of the agent itself.
+        neighbour_counts: Number of edges of each neighbour, (slots,).
+    """
+
+    degree: Array
+    weight: Array
+    mask: Array
+    sign: Array
+    neighbour_count: Array
+    neighbour_counts: Array
+
+
+class GraphAlgorithm(Algorithm):
+    """Agents on a graph, without a coordinator.
+
+    With `delivery = "sum"` an agent sends one letter to all its neighbours and
+    receives sum_j A_ij letter_j; with "slots" it sends and receives one letter per
+    edge, along a slot axis.
+    """
+
+    delivery: ClassVar[str] = "sum"
+
+    def needs_connection(self) -> bool:
+        """Whether a graph that falls into several parts is refused."""
+        return True
+
+    def init(self, w: Array, edges: Edges) -> tuple[State, Letter]:
+        """One agent's state and letter (letters, with slots) before the first round."""
+        raise NotImplementedError
+
+    def local(
+        self, key: Array, oracle: AgentOracle, edges: Edges, state: State, inbox: Letter
+    ) -> tuple[State, Letter]:
+        """One active agent's step: from what it received to its state and letter."""
+        raise NotImplementedError
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Also needs a graph, and one that hangs together."""
+        super().refuse_problem(problem)
+        if problem.graph is None:
+            check.refuse(
+                f"{type(self).__name__} needs a graph; pass graph= to the problem, "
+                "for example tacita.problem.graph.ring(n)"
+            )
+        if self.needs_connection():
+            problem.graph.require_connected()
+
+
+def noise_for(key: Array, steps: int, w: Array) -> Array:
+    """N(0, I) for `steps` vectors like w; drawn flat, which short vectors gain from."""
+    drawn = normal(key, (steps * w.size,), w.dtype)
+    return drawn.reshape(steps, *w.shape)
+
+
+def gradient_steps(
+    key: Array, oracle: AgentOracle, w: Array, step_size: Any, steps: int
+) -> Array:
+    """`steps` gradient steps from w: w <- w - step_size * g(w)."""
+    return descend(key, oracle, w, steps, lambda v, g: v - step_size * g)
+
+
+def descend(
+    key: Array, oracle: AgentOracle, w: Array, steps: int, update: Any
+) -> Array:
+    """`steps` times w <- update(w, g) with g the oracle's gradient at w."""
+
+    def body(v: Array, draw: Any) -> tuple[Array, None]:
+        return update(v, oracle(draw, v)), None
+
+    return jax.lax.scan(body, w, oracle.draws(key, steps), length=steps)[0]

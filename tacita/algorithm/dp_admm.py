@@ -1,0 +1,153 @@
+"""DP-ADMM, with a coordinator: one linearised step a round, noise in every letter.
+
+Z. Huang, R. Hu, Y. Guo, E. Chan-Tin, Y. Gong, "DP-ADMM: ADMM-based Distributed
+Learning with Differential Privacy", IEEE TIFS 2020. With w~_i the noisy local model,
+
+    client i      lam_i <- lam_i - rho (w~_i - w)
+                  w~_i  <- (w~_i/eta_t + rho w + lam_i - g_i(w~_i) + noise)
+                           / (rho + 1/eta_t)
+                  letter = w~_i - lam_i/rho
+    coordinator   w = prox_{h/(N rho)}( (1/N) sum_i letter_i )
+
+The next step starts from what was released, so rounds compose. Its own step size
+balances radius and noise, eta_t = radius / sqrt(2 t (G^2 + d noise_std^2)) with G the
+clipping norm; the paper writes noise_std as 2 G sqrt(2 ln(1.25/delta))/(m epsilon).
+The paper takes a subgradient of h at the clients; here the coordinator takes the
+proximal step, which is exact.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.defaults import require_common, splitting_rho
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.random_numbers import normal
+from tacita.trees import record, replace
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One client's memory; whoever sees all letters can compute it."""
+
+    w: Array  # w~_i, its noisy model
+    lam: Array  # lambda_i, its dual variable
+    started: Array  # 0 before its first round
+
+
+class Told(NamedTuple):
+    """What the coordinator tells the active clients."""
+
+    w: Array  # the shared model
+    round: Array  # t, from 1; decides eta_t
+
+
+@record
+class DPADMM(ServerAlgorithm):
+    """Linearised ADMM on noisy letters.
+
+    Attributes:
+        rho: Penalty of the consensus constraint; None lets theory choose sqrt(mu L),
+            or L where mu is not positive.
+        step_size: eta of the first round; None follows the paper's rule where
+            gradients are clipped, else it is 1/L.
+        decay: eta_t = step_size / t^decay, for a given step size; 0 is exact without
+            noise.
+        radius: How far models may lie apart, for the paper's rule.
+        gradient_bound: G of the paper's rule; None takes the clipping norm.
+        oracle: How clients compute gradients.
+        noise_std: Of the noise in a gradient; a letter has noise_std/(rho + 1/eta_t)
+            N(0, I) added. None adds none. One number or one per client.
+    """
+
+    rho: Number = None
+    step_size: Number = None
+    decay: float = 0.0
+    radius: float = 1.0
+    gradient_bound: Number = None
+    oracle: Oracle = Full()
+    noise_std: Number = None
+
+    averages: ClassVar[str] = "all"
+    composite: ClassVar[bool] = True
+    source: ClassVar[str] = "Z. Huang et al., DP-ADMM, IEEE TIFS 2020, Algorithm 2"
+
+    def __post_init__(self) -> None:
+        check.positive(rho=self.rho)
+        check.positive(step_size=self.step_size)
+        check.in_range(0.0, 1.0, decay=self.decay)
+        check.positive(radius=self.radius)
+        check.positive(gradient_bound=self.gradient_bound)
+        check.not_negative(noise_std=self.noise_std)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Penalties of their own would spoil sum_i lam_i = 0."""
+        super().refuse_problem(problem)
+        require_common(self, "rho", "decay")
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set rho and the step size, or the bound of its rule, where left out."""
+        rho, step_size, bound = self.rho, self.step_size, self.gradient_bound
+        if rho is None:
+            rho = 1 / splitting_rho(problem)
+        if step_size is None and bound is None:
+            bound = getattr(self.oracle, "norm", None)
+            if bound is None:
+                step_size = 1 / problem.moduli.largest
+        return replace(self, rho=rho, step_size=step_size, gradient_bound=bound)
+
+    def inverse_step(self, number: Any, dim: int) -> Any:
+        """1/eta_t in round t."""
+        if self.step_size is not None:
+            return number**self.decay / self.step_size
+        noise = 0.0 if self.noise_std is None else self.noise_std
+        # eta_t = radius / sqrt(2 t (G^2 + d noise_std^2))
+        spread = self.gradient_bound**2 + dim * noise**2
+        return jnp.sqrt(2 * number * spread) / self.radius
+
+    def init(self, w: Array) -> tuple[State, Array]:
+        """w~_i = w, lam_i = 0."""
+        return State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype)), w
+
+    def hub(self, w: Array) -> Array:
+        """The coordinator counts rounds."""
+        return jnp.zeros((), w.dtype)
+
+    def combine(
+        self, key: Array, hub: Array, mean: Array, coordinator: Coordinator
+    ) -> tuple[Array, Told]:
+        """The shared model, w = prox_{h/(N rho)}(mean letter)."""
+        w = coordinator.prox(mean, 1 / (coordinator.n_agents * self.rho))
+        return hub + 1, Told(w, hub + 1)
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Told
+    ) -> tuple[State, Array]:
+        """The dual step of the last letter, one linearised primal step, the letter."""
+        rho, w = self.rho, inbox.w
+        inverse = self.inverse_step(inbox.round, w.size)
+        for_rows, for_noise = jax.random.split(key)
+        # lam_i <- lam_i - rho (w~_i - w)
+        lam = state.lam - state.started * rho * (state.w - w)
+        g = oracle.once(for_rows, state.w)
+        if self.noise_std is not None:
+            g = g + self.noise_std * normal(for_noise, g.shape, g.dtype)
+        # argmin <g, v> - <lam_i, v> + rho/2 ||v - w||^2 + ||v - w~_i||^2/(2 eta_t)
+        own = (inverse * state.w + rho * w + lam - g) / (rho + inverse)
+        return State(own, lam, jnp.ones_like(state.started)), own - lam / rho
+
+    def model(self, state: State) -> Array:
+        """w~_i."""
+        return state.w
+
+    def shared(self, broadcast: Told) -> Array:
+        """The shared model."""
+        return broadcast.w

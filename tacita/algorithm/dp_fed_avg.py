@@ -1,0 +1,198 @@
+"""DP-FedAvg, twice: noise at the clients, for records, or at the coordinator.
+
+`DPFedAvg` protects records against everybody, the coordinator included: local steps on
+clipped gradients, and noise in the letter before it leaves.
+
+    client i      w_i <- w, then Q times w_i <- w_i - eta g_i(w_i)
+                  letter = w_i + eta noise_std N(0, I)
+    coordinator   w = mean letter of the active clients
+
+`ClientDPFedAvg` protects whole clients against those who see models only, and trusts
+the coordinator: H. B. McMahan, D. Ramage, K. Talwar, L. Zhang, "Learning Differentially
+Private Recurrent Language Models", ICLR 2018, with the fixed denominator.
+
+    client i      d_i = clip(w_i - w, S) after Q local steps
+    coordinator   w <- w + (sum over active d_i + noise_std N(0, I)) / cohort
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm, gradient_steps
+from tacita.algorithm.defaults import require_common
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.random_numbers import normal
+from tacita.theory import descent
+from tacita.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One client's memory."""
+
+    w: Array  # w_i, what it last sent
+
+
+@record
+class DPFedAvg(ServerAlgorithm):
+    """Local steps on clipped gradients, noise in the letter.
+
+    Attributes:
+        step_size: eta; None lets theory choose 1/L.
+        local_steps: Q, local steps in a round.
+        oracle: How clients compute gradients; with disjoint batches
+            (`Minibatch(size=b, sampling="permutation")`) the privacy of a round is
+            amplified.
+        noise_std: Of the noise in a gradient: a letter has step_size noise_std
+            N(0, I) added, once. None adds none. One number or one per client.
+    """
+
+    step_size: Number = None
+    local_steps: int = static(default=5)
+    oracle: Oracle = Full()
+    noise_std: Number = None
+
+    source: ClassVar[str] = "B. McMahan et al., FedAvg, with noise in every letter"
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+        check.count(local_steps=self.local_steps)
+        check.not_negative(noise_std=self.noise_std)
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size by theory where the user gave none."""
+        if self.step_size is not None:
+            return self
+        return replace(self, step_size=descent.safe_step_size(problem))
+
+    def init(self, w: Array) -> tuple[State, Array]:
+        """Start from w; the first broadcast is the mean of the starts."""
+        return State(w), w
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Array
+    ) -> tuple[State, Array]:
+        """w_i <- w, then Q times w_i <- w_i - eta g_i(w_i); then noise."""
+        for_rows, for_noise = jax.random.split(key)
+        w = gradient_steps(for_rows, oracle, inbox, self.step_size, self.local_steps)
+        if self.noise_std is not None:
+            noise = normal(for_noise, w.shape, w.dtype)
+            w = w + self.step_size * self.noise_std * noise
+        return State(w), w
+
+    def model(self, state: State) -> Array:
+        """What it last sent."""
+        return state.w
+
+
+class Sum(NamedTuple):
+    """One client's memory: all it has contributed so far, which is also its letter."""
+
+    total: Array  # the sum of its clipped updates
+    w: Array  # the model it was last told
+
+
+class Hub(NamedTuple):
+    """The coordinator's memory."""
+
+    w: Array  # the model
+    mean: Array  # the mean letter of the last round
+    started: Array  # 0 before the first letters came
+
+
+@record
+class ClientDPFedAvg(ServerAlgorithm):
+    """Clipped updates, summed by a trusted coordinator who adds the noise.
+
+    A letter is the client's updates up to now, so that the change of the mean over all
+    clients is the sum over the active ones, whose number is not revealed by it.
+
+    Attributes:
+        clip: S, the largest norm of one client's update.
+        cohort: Clients expected in a round, participation times N: the fixed
+            denominator. None for all of them.
+        step_size: eta of the local steps; None lets theory choose 1/L.
+        local_steps: Q, local steps in a round.
+        oracle: How clients compute gradients.
+        noise_std: Of the noise on the *sum* of updates, drawn by the coordinator;
+            None adds none.
+    """
+
+    clip: float = 1.0
+    cohort: Number = None
+    step_size: Number = None
+    local_steps: int = static(default=5)
+    oracle: Oracle = Full()
+    noise_std: float | None = None
+
+    averages: ClassVar[str] = "all"
+    source: ClassVar[str] = (
+        "H. B. McMahan et al., Learning Differentially Private Recurrent Language "
+        "Models, ICLR 2018, Algorithm 1"
+    )
+
+    def __post_init__(self) -> None:
+        check.positive(clip=self.clip)
+        check.positive(cohort=self.cohort)
+        check.positive(step_size=self.step_size)
+        check.count(local_steps=self.local_steps)
+        check.not_negative(noise_std=self.noise_std)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Noise and denominator belong to the coordinator."""
+        super().refuse_problem(problem)
+        require_common(self, "clip", "cohort", "noise_std")
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size and the denominator where they were left out."""
+        step_size, cohort = self.step_size, self.cohort
+        if step_size is None:
+            step_size = descent.safe_step_size(problem)
+        if cohort is None:
+            cohort = problem.n_agents
+        return replace(self, step_size=step_size, cohort=cohort)
+
+    def init(self, w: Array) -> tuple[Sum, Array]:
+        """Nothing was contributed yet."""
+        return Sum(jnp.zeros_like(w), w), jnp.zeros_like(w)
+
+    def hub(self, w: Array) -> Hub:
+        """The coordinator keeps the model."""
+        return Hub(w, jnp.zeros_like(w), jnp.zeros((), w.dtype))
+
+    def combine(
+        self, key: Array, hub: Hub, mean: Array, coordinator: Coordinator
+    ) -> tuple[Hub, Array]:
+        """Step along the sum: w <- w + (sum over active d_i + noise) / cohort."""
+        change = coordinator.n_agents * (mean - hub.mean)
+        if self.noise_std is not None:
+            # No noise before the first round: nothing was sent.
+            noise = normal(key, mean.shape, mean.dtype)
+            change = change + hub.started * self.noise_std * noise
+        w = hub.w + change / self.cohort
+        return Hub(w, mean, jnp.ones_like(hub.started)), w
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: Sum, inbox: Array
+    ) -> tuple[Sum, Array]:
+        """d_i = clip(w_i - w, S), added to all that was sent before."""
+        w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
+        update = w - inbox
+        # An update that is not a number counts as zero: it must not show.
+        update = jnp.where(jnp.all(jnp.isfinite(update)), update, 0)
+        length = jnp.sqrt(jnp.sum(update**2))
+        update = update * jnp.minimum(1, self.clip / jnp.maximum(length, 1e-15))
+        total = state.total + update
+        return Sum(total, inbox), total
+
+    def model(self, state: Sum) -> Array:
+        """The model it was last told."""
+        return state.w

@@ -1,0 +1,173 @@
+"""DP-Norm: noised dual letters along the edges of a graph, without a server.
+
+T. Fukami, T. Murata, K. Niwa, I. Tyou, "DP-Norm", Algorithm 1. With alpha = 0 it is
+ECL with noise, with alpha = sigma = 0 it is ECL. Without noise it minimises
+
+    sum_i f_i(w_i)                                        w_i = w_j on edges (alpha = 0)
+    sum_i f_i(w_i) + 1/(4 alpha) sum_{edges} ||w_i - w_j||^2             (alpha > 0)
+
+the latter being GTVMin with edge weights 1/(4 alpha). Two things differ from print, see
+docs/explanation-dp-norm.md: an edge has one eta at both its ends, and letters that show
+different iterates carry different noise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Edges, GraphAlgorithm, Number
+from tacita.algorithm.defaults import require_common
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.random_numbers import normal
+from tacita.theory import descent
+from tacita.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One node's memory."""
+
+    w: Array  # w_i, its own model: no letter shows it without noise
+    released: Array  # w_i + n_i, what its last letters show of it
+
+
+class EdgeNumbers(NamedTuple):
+    """What a node computes of each of its edges, (slots,)."""
+
+    gamma: Array  # gamma_ij = 1 + alpha eta_ij
+    pull: Array  # mu eta_ij / gamma_ij; zero where there is no edge
+
+
+@record
+class DPNorm(GraphAlgorithm):
+    """Dual letters with noise and denoising normalisation.
+
+    Attributes:
+        step_size: mu, of the inner steps, common to all nodes; None lets theory choose
+            1 / smoothness.
+        local_steps: K, inner steps a round.
+        alpha: Weight of the normalisation: 0 reaches the common optimum without noise,
+            more lets nodes differ and keeps noise from building up.
+        noise_std: sigma, the noise in what letters show of the node's model; None adds
+            none. One number or one per node, see `tacita.private`.
+        form: "corrected" gives an edge the same eta at both its ends; "printed" takes
+            each node's own degree, which on irregular graphs minimises sum_i E_i f_i.
+        exchange: "synchronous" letters all show the last iterate of a round. Of
+            "asynchronous" ones each shows that of a random inner step, and is used by
+            its receiver from the next round on.
+        letter_noise: Of asynchronous letters: "fresh" for each, or "shared" by all of
+            a round as printed, which is not private: see the docs.
+        publish: What a node tells as its model: "released" is w + n, known to whoever
+            saw its letters; "own" is w itself, which nothing protects.
+        oracle: How nodes compute gradients.
+    """
+
+    step_size: Number = None
+    local_steps: int = static(default=10)
+    alpha: float = 0.0
+    noise_std: Number = None
+    form: str = static(default="corrected")
+    exchange: str = static(default="synchronous")
+    letter_noise: str = static(default="fresh")
+    publish: str = static(default="released")
+    oracle: Oracle = Full()
+
+    source: ClassVar[str] = "Fukami, Murata, Niwa, Tyou, DP-Norm, Algorithm 1"
+    delivery: ClassVar[str] = "slots"
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+        check.count(local_steps=self.local_steps)
+        check.not_negative(alpha=self.alpha)
+        check.not_negative(noise_std=self.noise_std)
+        check.one_of(("corrected", "printed"), form=self.form)
+        check.one_of(("synchronous", "asynchronous"), exchange=self.exchange)
+        check.one_of(("fresh", "shared"), letter_noise=self.letter_noise)
+        check.one_of(("released", "own"), publish=self.publish)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Both ends of an edge must compute the same eta."""
+        super().refuse_problem(problem)
+        require_common(self, "step_size", "alpha")
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size by theory where the user gave none."""
+        if self.step_size is not None:
+            return self
+        return replace(self, step_size=descent.safe_step_size(problem))
+
+    def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
+        """Start from w, with letters z = 0."""
+        return State(w, w), jnp.zeros((edges.mask.shape[-1], *w.shape), w.dtype)
+
+    def local(
+        self, key: Array, oracle: AgentOracle, edges: Edges, state: State, inbox: Array
+    ) -> tuple[State, Array]:
+        """K steps towards the neighbours' letters, then new letters with noise."""
+        for_rows, for_noise, for_times = jax.random.split(key, 3)
+        here = self.edge_numbers(edges, inbox.dtype)
+        w, shown = self._steps(for_rows, for_times, oracle, edges, here, state.w, inbox)
+        if self.noise_std is not None:
+            # One draw for all letters that show the same iterate, else one for each.
+            shared = self.letter_noise == "shared"
+            noise_shape = w.shape if shared else shown.shape
+            noise = normal(for_noise, noise_shape, w.dtype)
+            shown = shown + self.noise_std * noise
+        # lambda = (eta/gamma) (z - s (w + n)) and y = (2/eta) lambda - z, together
+        # y = ((2 - gamma) z - 2 s (w + n)) / gamma.
+        gamma, sign = here.gamma[:, None], edges.sign[:, None]
+        letters = ((2 - gamma) * inbox - 2 * sign * shown) / gamma
+        if shown.ndim == 2:
+            # All of a node's letters together show this; alone, each shows its own.
+            count = edges.neighbour_count.astype(w.dtype)
+            shown = jnp.sum(edges.mask[:, None] * shown, axis=0) / count
+        return State(w, shown), letters
+
+    def edge_numbers(self, edges: Edges, dtype: Any) -> EdgeNumbers:
+        """eta_ij = 1/(mu K max(E_i, E_j)), or 1/(mu K E_i) as printed."""
+        degree = edges.neighbour_count
+        if self.form == "corrected":
+            degree = jnp.maximum(degree, edges.neighbour_counts)
+        degree = jnp.broadcast_to(degree, edges.mask.shape).astype(dtype)
+        eta = 1 / (self.step_size * self.local_steps * degree)
+        gamma = 1 + self.alpha * eta
+        pull = jnp.where(edges.mask, self.step_size * eta / gamma, 0)
+        return EdgeNumbers(gamma, pull)
+
+    def _steps(
+        self,
+        for_rows: Array,
+        for_times: Array,
+        oracle: AgentOracle,
+        edges: Edges,
+        here: EdgeNumbers,
+        w: Array,
+        inbox: Array,
+    ) -> tuple[Array, Array]:
+        """The last iterate, and what letters show: it, or an iterate per letter."""
+        # sum_j mu (eta_ij/gamma_ij) s_ij z_{i|j} stays the same all round.
+        towards = jnp.einsum("s,sd->d", here.pull * edges.sign, inbox)
+        share = 1 / (1 + jnp.sum(here.pull))
+
+        def body(v: Array, draw: Any) -> tuple[Array, Array | None]:
+            # w <- (w - mu g + mu sum_j (eta/gamma) s z) / (1 + mu sum_j eta/gamma)
+            v = share * (v - self.step_size * oracle(draw, v) + towards)
+            return v, v if self.exchange == "asynchronous" else None
+
+        draws = oracle.draws(for_rows, self.local_steps)
+        w, path = jax.lax.scan(body, w, draws, length=self.local_steps)
+        if path is None:
+            return w, w
+        times = jax.random.randint(for_times, edges.mask.shape, 0, self.local_steps)
+        return w, path[times]
+
+    def model(self, state: State) -> Array:
+        """What the node tells of its model."""
+        return state.released if self.publish == "released" else state.w

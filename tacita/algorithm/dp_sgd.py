@@ -1,0 +1,145 @@
+"""DP-SGD between clients and a coordinator: noisy clipped gradients, then momentum.
+
+M. Abadi et al., "Deep Learning with Differential Privacy", CCS 2016, one step a round:
+every active client sends its clipped gradient with noise, the coordinator steps along
+their mean. Momentum and averaging happen at the coordinator, after the noise: they
+cost no privacy.
+
+    client i      letter = g_i(w) + noise_std N(0, I)
+    coordinator   v <- momentum v + mean letter
+                  w <- prox_{c h}( w - step_size v ),  c = step_size/(N (1-momentum))
+                  published: the mean of the w of the last rounds (see `average`)
+
+Clipping wraps the oracle (`tacita.privacy.Clipped`); a norm that follows the median of
+the gradient norms, privately, is `tacita.private(..., quantile=0.5)`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.defaults import require_common
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.random_numbers import normal
+from tacita.theory import descent
+from tacita.trees import record, replace
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One client's memory."""
+
+    w: Array  # the model it was last told
+
+
+class Hub(NamedTuple):
+    """The coordinator's memory."""
+
+    w: Array  # the iterate
+    v: Array  # the sum of past mean letters, fading
+    mean: Array  # the running average of iterates
+    started: Array  # 0 before the first letters came
+
+
+class Told(NamedTuple):
+    """What the coordinator tells all clients."""
+
+    w: Array  # where the next gradients are taken
+    mean: Array  # the model to publish
+
+
+@record
+class DPSGD(ServerAlgorithm):
+    """Stochastic gradient descent on noisy letters.
+
+    Attributes:
+        step_size: Of the step along the mean letter; None lets theory choose 1/L,
+            times 1 - momentum.
+        momentum: How much of the last step is kept, in [0, 1).
+        average: The published model is m <- average m + (1 - average) w, in [0, 1);
+            0 publishes the last iterate.
+        oracle: How clients compute gradients.
+        noise_std: Each letter adds noise_std N(0, I) to the gradient; None adds none.
+            One number or one per client, see `tacita.private`.
+    """
+
+    step_size: Number = None
+    momentum: float = 0.0
+    average: float = 0.0
+    oracle: Oracle = Full()
+    noise_std: Number = None
+
+    composite: ClassVar[bool] = True
+    source: ClassVar[str] = (
+        "M. Abadi et al., Deep Learning with Differential Privacy, Algorithm 1"
+    )
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+        check.in_range(0.0, 0.999999, momentum=self.momentum)
+        check.in_range(0.0, 0.999999, average=self.average)
+        check.not_negative(noise_std=self.noise_std)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """The coordinator's numbers are its own."""
+        super().refuse_problem(problem)
+        require_common(self, "step_size", "momentum", "average")
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size by theory where the user gave none."""
+        if self.step_size is not None:
+            return self
+        safe = descent.safe_step_size(problem)
+        return replace(self, step_size=safe * (1 - self.momentum))
+
+    def init(self, w: Array) -> tuple[State, Array]:
+        """The first letter carries no gradient, so the first broadcast is the start."""
+        return State(w), 0 * w
+
+    def hub(self, w: Array) -> Hub:
+        """No step was made yet."""
+        return Hub(w, 0 * w, w, jnp.zeros((), w.dtype))
+
+    def combine(
+        self, key: Array, hub: Hub, mean: Array, coordinator: Coordinator
+    ) -> tuple[Hub, Told]:
+        """One step with momentum, then the average of iterates."""
+        # v <- momentum v + mean letter
+        v = self.momentum * hub.v + mean
+        # w <- prox_{c h}(w - step v), where v tends to 1/(1 - momentum) gradients;
+        # before the first letters nothing moves
+        reach = self.step_size / (1 - self.momentum)
+        moved = coordinator.prox(
+            hub.w - self.step_size * v, reach / coordinator.n_agents
+        )
+        w = jnp.where(hub.started > 0, moved, hub.w)
+        # m <- average m + (1 - average) w
+        kept = self.average * hub.mean + (1 - self.average) * w
+        return Hub(w, v, kept, jnp.ones_like(hub.started)), Told(w, kept)
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Told
+    ) -> tuple[State, Array]:
+        """The gradient at the model received, and noise where there is any."""
+        for_rows, for_noise = jax.random.split(key)
+        letter = oracle.once(for_rows, inbox.w)
+        if self.noise_std is not None:
+            noise = normal(for_noise, letter.shape, letter.dtype)
+            letter = letter + self.noise_std * noise
+        return State(inbox.w), letter
+
+    def model(self, state: State) -> Array:
+        """The model it was last told."""
+        return state.w
+
+    def shared(self, broadcast: Told) -> Array:
+        """The average of iterates."""
+        return broadcast.mean

@@ -1,0 +1,154 @@
+"""FedGD and FedSGD: gradient descent on GTVMin, every node with its own model.
+
+A. Jung, "Federated Learning: From Theory to Practice", Algorithms 4/5 (FedGD) and 6/7
+(FedSGD). They minimise
+
+    sum_i f_i(w_i) + alpha sum_{edges} A_ij ||w_i - w_j||^2
+
+by w_i <- w_i - eta_ti [ g_i(w_i) + 2 alpha sum_j A_ij (w_i - w_j) ], all nodes at once.
+Learning rates may differ between nodes and shrink over time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Edges, GraphAlgorithm, Number
+from tacita.problem.gtv import penalty as penalties
+from tacita.problem.gtv.gtvmin import GTVMin
+from tacita.problem.oracles import AgentOracle, Full, Minibatch, Oracle
+from tacita.theory import gtv
+from tacita.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One node's memory."""
+
+    w: Array  # w_i, its own model
+    t: Array  # steps that it made, for learning rates that shrink
+
+
+class _GTVDescent(GraphAlgorithm):
+    """The step that FedGD and FedSGD share; they differ in their gradients only."""
+
+    alpha: float
+    step_size: Number
+    decay: Number
+    power: float
+    oracle: Oracle
+    penalty: Any
+    need_connected: bool
+
+    def __post_init__(self) -> None:
+        check.not_negative(alpha=self.alpha)
+        check.positive(step_size=self.step_size)
+        check.not_negative(decay=self.decay)
+        check.positive(power=self.power)
+        object.__setattr__(self, "penalty", penalties.of(self.penalty))
+        penalties.require_squared(self.penalty, type(self).__name__)
+
+    def needs_connection(self) -> bool:
+        """As the user chose."""
+        return self.need_connected
+
+    def goal(self, problem: Problem) -> np.ndarray:
+        """Every node's model in the solution of GTVMin, (N, d)."""
+        return GTVMin(problem, self.alpha, self.penalty).solve()
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size by theory where the user gave none."""
+        self.penalty.check(problem.dim)
+        ready = replace(self, penalty=penalties.in_dtype(self.penalty, problem.dtype))
+        if self.step_size is not None:
+            return ready
+        return replace(
+            ready, step_size=gtv.step_size(problem, self.alpha, self.penalty)
+        )
+
+    def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
+        """Start from w and tell the neighbours."""
+        return State(w, jnp.zeros((), jnp.int32)), w
+
+    def local(
+        self, key: Array, oracle: AgentOracle, edges: Edges, state: State, inbox: Array
+    ) -> tuple[State, Array]:
+        """One step along the local gradient and the coupling."""
+        w, g = state.w, oracle.once(key, state.w)
+        # sum_j A_ij (w_i - w_j) = d_i w_i - sum_j A_ij w_j, and the inbox is that sum.
+        coupling = edges.degree * w - inbox
+        # (105): w_i <- w_i - eta [ g_i(w_i) + 2 alpha sum_j A_ij (w_i - w_j) ]
+        pull = 2 * self.alpha * self.penalty.curvature * coupling
+        w = w - self._rate(state.t, w.dtype) * (g + pull)
+        return State(w, state.t + 1), w
+
+    def _rate(self, t: Array, dtype: Any) -> Array:
+        """eta_t = eta / (1 + decay t)^power; (78) holds for 1/2 < power <= 1."""
+        if self.decay is None:
+            return jnp.asarray(self.step_size, dtype)
+        shrink = (1 + self.decay * t) ** self.power
+        return jnp.asarray(self.step_size / shrink, dtype)
+
+    def model(self, state: State) -> Array:
+        """Its own model."""
+        return state.w
+
+
+@record
+class FedGD(_GTVDescent):
+    """Gradient descent on GTVMin with exact local gradients.
+
+    Attributes:
+        alpha: Strength of the coupling along edges; 0 trains every node alone.
+        step_size: eta, one number or one per node; None lets theory choose
+            2 / (smallest + largest curvature) as in (83), with the bound (106) on
+            large networks; see `tacita.theory.gtv`, which also has one per node.
+        decay: In its step t (from 0) a node uses step_size / (1 + decay t)^power; one
+            number or one per node. None keeps the learning rate.
+        power: See decay; rates shrink as (78) asks for with 1/2 < power <= 1.
+        oracle: How nodes compute gradients; over all rows by default.
+        penalty: "squared", or squared `Penalty` objects that couple some coordinates.
+        need_connected: Refuse a graph that falls into several parts.
+    """
+
+    alpha: float
+    step_size: Number = None
+    decay: Number = None
+    power: float = 1.0
+    oracle: Oracle = Full()
+    penalty: Any = "squared"
+    need_connected: bool = static(default=True)
+
+    source: ClassVar[str] = "A. Jung, Federated Learning, Algorithms 4 and 5"
+
+
+@record
+class FedSGD(_GTVDescent):
+    """FedGD with stochastic gradients.
+
+    Attributes:
+        alpha: Strength of the coupling along edges; 0 trains every node alone.
+        step_size: eta, one number or one per node; None as in FedGD.
+        decay: As in FedGD: what lets stochastic steps converge.
+        power: As in FedGD.
+        oracle: How nodes compute gradients; one random row by default.
+        penalty: "squared", or squared `Penalty` objects that couple some coordinates.
+        need_connected: Refuse a graph that falls into several parts.
+    """
+
+    alpha: float
+    step_size: Number = None
+    decay: Number = None
+    power: float = 1.0
+    oracle: Oracle = Minibatch(size=1)
+    penalty: Any = "squared"
+    need_connected: bool = static(default=True)
+
+    source: ClassVar[str] = "A. Jung, Federated Learning, Algorithms 6 and 7"

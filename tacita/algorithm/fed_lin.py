@@ -1,0 +1,121 @@
+"""FedLin: local steps corrected by the mean gradient, two exchanges a round.
+
+A. Mitra, R. Jaafar, G. Pappas, H. Hassani, "Linear Convergence in Federated Learning:
+Tackling Client Heterogeneity and Sparse Gradients", NeurIPS 2021, Algorithm 1 without
+sparsification.
+
+    first exchange    g = (1/N) sum_i g_i(x)
+    second exchange   w = x, then Ne times  w <- w - gamma (g_i(w) - g_i(x) + g)
+                      x = (1/N) sum_i w_i
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm, descend
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One agent's memory."""
+
+    w: Array  # w_i, the model after its last local steps
+    g: Array  # g_i(x), its gradient at the shared model
+
+
+class Told(NamedTuple):
+    """What the coordinator tells all agents."""
+
+    x: Array  # the shared model
+    g: Array  # the mean gradient there
+
+
+@record
+class FedLin(ServerAlgorithm):
+    """Local gradient steps towards the minimum of the mean loss.
+
+    Attributes:
+        step_size: gamma, one number or one per agent; None chooses 1 / (L Ne), with
+            which a round moves no further than one gradient step of size 1/L.
+        local_steps: Ne, gradient steps in a round.
+        oracle: How agents compute gradients.
+    """
+
+    step_size: Number = None
+    local_steps: int = static(default=5)
+    oracle: Oracle = Full()
+
+    partial: ClassVar[bool] = False
+    exchanges: ClassVar[int] = 2
+    phases: ClassVar[tuple[Phase, ...]] = (
+        Phase("gradient", "average_gradient"),
+        Phase("train", "average_model"),
+    )
+    source: ClassVar[str] = "A. Mitra et al., Linear Convergence in FL, NeurIPS 2021"
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+        check.count(local_steps=self.local_steps)
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size where the user gave none."""
+        if self.step_size is not None:
+            return self
+        size = 1 / (problem.moduli.largest * self.local_steps)
+        return replace(self, step_size=size)
+
+    def init(self, w: Array) -> tuple[State, Array]:
+        """Start from w."""
+        return State(w, jnp.zeros_like(w)), w
+
+    def gradient(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Told
+    ) -> tuple[State, Array]:
+        """First exchange: g_i(x)."""
+        g = oracle.once(key, inbox.x)
+        return State(state.w, g), g
+
+    def average_gradient(
+        self, key: Array, hub: Any, mean: Array, coordinator: Coordinator
+    ) -> tuple[Any, Told]:
+        """Tell the mean gradient."""
+        return hub, Told(hub, mean)
+
+    def train(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Told
+    ) -> tuple[State, Array]:
+        """Second exchange: corrected local steps from x."""
+
+        def update(w: Array, g: Array) -> Array:
+            # w <- w - gamma (g_i(w) - g_i(x) + g)
+            return w - self.step_size * (g - state.g + inbox.g)
+
+        w = descend(key, oracle, inbox.x, self.local_steps, update)
+        return State(w, state.g), w
+
+    def hub(self, w: Array) -> Array:
+        """The coordinator keeps the shared model."""
+        return w
+
+    def average_model(
+        self, key: Array, hub: Any, mean: Array, coordinator: Coordinator
+    ) -> tuple[Array, Told]:
+        """X = (1/N) sum_i w_i."""
+        return mean, Told(mean, jnp.zeros_like(mean))
+
+    def model(self, state: State) -> Array:
+        """w_i, its model after local training."""
+        return state.w
+
+    def shared(self, broadcast: Told) -> Array:
+        """x, the shared model."""
+        return broadcast.x

@@ -1,0 +1,98 @@
+"""FedProx: every active agent solves a proximal problem around the shared model.
+
+A. Jung, "Federated Learning: From Theory to Practice", Algorithm 10; T. Li et al.,
+MLSys 2020. In the book's form
+
+    w_i = argmin_v  f_i(v) + (1/eta) ||v - w||^2,
+
+exactly (linear models: one linear system) or by local gradient steps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Number, ServerAlgorithm, descend
+from tacita.algorithm.solvers import exact_prox
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.theory import descent
+from tacita.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One agent's memory."""
+
+    w: Array  # w_i, the solution of its last proximal problem
+
+
+@record
+class FedProx(ServerAlgorithm):
+    """Proximal local problems, averaged over the active agents.
+
+    Attributes:
+        eta: Strength of the pull to the shared model is 1/eta: small eta, small moves.
+        step_size: Of the local steps; None lets theory choose, with smoothness L,
+            1 / (L + 2/eta).
+        local_steps: Gradient steps on the proximal problem; None solves it exactly,
+            by Newton's method from the shared model.
+        oracle: How agents compute gradients of f_i.
+        weights: "uniform" mean, or weighted by the agents' number of "samples".
+    """
+
+    eta: float
+    step_size: Number = None
+    local_steps: int | None = static(default=None)
+    oracle: Oracle = Full()
+    weights: str = static(default="uniform")
+
+    source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 10"
+
+    def __post_init__(self) -> None:
+        check.positive(eta=self.eta)
+        check.positive(step_size=self.step_size)
+        check.count(local_steps=self.local_steps)
+        check.one_of(("uniform", "samples"), weights=self.weights)
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size by theory where the user gave none."""
+        if self.local_steps is None or self.step_size is not None:
+            return self
+        curvature = problem.moduli.smoothness.max() + 2 / self.eta
+        return replace(self, step_size=1 / curvature)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """The exact proximal step needs a Hessian."""
+        super().refuse_problem(problem)
+        if self.local_steps is None:
+            descent.require_linear(problem, "FedProx without local_steps")
+
+    def init(self, w: Array) -> tuple[State, Array]:
+        """Start from w."""
+        return State(w), w
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Array
+    ) -> tuple[State, Array]:
+        """argmin_v f_i(v) + (1/eta)||v - w||^2, from v = w."""
+        if self.local_steps is None:
+            w = exact_prox(oracle.local, inbox, inbox, self.eta / 2)
+        else:
+            # v <- v - step * (g_i(v) + (2/eta)(v - w))
+            w = descend(
+                key,
+                oracle,
+                inbox,
+                self.local_steps,
+                lambda v, g: v - self.step_size * (g + 2 / self.eta * (v - inbox)),
+            )
+        return State(w), w
+
+    def model(self, state: State) -> Array:
+        """The solution of its last proximal problem."""
+        return state.w

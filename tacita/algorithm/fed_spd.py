@@ -1,0 +1,189 @@
+"""FedSPD: stochastic primal-dual steps for sparse models, with silent clients.
+
+Y. Li, S. Wang, T.-H. Chang, C.-Y. Chi, "Federated Stochastic
+Primal-dual Learning with Differential Privacy", Algorithm 1, misprints mended. Solves
+min_w sum_i f_i(w) + h(w), with h shared equally: R_i = h/N.
+
+    coordinator   x0 = (1/N) sum_i y_i              the last letters of all clients
+    client i      u <- prox_{R_i/(gamma+rho)}( (gamma u + rho x0 + lam_i - g_i(u))
+                                                / (gamma + rho) )         Q times
+                  x_i = the mean of the Q iterates
+                  y_i = 2 x_i - x0 - lam_i/rho + noise
+                  lam_i <- lam_i - rho (x_i - x0)
+
+with gamma_t = gamma t^gamma_growth in round t. As printed, u_i and lam_i stay hidden
+and remember every record without noise: the printed privacy theorem is refuted
+(docs/explanation-fed-spd.md). With `state="public"` they are rebuilt from the letter,
+
+    x~ = (y_i + x0 + lam_i/rho)/2 = x_i + noise/2,   u_i = x~,
+    lam_i <- lam_i - rho (x~ - x0),
+
+so that a client keeps nothing that the coordinator cannot compute.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.defaults import require_common, splitting_rho
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.random_numbers import normal
+from tacita.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+STATES = ("public", "hidden")
+
+
+class State(NamedTuple):
+    """One client's memory."""
+
+    u: Array  # u_i, where its next local steps start
+    lam: Array  # lambda_i, its dual variable
+
+
+class Told(NamedTuple):
+    """What the coordinator tells the active clients."""
+
+    x0: Array  # the shared model
+    round: Array  # t, from 1; decides gamma_t
+
+
+@record
+class FedSPD(ServerAlgorithm):
+    """Federated stochastic primal-dual learning.
+
+    Attributes:
+        rho: Penalty of the consensus constraint, common to all; None lets theory
+            choose sqrt(mu L), or L where mu is not positive.
+        gamma: gamma of the first round, the inverse of the local step size; None
+            lets theory choose L, twice what keeps local steps from expanding.
+        gamma_growth: gamma_t = gamma t^gamma_growth: 0 for a constant one, which is
+            exact without noise, 1/2 for the paper's (26).
+        local_steps: Q, local steps in a round.
+        oracle: How clients compute gradients. For the amplified privacy bound the Q
+            batches of a round are disjoint:
+            `Clipped(norm=1.0, oracle=Minibatch(size=b, sampling="permutation"))`.
+        state: "public" rebuilds the client's state from its released letter, "hidden"
+            is the algorithm as printed.
+        noise_std: Of the noise in a gradient: a letter has 2 noise_std/(rho + gamma_t)
+            N(0, I) added, as one local step would carry it over. None adds none. One
+            number or one per client, see `tacita.private`.
+        paper_noise: Allow noise beside a hidden state, to reproduce the paper.
+    """
+
+    rho: Number = None
+    gamma: Number = None
+    gamma_growth: float = 0.0
+    local_steps: int = static(default=5)
+    oracle: Oracle = Full()
+    state: str = static(default="public")
+    noise_std: Number = None
+    paper_noise: bool = static(default=False)
+
+    averages: ClassVar[str] = "all"
+    composite: ClassVar[bool] = True
+    source: ClassVar[str] = (
+        "Y. Li et al., Federated Stochastic Primal-dual Learning with Differential "
+        "Privacy, Algorithm 1"
+    )
+
+    def __post_init__(self) -> None:
+        check.positive(rho=self.rho)
+        check.positive(gamma=self.gamma)
+        check.in_range(0.0, 1.0, gamma_growth=self.gamma_growth)
+        check.count(local_steps=self.local_steps)
+        check.one_of(STATES, state=self.state)
+        check.not_negative(noise_std=self.noise_std)
+        if self.noise_std is not None and self.state == "hidden":
+            if not self.paper_noise:
+                check.refuse(
+                    "noise_std beside state='hidden' hides less than the paper claims; "
+                    "use state='public', or paper_noise=True to reproduce the paper"
+                )
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Penalties of their own would spoil sum_i lam_i = 0."""
+        super().refuse_problem(problem)
+        require_common(self, "rho", "gamma_growth")
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set rho and gamma where they were left out."""
+        rho, gamma = self.rho, self.gamma
+        if rho is None:
+            rho = 1 / splitting_rho(problem)
+        if gamma is None:
+            gamma = problem.moduli.largest
+        return replace(self, rho=rho, gamma=gamma)
+
+    def init(self, w: Array) -> tuple[State, Array]:
+        """u_i = y_i = w, lam_i = 0."""
+        return State(w, jnp.zeros_like(w)), w
+
+    def hub(self, w: Array) -> Array:
+        """The coordinator counts rounds."""
+        return jnp.zeros((), w.dtype)
+
+    def combine(
+        self, key: Array, hub: Array, mean: Array, coordinator: Coordinator
+    ) -> tuple[Array, Told]:
+        """x0 = (1/N) sum_i y_i, over the last letters of all clients."""
+        return hub + 1, Told(mean, hub + 1)
+
+    def gamma_at(self, number: Any) -> Any:
+        """gamma_t of round t."""
+        return self.gamma * number**self.gamma_growth
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Told
+    ) -> tuple[State, Array]:
+        """Q proximal steps, the letter, and the dual step."""
+        x0, rho, lam = inbox.x0, self.rho, state.lam
+        gamma = self.gamma_at(inbox.round)
+        for_rows, for_noise = jax.random.split(key)
+        u, x = self._train(for_rows, oracle, state, inbox)
+        # y_i = 2 x_i - x0 - lam_i/rho (+ noise), which is x_i - lam_i/rho afterwards
+        letter = 2 * x - x0 - lam / rho
+        if self.noise_std is not None:
+            noise = normal(for_noise, x.shape, x.dtype)
+            letter = letter + 2 * self.noise_std / (rho + gamma) * noise
+        if self.state == "public":
+            # x~ = (y_i + x0 + lam_i/rho)/2
+            u = x = (letter + x0 + lam / rho) / 2
+        # lam_i <- lam_i - rho (x_i - x0)
+        return State(u, lam - rho * (x - x0)), letter
+
+    def _train(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Told
+    ) -> tuple[Array, Array]:
+        """The last of the Q iterates, and their mean."""
+        gamma, h = self.gamma_at(inbox.round), oracle.local.h
+        anchor = self.rho * inbox.x0 + state.lam
+        weight = gamma + self.rho
+
+        def step(carry: tuple[Array, Array], draw: Any) -> tuple[Any, None]:
+            u, total = carry
+            v = (gamma * u + anchor - oracle(draw, u)) / weight
+            # prox_{R_i/(gamma + rho)} with R_i = h/N
+            u = v if h is None else h.prox(v, 1 / (oracle.local.n_agents * weight))
+            return (u, total + u), None
+
+        draws = oracle.draws(key, self.local_steps)
+        start = (state.u, jnp.zeros_like(state.u))
+        u, total = jax.lax.scan(step, start, draws, length=self.local_steps)[0]
+        return u, total / self.local_steps
+
+    def model(self, state: State) -> Array:
+        """u_i; exactly sparse where h makes it so and there is no noise."""
+        return state.u
+
+    def shared(self, broadcast: Told) -> Array:
+        """x0."""
+        return broadcast.x0

@@ -1,0 +1,89 @@
+"""FedSplit: Peaceman-Rachford splitting, local problems solved afresh in each round.
+
+R. Pathak, M. Wainwright, "FedSplit: An algorithmic framework for fast federated
+optimization", NeurIPS 2020, Procedure 2.
+
+    coordinator   y = (1/N) sum_i z_i
+    agent i       x_i ~ argmin_w f_i(w) + ||w - (2y - z_i)||^2 / (2 rho),  from 2y - z_i
+                  z_i <- z_i + 2 (x_i - y)
+
+It differs from Fed-PLT in where local training starts. With exact local answers both
+are the same; with inexact ones FedSplit stops at a distance from the optimum.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Number, ServerAlgorithm
+from tacita.algorithm.defaults import require_common, splitting_rho
+from tacita.algorithm.solvers import GradientDescent
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.trees import record, replace
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One agent's memory."""
+
+    x: Array  # x_i, its model
+    z: Array  # z_i, what it last sent
+
+
+@record
+class FedSplit(ServerAlgorithm):
+    """Approximate proximal steps without a warm start.
+
+    Attributes:
+        rho: Penalty of the proximal term, common to all agents; None lets theory
+            choose 1/sqrt(mu L), or 1/L where mu is not positive.
+        solver: How agents solve their problem, from `tacita.algorithm.solvers`;
+            gradient descent by default. `ExactProx()` converges to the optimum.
+        oracle: How agents compute gradients.
+    """
+
+    rho: Number = None
+    solver: Any = GradientDescent()
+    oracle: Oracle = Full()
+
+    partial: ClassVar[bool] = False
+    averages: ClassVar[str] = "all"
+    source: ClassVar[str] = "R. Pathak and M. Wainwright, FedSplit, NeurIPS 2020"
+
+    def __post_init__(self) -> None:
+        check.positive(rho=self.rho)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Also asks the solver."""
+        super().refuse_problem(problem)
+        require_common(self, "rho")
+        self.solver.check(problem, self.oracle)
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set rho and the solver's numbers where they were left out."""
+        rho = splitting_rho(problem) if self.rho is None else self.rho
+        ready = replace(self, rho=rho, solver=self.solver.resolve(problem, rho))
+        return ready
+
+    def init(self, w: Array) -> tuple[State, Array]:
+        """x_i = z_i = w."""
+        return State(w, w), w
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Array
+    ) -> tuple[State, Array]:
+        """A proximal step that starts from its own centre."""
+        v = 2 * inbox - state.z
+        x = self.solver.solve(key, oracle, v, v, self.rho)
+        # z_i <- z_i + 2 (x_i - y)
+        z = state.z + 2 * (x - inbox)
+        return State(x, z), z
+
+    def model(self, state: State) -> Array:
+        """x_i, its model after local training."""
+        return state.x

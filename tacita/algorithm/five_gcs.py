@@ -1,0 +1,170 @@
+"""5GCS: an accelerated primal-dual method in which a cohort of agents trains.
+
+M. Grudzien, G. Malinovsky, P. Richtarik, "Can 5th Generation Local Training Methods
+Support Client Sampling? Yes!", AISTATS 2023, Algorithm 1. With the strong convexity mu
+taken out, F_i(y) = (f_i(y) - (mu/2)||y||^2) / N,
+
+    coordinator   xh = (x - gamma v) / (1 + gamma mu)
+    agent i in S  y ~ argmin F_i(y) + (tau/2) ||y - (xh + u_i/tau)||^2,  from xh
+                  u_i <- grad F_i(y)
+    coordinator   v+ = sum_i u_i;  x = xh - gamma (N/|S|) (v+ - v);  v = v+
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.defaults import require_common
+from tacita.algorithm.solvers import GradientDescent
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.trees import record, replace
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class Letter(NamedTuple):
+    """What an agent sends; also all that it remembers besides its model."""
+
+    u: Array  # N u_i
+    turns: Array  # in how many rounds it was active: tells |S| to the coordinator
+
+
+class State(NamedTuple):
+    """One agent's memory."""
+
+    y: Array  # y, the model after its last local training
+    sent: Letter
+
+
+class Hub(NamedTuple):
+    """The coordinator's memory."""
+
+    x_hat: Array
+    v: Array
+    turns: Array  # mean number of rounds in which agents were active
+
+
+class _Flattened:
+    """An agent's oracle with the strong convexity taken out: N grad F_i."""
+
+    def __init__(self, oracle: AgentOracle, mu: Any) -> None:
+        self._oracle, self._mu = oracle, mu
+        self.draws = oracle.draws
+
+    @property
+    def local(self) -> Any:
+        """What solvers that need exact gradients ask for."""
+        return self
+
+    def grad(self, w: Array) -> Array:
+        """Grad f_i(w) - mu w, over all rows."""
+        return self._oracle.local.grad(w) - self._mu * w
+
+    def __call__(self, draw: Any, w: Array) -> Array:
+        """g_i(w) - mu w for one draw."""
+        return self._oracle(draw, w) - self._mu * w
+
+    def once(self, key: Array, w: Array) -> Array:
+        """One draw and its gradient."""
+        return self._oracle.once(key, w) - self._mu * w
+
+
+@record
+class FiveGCS(ServerAlgorithm):
+    """Local training on duals, with client sampling.
+
+    Attributes:
+        gamma: Primal step; None chooses 1/sqrt(mu L), the paper's order without the
+            small constant that its proof needs.
+        tau: Dual step, of the order 1/N; None lets theory choose 1/(2 gamma N).
+        strong_convexity: mu of every f_i; None takes the problem's.
+        solver: How agents train, from `tacita.algorithm.solvers`; the proof admits
+            each that shrinks the local error enough.
+        oracle: How agents compute gradients.
+    """
+
+    gamma: Number = None
+    tau: Number = None
+    strong_convexity: Number = None
+    solver: Any = GradientDescent()
+    oracle: Oracle = Full()
+
+    averages: ClassVar[str] = "all"
+    source: ClassVar[str] = "M. Grudzien et al., 5GCS, AISTATS 2023, Algorithm 1"
+
+    def __post_init__(self) -> None:
+        check.positive(gamma=self.gamma)
+        check.positive(tau=self.tau)
+        check.positive(strong_convexity=self.strong_convexity)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Needs strong convexity; also asks the solver."""
+        super().refuse_problem(problem)
+        require_common(self, "gamma", "tau", "strong_convexity")
+        if self.strong_convexity is None and problem.moduli.smallest <= 0:
+            check.refuse(
+                "FiveGCS needs strongly convex losses; add l2 > 0 or give "
+                "strong_convexity="
+            )
+        self.solver.check(problem, self.oracle)
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set by theory what was left out."""
+        mu, gamma, tau = self.strong_convexity, self.gamma, self.tau
+        if mu is None:
+            mu = problem.moduli.smallest
+        if gamma is None:
+            gamma = 1 / np.sqrt(mu * problem.moduli.largest)
+        if tau is None:
+            tau = 1 / (2 * gamma * problem.n_agents)
+        solver = self.solver.resolve(problem, 1 / (tau * problem.n_agents), mu)
+        ready = replace(self, gamma=gamma, tau=tau, strong_convexity=mu, solver=solver)
+        return ready
+
+    def init(self, w: Array) -> tuple[State, Letter]:
+        """u_i = 0."""
+        letter = Letter(jnp.zeros_like(w), jnp.zeros((), w.dtype))
+        return State(w, letter), letter
+
+    def hub(self, w: Array) -> Hub:
+        """X = w, v = 0."""
+        return Hub(w, jnp.zeros_like(w), jnp.zeros((), w.dtype))
+
+    def combine(
+        self, key: Array, hub: Hub, mean: Letter, coordinator: Coordinator
+    ) -> tuple[Hub, Array]:
+        """The primal step."""
+        n, v = coordinator.n_agents, mean.u  # letters carry N u_i, so the mean is v
+        came = jnp.round(n * (mean.turns - hub.turns))
+        # x = xh - gamma (N/|S|) (v+ - v); where nobody came, v+ = v.
+        x = hub.x_hat - self.gamma * n / jnp.maximum(came, 1) * (v - hub.v)
+        # xh = (x - gamma v) / (1 + gamma mu)
+        x_hat = (x - self.gamma * v) / (1 + self.gamma * self.strong_convexity)
+        return Hub(x_hat, v, mean.turns), x_hat
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Array
+    ) -> tuple[State, Letter]:
+        """Local training from xh, then the dual."""
+        n = oracle.local.n_agents
+        flat: Any = _Flattened(oracle, self.strong_convexity)
+        for_training, for_dual = (jax.random.fold_in(key, k) for k in range(2))
+        # Times N: (f_i - (mu/2)||.||^2)(y) + (N tau/2) ||y - (xh + u_i/tau)||^2
+        rho = 1 / (n * self.tau)
+        v = inbox + rho * state.sent.u
+        y = self.solver.solve(for_training, flat, inbox, v, rho)
+        # u_i = grad F_i(y)
+        letter = Letter(flat.once(for_dual, y), state.sent.turns + 1)
+        return State(y, letter), letter
+
+    def model(self, state: State) -> Array:
+        """y, its model after local training."""
+        return state.y

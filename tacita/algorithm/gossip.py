@@ -1,0 +1,199 @@
+"""Gossip: nodes average models with their neighbours between gradient steps.
+
+GossipSGD is decentralised SGD (X. Lian et al., NeurIPS 2017), which with clipped, noisy
+gradients is the decentralised DP-SGD that private methods on graphs are measured
+against. GradientTracking (A. Nedic, A. Olshevsky, W. Shi, "DIGing", SIAM J. Optim.
+2017) also gossips an estimate of the mean gradient, and is exact without noise.
+
+Both mix by Metropolis weights, which every node knows from its neighbours' degrees:
+
+    W_ij = 1/(1 + max(E_i, E_j))  on edges,      W_ii = 1 - sum_j W_ij
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Edges, GraphAlgorithm, Number, descend
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.random_numbers import normal
+from tacita.theory import descent
+from tacita.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+def mixed(edges: Edges, own: Array, inbox: Array) -> Array:
+    """W_ii own + sum_j W_ij letter_j with Metropolis weights."""
+    larger = jnp.maximum(edges.neighbour_count, edges.neighbour_counts)
+    weights = jnp.where(edges.mask, 1 / (1 + larger.astype(own.dtype)), 0)
+    return own + jnp.einsum("s,sd->d", weights, inbox - own)
+
+
+def to_all(edges: Edges, letter: Array) -> Array:
+    """The same letter on every edge; zero where there is none."""
+    return jnp.where(edges.mask[:, None], letter, jnp.zeros((), letter.dtype))
+
+
+class ModelState(NamedTuple):
+    """One node's memory in GossipSGD."""
+
+    w: Array  # w_i, its own model, which is also its letter
+
+
+@record
+class GossipSGD(GraphAlgorithm):
+    """Mix models with the neighbours, then take local gradient steps.
+
+    It is biased where nodes differ; the bias shrinks with the step size.
+
+    Silent nodes, late letters and lost ones change the way, not the end. Mixing takes
+    weighted means, so it lengthens no node's error beyond the longest; a step with
+    step_size <= 1/L_i shrinks it by 1 - step_size sigma_i. So with full gradients of
+    strongly convex losses a round is a contraction in the largest error over nodes,
+    and such a map reaches its fixed point in any order, with letters of any age
+    (D. Bertsekas, J. Tsitsiklis, "Parallel and Distributed Computation", 6.2).
+
+    Attributes:
+        step_size: Of the local steps; None lets theory choose 1 / smoothness.
+        local_steps: Gradient steps between two exchanges: 1 gossips every step.
+        noise_std: Each gradient has noise_std N(0, I) added; None adds none. One
+            number or one per node, see `tacita.private`.
+        oracle: How nodes compute gradients.
+    """
+
+    step_size: Number = None
+    local_steps: int = static(default=1)
+    noise_std: Number = None
+    oracle: Oracle = Full()
+
+    source: ClassVar[str] = "X. Lian et al., decentralised SGD, NeurIPS 2017"
+    delivery: ClassVar[str] = "slots"
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+        check.count(local_steps=self.local_steps)
+        check.not_negative(noise_std=self.noise_std)
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size by theory where the user gave none."""
+        if self.step_size is not None:
+            return self
+        return replace(self, step_size=descent.safe_step_size(problem))
+
+    def init(self, w: Array, edges: Edges) -> tuple[ModelState, Array]:
+        """Start from w and tell the neighbours."""
+        return ModelState(w), to_all(edges, w)
+
+    def local(
+        self,
+        key: Array,
+        oracle: AgentOracle,
+        edges: Edges,
+        state: ModelState,
+        inbox: Array,
+    ) -> tuple[ModelState, Array]:
+        """Mix, w <- sum_j W_ij w_j, then steps w <- w - mu (g(w) + noise)."""
+        w = noisy_steps(
+            key,
+            oracle,
+            mixed(edges, state.w, inbox),
+            self.local_steps,
+            self.noise_std,
+            lambda v, g: v - self.step_size * g,
+        )
+        return ModelState(w), to_all(edges, w)
+
+    def model(self, state: ModelState) -> Array:
+        """Its own model."""
+        return state.w
+
+
+def noisy_steps(
+    key: Array, oracle: AgentOracle, w: Array, steps: int, noise_std: Any, update: Any
+) -> Array:
+    """`steps` times w <- update(w, g + noise), with fresh noise in every gradient."""
+    if noise_std is None:
+        return descend(key, oracle, w, steps, update)
+    for_rows, for_noise = jax.random.split(key)
+
+    def body(v: Array, each: tuple[Any, Array]) -> tuple[Array, None]:
+        draw, noise_key = each
+        noise = noise_std * normal(noise_key, w.shape, w.dtype)
+        return update(v, oracle(draw, v) + noise), None
+
+    draws = oracle.draws(for_rows, steps)
+    keys = jax.random.split(for_noise, steps)
+    return jax.lax.scan(body, w, (draws, keys))[0]
+
+
+class TrackedState(NamedTuple):
+    """One node's memory in GradientTracking."""
+
+    w: Array  # w_i, its own model
+    y: Array  # y_i, its estimate of the mean gradient
+    g: Array  # its own gradient at w_i, in the round before
+
+
+@record
+class GradientTracking(GraphAlgorithm):
+    """Gossip models and an estimate of the mean gradient; exact with full gradients.
+
+    A reference without noise: its letters hold bare gradients.
+
+    Attributes:
+        step_size: mu; None lets theory choose a tenth of 1 / smoothness, which is
+            short enough for all but badly connected graphs.
+        oracle: How nodes compute gradients.
+    """
+
+    step_size: Number = None
+    oracle: Oracle = Full()
+
+    source: ClassVar[str] = "A. Nedic, A. Olshevsky, W. Shi, DIGing, 2017"
+    delivery: ClassVar[str] = "slots"
+    partial: ClassVar[bool] = False
+    why_not_partial: ClassVar[str] = (
+        "its estimates add up to the gradients only if every letter arrives in its "
+        "round"
+    )
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size by theory where the user gave none."""
+        if self.step_size is not None:
+            return self
+        return replace(self, step_size=descent.safe_step_size(problem) / 10)
+
+    def init(self, w: Array, edges: Edges) -> tuple[TrackedState, Array]:
+        """Start from w; the first round finds the first gradient."""
+        zero = jnp.zeros_like(w)
+        return TrackedState(w, zero, zero), to_all(edges, jnp.concatenate([w, zero]))
+
+    def local(
+        self,
+        key: Array,
+        oracle: AgentOracle,
+        edges: Edges,
+        state: TrackedState,
+        inbox: Array,
+    ) -> tuple[TrackedState, Array]:
+        """w+ = sum_j W_ij w_j - mu y, then y+ = sum_j W_ij y_j + g(w+) - g(w)."""
+        both = mixed(edges, jnp.concatenate([state.w, state.y]), inbox)
+        w, y = jnp.split(both, 2)
+        w = w - self.step_size * state.y
+        g = oracle.once(key, w)
+        y = y + g - state.g
+        return TrackedState(w, y, g), to_all(edges, jnp.concatenate([w, y]))
+
+    def model(self, state: TrackedState) -> Array:
+        """Its own model."""
+        return state.w

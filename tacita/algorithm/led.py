@@ -1,0 +1,95 @@
+"""LED: local exact diffusion, here with a coordinator as the network.
+
+S. Alghunaim, "Local Exact-Diffusion for Decentralized Optimization and Learning", IEEE
+Transactions on Automatic Control 2024, for the complete network W = (1/N) 1 1^T.
+
+    agent i       f = x, then Ne times  f <- f - alpha g_i(f) - beta y_i
+    coordinator   x = (1/N) sum_i f_i
+    agent i       y_i <- y_i + f_i - x,  on receiving x, at the start of its next round
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Number, ServerAlgorithm, descend
+from tacita.algorithm.defaults import require_common
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.theory import descent
+from tacita.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One agent's memory."""
+
+    f: Array  # f_i, the model after its last local steps
+    y: Array  # y_i, its correction
+    trained: Array  # 1 once f_i was sent, 0 before the first round
+
+
+@record
+class LED(ServerAlgorithm):
+    """Local gradient steps, corrected by how far the agent ended from the mean.
+
+    Attributes:
+        step_size: alpha, one number for all; None lets theory choose 1/L.
+        beta: Weight of the correction in each step; None chooses 1/Ne.
+        local_steps: Ne, gradient steps in a round.
+        oracle: How agents compute gradients.
+    """
+
+    step_size: Number = None
+    beta: Number = None
+    local_steps: int = static(default=5)
+    oracle: Oracle = Full()
+
+    partial: ClassVar[bool] = False
+    source: ClassVar[str] = "S. Alghunaim, Local Exact-Diffusion, IEEE TAC 2024"
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+        check.positive(beta=self.beta)
+        check.count(local_steps=self.local_steps)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """One agent's own step would weigh it more in the optimum."""
+        super().refuse_problem(problem)
+        require_common(self, "step_size", "beta")
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size and beta where they were left out."""
+        step_size, beta = self.step_size, self.beta
+        if step_size is None:
+            step_size = descent.safe_step_size(problem)
+        if beta is None:
+            beta = 1 / self.local_steps
+        return replace(self, step_size=step_size, beta=beta)
+
+    def init(self, w: Array) -> tuple[State, Array]:
+        """Start from w without a correction."""
+        return State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype)), w
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Array
+    ) -> tuple[State, Array]:
+        """The correction of the last round, then local steps from x."""
+        # y_i <- y_i + f_i - x
+        y = state.y + state.trained * (state.f - inbox)
+
+        def update(f: Array, g: Array) -> Array:
+            # f <- f - alpha g_i(f) - beta y_i
+            return f - self.step_size * g - self.beta * y
+
+        f = descend(key, oracle, inbox, self.local_steps, update)
+        return State(f, y, jnp.ones_like(state.trained)), f
+
+    def model(self, state: State) -> Array:
+        """f_i, its model after local training."""
+        return state.f

@@ -1,0 +1,144 @@
+"""PrimalDual: GTVMin with norms, by dual variables on the edges.
+
+A. Jung, "Federated Learning: From Theory to Practice", (48) and its dual (68)-(71): for
+
+    sum_i f_i(w_i) + alpha sum_{edges} A_ij phi(w_i - w_j)
+
+with phi a norm, the dual variable (the flow) of an edge lies in the ball of radius
+alpha A_ij of the dual norm. The method is that of A. Chambolle and T. Pock (J. Math.
+Imaging Vis. 40, 2011) on the incidence operator, with the diagonal steps of their paper
+of ICCV 2011: 1/(rho n_i) at a node with n_i neighbours and rho/2 on an edge. It is also
+the network lasso's ADMM (D. Hallac, J. Leskovec, S. Boyd, KDD 2015).
+
+Each end of an edge keeps a flow u_ij of its own, in units of rho, and writes
+w_i + u_ij along it. In step, u_ji = -u_ij; out of step the two ends differ for a while,
+but agree wherever the method comes to rest, so it can also be run asynchronously.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Edges, GraphAlgorithm, Number
+from tacita.algorithm.defaults import require_common, require_local_answers
+from tacita.algorithm.solvers import Solver, exact_prox
+from tacita.problem.gtv import penalty as penalties
+from tacita.problem.gtv.edges import edge_rho
+from tacita.problem.gtv.gtvmin import GTVMin
+from tacita.problem.model import ridge
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One node's memory."""
+
+    w: Array  # w_i, its own model
+    u: Array  # u_ij / rho, the flow out along each of its edges, (slots, d)
+
+
+@record
+class PrimalDual(GraphAlgorithm):
+    """Proximal steps at the nodes, projected flows on the edges.
+
+    Attributes:
+        alpha: Strength of the coupling along edges.
+        penalty: phi: "l2" (the network lasso), "l1", "squared", a `Penalty` that
+            couples some coordinates, or several on disjoint ones.
+        rho: Trades steps of the models against steps of the flows; every positive
+            number converges. None matches it to the curvature of the losses.
+        solver: How a node solves its own problem: None exactly, or a local solver.
+        oracle: How nodes compute gradients, for solvers that use them.
+        need_connected: Refuse a graph that falls into several parts.
+    """
+
+    alpha: float
+    penalty: Any = "l2"
+    rho: Number = None
+    solver: Solver | None = None
+    oracle: Oracle = Full()
+    need_connected: bool = static(default=True)
+
+    source: ClassVar[str] = "A. Jung, Federated Learning, (68)-(71)"
+    delivery: ClassVar[str] = "slots"
+
+    def __post_init__(self) -> None:
+        check.not_negative(alpha=self.alpha)
+        check.positive(rho=self.rho)
+        require_common(self, "alpha", "rho")
+        object.__setattr__(self, "penalty", penalties.of(self.penalty))
+
+    def needs_connection(self) -> bool:
+        """As the user chose."""
+        return self.need_connected
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """The exact step needs curvature, and a unique answer at every node."""
+        super().refuse_problem(problem)
+        self.penalty.check(problem.dim)
+        assert problem.graph is not None
+        coupled = bool(np.all(self.penalty.mask(problem.dim) > 0))
+        joined = np.asarray(problem.graph.neighbour_counts) > 0
+        require_local_answers(self, problem, joined & coupled)
+
+    def goal(self, problem: Problem) -> np.ndarray:
+        """Every node's model in the solution of GTVMin, (N, d)."""
+        return GTVMin(problem, self.alpha, self.penalty).solve()
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set rho, and let theory set what the solver left out."""
+        rho = edge_rho(problem) if self.rho is None else self.rho
+        penalty = penalties.in_dtype(self.penalty, problem.dtype)
+        ready = replace(self, rho=rho, penalty=penalty)
+        if self.solver is None or problem.graph is None:
+            return ready
+        counts = np.maximum(np.asarray(problem.graph.neighbour_counts, float), 1)
+        return replace(ready, solver=self.solver.resolve(problem, 1 / (rho * counts)))
+
+    def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
+        """No flow; the neighbours are told w."""
+        u = jnp.zeros((edges.mask.shape[0], *w.shape), w.dtype)
+        return State(w, u), self._letters(State(w, u), edges)
+
+    def _letters(self, state: State, edges: Edges) -> Array:
+        return jnp.where(edges.mask[:, None], state.w + state.u, 0)
+
+    def local(
+        self, key: Array, oracle: AgentOracle, edges: Edges, state: State, inbox: Array
+    ) -> tuple[State, Array]:
+        """Project the flows, then one proximal step against them."""
+        w, u = state
+        # (71): the flow u + (w_i - w_j)/2 is projected on the dual ball of radius
+        # alpha A_ij / rho; by Moreau that is what the penalty's prox takes away.
+        gap = w + u - inbox
+        reach = jnp.asarray(2 * self.alpha * edges.weight / self.rho, w.dtype)
+        kept = jax.vmap(lambda a, t: self.penalty.prox(a, t))(gap, reach)
+        fresh = jnp.where(edges.mask[:, None], (gap - kept) / 2, 0)
+        # (69): w_i <- argmin f_i(v) + (rho n_i / 2) ||v - w_i + mean_j(2 u+ - u)||^2
+        count = jnp.maximum(edges.neighbour_count, 1).astype(w.dtype)
+        centre = w - jnp.sum(2 * fresh - u, axis=0) / count
+        pull = self.rho * edges.neighbour_count.astype(w.dtype)
+        if self.penalty.masked:
+            pull = pull * jnp.asarray(self.penalty.mask(len(w)), w.dtype)
+        pull = jnp.asarray(pull, w.dtype)
+        if self.solver is not None:
+            w = self.solver.solve(key, oracle, w, centre, 1 / pull)
+        elif ridge.has_closed_form(oracle.local):
+            w = ridge.toward(oracle.local, centre, pull)
+        else:
+            w = exact_prox(oracle.local, w, centre, 1 / pull)
+        after = State(w, fresh)
+        return after, self._letters(after, edges)
+
+    def model(self, state: State) -> Array:
+        """Its own model."""
+        return state.w

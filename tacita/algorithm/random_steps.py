@@ -1,0 +1,45 @@
+"""Local training with a number of steps that is drawn, not fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita.problem.oracles import AgentOracle
+from tacita.trees import tree_rows
+
+#: Draws that an oracle is asked for at a time, for the number of steps has no bound. A
+#: sampling that spans the steps, as a permutation of the rows, starts anew after them.
+DRAWS_AT_ONCE = 16
+
+
+def geometric(key: Array, probability: Any) -> Array:
+    """How many steps until an event of this probability: 1, 2, ..., mean 1/p."""
+    return jax.random.geometric(key, probability, dtype=jnp.int32)
+
+
+def descend(
+    key: Array,
+    oracle: AgentOracle,
+    w: Array,
+    steps: Array,
+    update: Callable[[Array, Array], Array],
+) -> Array:
+    """`steps` times w <- update(w, g); unlike in `base.descend`, steps is traced."""
+
+    def block(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        done, v = carry
+        draws = oracle.draws(jax.random.fold_in(key, done), DRAWS_AT_ONCE)
+
+        def step(j: Array, x: Array) -> Array:
+            return update(x, oracle(tree_rows(draws, j), x))
+
+        todo = jnp.minimum(steps - done, DRAWS_AT_ONCE)
+        return done + DRAWS_AT_ONCE, jax.lax.fori_loop(0, todo, step, v)
+
+    first = (jnp.zeros((), steps.dtype), w)
+    return jax.lax.while_loop(lambda carry: carry[0] < steps, block, first)[1]

@@ -1,0 +1,215 @@
+"""Local solvers that use curvature: Newton, a quasi-Newton method, the exact answer.
+
+All of them bring the residual r(w) = grad f_i(w) + (w - v)/rho of the proximal problem
+
+    argmin_w  f_i(w) + ||w - v||^2 / (2 rho)
+
+to zero, and measure progress by its length: unlike values of the loss, which round off
+at a distance of 1e-8 from the answer, it can be followed to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Number
+from tacita.algorithm.defaults import proximal_step_size
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.theory import descent
+from tacita.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+#: Newton steps after which `exact_prox` gives up; it stops by itself long before.
+_MOST_STEPS = 50
+
+#: Lengths of a Newton step that are tried, in this order.
+_SIZES = (1.0, 0.5, 0.25, 0.0625)
+
+
+def _newton_step(residual: Any, w: Array) -> tuple[Array, Array]:
+    """One damped Newton step, and whether the residual became smaller."""
+    r = residual(w)
+    step = jnp.linalg.solve(jax.jacfwd(residual)(w), r)
+    trials = w - jnp.asarray(_SIZES, w.dtype)[:, None] * step
+    norms = jax.vmap(lambda t: jnp.sum(residual(t) ** 2))(trials)
+    good = norms < jnp.sum(r**2)
+    # The first size that shortens the residual; where none does, w stays.
+    better = jnp.any(good)
+    return jnp.where(better, trials[jnp.argmax(good)], w), better
+
+
+def exact_prox(local: Any, w: Array, v: Array, rho: Any) -> Array:
+    """prox_{rho f_i}(v) by damped Newton steps from w, exact for quadratics in one.
+
+    Steps are made until the residual stops falling, which is at rounding.
+
+    >>> import jax.numpy as jnp
+    >>> class Half:
+    ...     grad = staticmethod(lambda w: w)
+    >>> exact_prox(Half, jnp.zeros(1), jnp.ones(1), 1.0).tolist()
+    [0.5]
+    """
+
+    def residual(x: Array) -> Array:
+        return local.grad(x) + (x - v) / rho
+
+    def go_on(carry: tuple) -> Array:
+        count, _, better = carry
+        return better & (count < _MOST_STEPS)
+
+    def body(carry: tuple) -> tuple:
+        return carry[0] + 1, *_newton_step(residual, carry[1])
+
+    return jax.lax.while_loop(go_on, body, (0, w, jnp.asarray(True)))[1]
+
+
+class _ExactGradients:
+    """What the solvers of this file share: they need the gradient over all rows."""
+
+    def check(self, problem: Problem, oracle: Oracle) -> None:
+        """Refuse gradients over batches, and clipped ones: curvature needs them all."""
+        if not isinstance(oracle, Full):
+            check.refuse(
+                f"{type(self).__name__} needs exact gradients, got oracle="
+                f"{type(oracle).__name__}; use oracle=Full() or GradientDescent"
+            )
+
+    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
+        """Nothing to set."""
+        return self
+
+
+@record
+class Newton(_ExactGradients):
+    """Damped Newton steps on the proximal problem.
+
+    Attributes:
+        local_steps: Newton steps in a round.
+    """
+
+    local_steps: int = static(default=2)
+
+    def __post_init__(self) -> None:
+        check.count(local_steps=self.local_steps)
+
+    def solve(
+        self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
+    ) -> Array:
+        """W <- w - (H + I/rho)^-1 r(w), the step halved while r would grow."""
+
+        def residual(x: Array) -> Array:
+            return oracle.local.grad(x) + (x - v) / rho
+
+        def body(x: Array, _: None) -> tuple[Array, None]:
+            return _newton_step(residual, x)[0], None
+
+        return jax.lax.scan(body, w, None, length=self.local_steps)[0]
+
+
+@record
+class ExactProx(_ExactGradients):
+    """The exact proximal point: Fed-PLT is then Peaceman-Rachford splitting."""
+
+    def check(self, problem: Problem, oracle: Oracle) -> None:
+        """Only linear models have a proximal point that can be computed."""
+        super().check(problem, oracle)
+        descent.require_linear(problem, "ExactProx")
+
+    def solve(
+        self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
+    ) -> Array:
+        """prox_{rho f_i}(v)."""
+        return exact_prox(oracle.local, w, v, rho)
+
+
+class _Memory(NamedTuple):
+    """The last steps and what they changed in the residual, the newest last."""
+
+    steps: Array  # s_j, (memory, d)
+    changes: Array  # y_j, (memory, d)
+
+
+@record
+class QuasiNewton(_ExactGradients):
+    """L-BFGS steps, each checked against a gradient step (2 gradients a step).
+
+    J. Nocedal and S. Wright, "Numerical Optimization", Algorithm 7.4. Of the L-BFGS
+    step and the gradient step the one that leaves the shorter residual is taken, so
+    that a round is never worse than gradient descent with the same number of steps.
+
+    Attributes:
+        step_size: Of the gradient step; None lets theory choose, for every agent,
+            2 / (L_i + mu_i + 2/rho).
+        local_steps: Steps in a round.
+        memory: Pairs that the approximation of the Hessian is made from.
+    """
+
+    step_size: Number = None
+    local_steps: int = static(default=5)
+    memory: int = static(default=4)
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+        check.count(local_steps=self.local_steps)
+        check.count(memory=self.memory)
+
+    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
+        """Set the step size by theory where the user gave none."""
+        if self.step_size is not None:
+            return self
+        return replace(self, step_size=proximal_step_size(problem, rho, shift))
+
+    def solve(
+        self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
+    ) -> Array:
+        """W <- w - H r(w) or w - step r(w), whichever leaves less of r."""
+
+        def residual(x: Array) -> Array:
+            return oracle.local.grad(x) + (x - v) / rho
+
+        def body(carry: tuple, _: None) -> tuple[tuple, None]:
+            x, r, memory = carry
+            trials = jnp.stack([x - self.step_size * r, x - _apply(memory, r)])
+            after = jax.vmap(residual)(trials)
+            best = jnp.argmin(jnp.sum(after**2, axis=1))
+            pair = trials[best] - x, after[best] - r
+            memory = jax.tree.map(
+                lambda old, new: jnp.concatenate([old[1:], new[None]]),
+                memory,
+                _Memory(*pair),
+            )
+            return (trials[best], after[best], memory), None
+
+        empty = jnp.zeros((self.memory, *w.shape), w.dtype)
+        first = (w, residual(w), _Memory(empty, empty))
+        return jax.lax.scan(body, first, None, length=self.local_steps)[0][0]
+
+
+def _apply(memory: _Memory, r: Array) -> Array:
+    """H r, where H approximates the inverse Hessian: the two-loop recursion."""
+    curvature = jnp.sum(memory.steps * memory.changes, axis=1)
+    # A pair that was not filled yet, or has no curvature, is left out.
+    weight = jnp.where(curvature > 0, 1 / jnp.where(curvature > 0, curvature, 1), 0)
+
+    def backward(q: Array, pair: tuple) -> tuple[Array, Array]:
+        s, y, p = pair
+        a = p * jnp.dot(s, q)
+        return q - a * y, a
+
+    def forward(q: Array, pair: tuple) -> tuple[Array, None]:
+        s, y, p, a = pair
+        return q + (a - p * jnp.dot(y, q)) * s, None
+
+    pairs = (memory.steps, memory.changes, weight)
+    q, a = jax.lax.scan(backward, r, pairs, reverse=True)
+    newest = jnp.sum(memory.changes[-1] ** 2)
+    # H_0 = (s.y / y.y) I of the newest pair.
+    scale = jnp.where(newest > 0, curvature[-1] / jnp.where(newest > 0, newest, 1), 1)
+    return jax.lax.scan(forward, scale * q, (*pairs, a))[0]

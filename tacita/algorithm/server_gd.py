@@ -1,0 +1,86 @@
+"""Server-based gradient descent: the coordinator steps along the mean gradient.
+
+A. Jung, "Federated Learning: From Theory to Practice", Algorithm 8. With minibatches it
+is server-based stochastic gradient descent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.random_numbers import normal
+from tacita.theory import descent
+from tacita.trees import record, replace
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One agent's memory."""
+
+    w: Array  # the model it was last told
+
+
+@record
+class ServerGD(ServerAlgorithm):
+    """Every active agent sends its gradient; the coordinator takes one step.
+
+    Attributes:
+        step_size: Of the step along the mean gradient; None lets theory choose
+            2 / (strong convexity + smoothness).
+        oracle: How agents compute gradients.
+        noise_std: Each letter adds noise_std N(0, I) to the gradient; None adds none.
+            One number or one per agent, see `tacita.private`.
+    """
+
+    step_size: Number = None
+    oracle: Oracle = Full()
+    noise_std: Number = None
+
+    source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
+    phases: ClassVar[tuple[Phase, ...]] = (Phase("local", "combine"),)
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+        check.not_negative(noise_std=self.noise_std)
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size by theory where the user gave none."""
+        if self.step_size is not None:
+            return self
+        return replace(self, step_size=descent.step_size(problem))
+
+    def init(self, w: Array) -> tuple[State, Array]:
+        """The first letter carries no gradient, so the first broadcast is the start."""
+        return State(w), 0 * w
+
+    def hub(self, w: Array) -> Array:
+        """The coordinator keeps the model."""
+        return w
+
+    def combine(
+        self, key: Array, hub: Array, mean: Array, coordinator: Coordinator
+    ) -> tuple[Array, Array]:
+        """Step along the mean: w <- w - eta * (1/N) sum_i grad f_i(w)."""
+        w = hub - self.step_size * mean
+        return w, w
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Array
+    ) -> tuple[State, Array]:
+        """The gradient at the model received, and noise where there is any."""
+        if self.noise_std is None:
+            return State(inbox), oracle.once(key, inbox)
+        for_rows, for_noise = oracle.keys(key)
+        noise = normal(for_noise, inbox.shape, inbox.dtype)
+        return State(inbox), oracle.once(for_rows, inbox) + self.noise_std * noise
+
+    def model(self, state: State) -> Array:
+        """The model it was last told."""
+        return state.w

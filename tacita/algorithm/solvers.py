@@ -1,0 +1,246 @@
+"""Local solvers: how an agent brings down f_i(w) + ||w - v||^2 / (2 rho) from w.
+
+A solver is a record of its own, a field of the algorithms that leave the choice open.
+Its numbers may differ between agents (arrays with one entry per agent), and with
+`Mixed` so may the methods themselves: Remark 1 of the Fed-PLT paper. Stochastic
+gradients are `GradientDescent` with a `Minibatch` oracle.
+
+    solve(key, oracle, w, v, rho) -> w      one agent's local training in a round
+    resolve(problem, rho, shift) -> solver  numbers left out are set by theory
+    check(problem, oracle)                  refuse what the solver cannot work with
+
+`shift` is for algorithms that train on f_i(w) - (shift/2) ||w||^2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Number, descend, noise_for
+from tacita.algorithm.defaults import curvature_bounds, proximal_step_size
+from tacita.algorithm.second_order import ExactProx, Newton, QuasiNewton, exact_prox
+from tacita.problem.oracles import AgentOracle, Oracle
+from tacita.trees import record, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+__all__ = [
+    "Accelerated",
+    "ExactProx",
+    "GradientDescent",
+    "Mixed",
+    "Newton",
+    "NoisyGradient",
+    "QuasiNewton",
+    "Solver",
+    "exact_prox",
+]
+
+
+class Solver(Protocol):
+    """What an algorithm asks of a local solver."""
+
+    def check(self, problem: Problem, oracle: Oracle) -> None:
+        """Refuse a problem or an oracle that the solver cannot work with."""
+        ...
+
+    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Any:
+        """The same solver with every number that was left out set by theory."""
+        ...
+
+    def solve(
+        self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
+    ) -> Array:
+        """Local training from w on f_i(w) + ||w - v||^2 / (2 rho)."""
+        ...
+
+
+class _AnyGradients:
+    """First-order solvers: every oracle will do."""
+
+    def check(self, problem: Problem, oracle: Oracle) -> None:
+        """Nothing to refuse."""
+
+
+@record
+class GradientDescent(_AnyGradients):
+    """Gradient steps; stochastic ones with a `Minibatch` oracle.
+
+    Attributes:
+        step_size: gamma, one number or one per agent; None lets theory choose, for
+            every agent, 2 / (L_i + mu_i + 2/rho).
+        local_steps: Ne, gradient steps in a round.
+    """
+
+    step_size: Number = None
+    local_steps: int = static(default=5)
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+        check.count(local_steps=self.local_steps)
+
+    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
+        """Set the step size by theory where the user gave none."""
+        if self.step_size is not None:
+            return self
+        return replace(self, step_size=proximal_step_size(problem, rho, shift))
+
+    def solve(
+        self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
+    ) -> Array:
+        """(10): Ne times w <- w - gamma (g_i(w) + (w - v)/rho)."""
+
+        def update(x: Array, g: Array) -> Array:
+            return x - self.step_size * (g + (x - v) / rho)
+
+        return descend(key, oracle, w, self.local_steps, update)
+
+
+@record
+class NoisyGradient(_AnyGradients):
+    """Gradient steps with Gaussian noise, for privacy.
+
+    Attributes:
+        step_size: gamma, one number or one per agent; None as in `GradientDescent`.
+        local_steps: Ne, gradient steps in a round.
+        noise_std: tau; each step adds sqrt(2 gamma) tau N(0, I).
+    """
+
+    step_size: Number = None
+    local_steps: int = static(default=5)
+    noise_std: Number
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+        check.count(local_steps=self.local_steps)
+        check.not_negative(noise_std=self.noise_std)
+
+    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
+        """Set the step size by theory where the user gave none."""
+        if self.step_size is not None:
+            return self
+        return replace(self, step_size=proximal_step_size(problem, rho, shift))
+
+    def solve(
+        self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
+    ) -> Array:
+        """(13): w <- w - gamma (g_i(w) + (w - v)/rho) + sqrt(2 gamma) tau N(0, I)."""
+        for_rows, for_noise = oracle.keys(key)
+        noise = noise_for(for_noise, self.local_steps, w)
+        noise = jnp.sqrt(2 * self.step_size) * self.noise_std * noise
+
+        def body(x: Array, each: tuple) -> tuple[Array, None]:
+            draw, extra = each
+            g = oracle(draw, x) + (x - v) / rho
+            return x - self.step_size * g + extra, None
+
+        draws = oracle.draws(for_rows, self.local_steps)
+        return jax.lax.scan(body, w, (draws, noise))[0]
+
+
+@record
+class Accelerated(_AnyGradients):
+    """Nesterov's gradient steps with constant momentum, (12) of the revised paper.
+
+    Attributes:
+        local_steps: Ne, gradient steps in a round.
+        strong_convexity: mu, one number or one per agent; None takes the problem's.
+        smoothness: L, one number or one per agent; None takes the problem's.
+    """
+
+    local_steps: int = static(default=5)
+    strong_convexity: Number = None
+    smoothness: Number = None
+
+    def __post_init__(self) -> None:
+        check.count(local_steps=self.local_steps)
+        check.not_negative(strong_convexity=self.strong_convexity)
+        check.positive(smoothness=self.smoothness)
+
+    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
+        """Take the problem's moduli where the user gave none."""
+        if self.strong_convexity is not None and self.smoothness is not None:
+            return self
+        low, high = curvature_bounds(problem, shift)
+        return replace(
+            self,
+            strong_convexity=low
+            if self.strong_convexity is None
+            else self.strong_convexity,
+            smoothness=high if self.smoothness is None else self.smoothness,
+        )
+
+    def solve(
+        self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
+    ) -> Array:
+        """(12): u+ = w - r(w)/L', then w = u+ + beta (u+ - u), from u = w."""
+        # L' = L + 1/rho and mu' = mu + 1/rho are those of the proximal problem.
+        high = self.smoothness + 1 / rho
+        low = self.strong_convexity + 1 / rho
+        # beta = (sqrt L' - sqrt mu') / (sqrt L' + sqrt mu')
+        root = jnp.sqrt(low / high)
+        beta = (1 - root) / (1 + root)
+
+        def body(carry: tuple, draw: Any) -> tuple[tuple, None]:
+            x, before = carry
+            after = x - (oracle(draw, x) + (x - v) / rho) / high
+            return (after + beta * (after - before), after), None
+
+        draws = oracle.draws(key, self.local_steps)
+        return jax.lax.scan(body, (w, w), draws, length=self.local_steps)[0][0]
+
+
+@record
+class Mixed:
+    """Agents with different solvers (Remark 1).
+
+    When agents are computed together, every agent computes all the solvers and keeps
+    the answer of its own; `mapping="one_by_one"` computes only that one.
+
+    Attributes:
+        solvers: The solvers in use.
+        group: For every agent, which of them it uses, counted from 0.
+
+    >>> two = Mixed(solvers=(GradientDescent(), Newton()), group=[0, 0, 1])
+    """
+
+    solvers: tuple[Any, ...]
+    group: Any
+
+    def __post_init__(self) -> None:
+        if check.is_number(self.group):
+            group = np.asarray(self.group)
+            known = (group == np.rint(group)) & (group >= 0)
+            known &= group < len(self.solvers)
+            if not np.all(known):
+                check.refuse(
+                    f"expected group whole numbers below {len(self.solvers)}, the "
+                    f"number of solvers, got group={group[~known].ravel()[0]}"
+                )
+
+    def check(self, problem: Problem, oracle: Oracle) -> None:
+        """Refuse what one of the solvers refuses."""
+        check.shape((problem.n_agents,), group=self.group)
+        for solver in self.solvers:
+            solver.check(problem, oracle)
+
+    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
+        """Set by theory what the solvers left out."""
+        solvers = tuple(s.resolve(problem, rho, shift) for s in self.solvers)
+        return replace(self, solvers=solvers)
+
+    def solve(
+        self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
+    ) -> Array:
+        """The agent's own solver."""
+        branches = [
+            lambda s=solver: s.solve(key, oracle, w, v, rho) for solver in self.solvers
+        ]
+        return jax.lax.switch(jnp.asarray(self.group, jnp.int32), branches)

@@ -1,0 +1,328 @@
+"""The audit: run the real algorithm on neighbouring data and bound epsilon from below.
+
+A guarantee bounds from above and may be wrong: a proof with a gap, a bug, noise that
+is not fresh. An audit needs no theorem. It simulates thousands of runs on D and on a
+neighbour D', scores what the observer sees, and counts (`audit_statistics`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from tacita import check
+from tacita.algorithm.base import GraphAlgorithm
+from tacita.audits.canary import Canary, neighbours, worst_canary
+from tacita.audits.scores import by_run, cancelled, expected_letters, matched, reused
+from tacita.audits.statistics import AuditResult, audit_outputs, epsilon_lower_bound
+from tacita.audits.transcript import Seen, watch, world_of
+from tacita.check import TacitaError
+from tacita.privacy import inputs
+from tacita.privacy.accounting.guarantee import Guarantee, PaperClaim
+from tacita.privacy.letters import (
+    Question,
+    guarantee,
+    noise_in_letters,
+    replays,
+    state_is_public,
+)
+from tacita.privacy.spend import observers, planned
+from tacita.privacy.statement import DEFAULT_DELTA, relation_of
+from tacita.problem.problem import Problem
+from tacita.runtime.rounds import World
+from tacita.runtime.simulate import prepare
+from tacita.trees import in_double_precision, tree_rows
+
+ATTACKS = ("matched", "reused", "cancelled", "learned")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found: epsilon is at least `lower_bound`, for this observer.
+
+    Attributes:
+        observer: Who looks.
+        unit: What was changed: one record.
+        relation: How the two data sets differ.
+        rounds: Rounds of each run.
+        runs: Runs on either data set.
+        delta: The delta of all epsilons.
+        confidence: The lower bound is right with at least this probability.
+        results: What each attack found.
+        claim: What was put to the test, if anything.
+    """
+
+    observer: str
+    unit: str
+    relation: str
+    rounds: int
+    runs: int
+    delta: float
+    confidence: float
+    results: dict[str, AuditResult]
+    claim: Guarantee | PaperClaim | float | None
+
+    @property
+    def attack(self) -> str:
+        """The attack that found most."""
+        return max(self.results, key=lambda name: self.results[name].lower_bound)
+
+    @property
+    def lower_bound(self) -> float:
+        """What epsilon is at least, at `confidence`."""
+        return self.results[self.attack].lower_bound
+
+    @property
+    def refuted(self) -> bool | None:
+        """Whether the claim is too small to be true; None if nothing was claimed."""
+        if self.claim is None:
+            return None
+        return self.results[self.attack].refutes(self.claim)
+
+    @property
+    def paper_claim_refuted(self) -> bool | None:
+        """Whether the paper's claim beside the guarantee is; None if there is none."""
+        claim = self.claim.paper_claim if isinstance(self.claim, Guarantee) else None
+        return None if claim is None else self.results[self.attack].refutes(claim)
+
+    @property
+    def claimed_epsilon(self) -> float | None:
+        """The epsilon that was put to the test."""
+        if isinstance(self.claim, Guarantee):
+            return self.claim.epsilon(self.delta)
+        if isinstance(self.claim, PaperClaim):
+            return self.claim.claimed_epsilon(self.delta)
+        return self.claim
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for `PrivacyReport.with_audit`."""
+        names = ("observer", "unit", "relation", "rounds", "runs", "delta")
+        told = {name: getattr(self, name) for name in names}
+        names = ("confidence", "lower_bound", "attack", "claimed_epsilon", "refuted")
+        return told | {name: getattr(self, name) for name in names}
+
+    def __str__(self) -> str:
+        told = (
+            f"audit against the {self.observer}, one {self.unit}, {self.relation}: "
+            f"epsilon >= {self.lower_bound:.4g} at delta = {self.delta:g} with "
+            f"{self.confidence:.0%} confidence ({self.runs} runs on either side of "
+            f"{self.rounds} rounds, attack: {self.attack})"
+        )
+        if self.claim is None:
+            return told
+        verdict = "REFUTED" if self.refuted else "not refuted"
+        told += f"\nclaimed epsilon {self.claimed_epsilon:.4g}: {verdict}"
+        if self.paper_claim_refuted is not None:
+            assert isinstance(self.claim, Guarantee) and self.claim.paper_claim
+            paper = self.claim.paper_claim
+            verdict = "REFUTED" if self.paper_claim_refuted else "not refuted"
+            claimed = paper.claimed_epsilon(self.delta)
+            told += f"\n{paper.source} claims {claimed:.4g}: {verdict}"
+        return told
+
+
+@in_double_precision
+def audit(
+    problem: Problem,
+    algorithm: Any,
+    *,
+    observer: str,
+    rounds: int,
+    runs: int = 4000,
+    delta: float | None = None,
+    claim: Guarantee | PaperClaim | float | None = None,
+    confidence: float = 0.99,
+    participation: Any = 1.0,
+    canary: Canary | None = None,
+    attacks: Sequence[str] | None = None,
+    seed: int = 0,
+) -> Audit:
+    """Measure a lower bound on what an observer learns of one record.
+
+    Args:
+        problem: The data around the canary; small problems are quick to audit.
+        algorithm: What is audited, as it runs.
+        observer: Who looks. The coordinator and an eavesdropper see every letter, a
+            neighbour on a graph those of the agent; other agents of a server
+            algorithm see broadcasts, and `final_model` the last model only.
+        rounds: Rounds of each run.
+        runs: Runs on either data set; no more than about log(runs/10) can be found.
+        delta: The delta of the claim; default that of the algorithm's promise, or
+            1e-5.
+        claim: What to put to the test; default the guarantee that Tacita gives.
+        confidence: How sure to be of the bound.
+        participation: As in `tacita.simulate`.
+        canary: The two records; default `worst_canary`, for linear models. Where the
+            claim is for `add_remove`, the neighbour's record must be empty.
+        attacks: Of "matched", "reused", "cancelled" and "learned"; the error is
+            divided among them. Default those that apply of the first three where the
+            observer can compute what letters would be without noise, else the learned
+            one.
+        seed: Of all randomness.
+    """
+    ready = prepare(problem, algorithm)
+    if inputs.observer(observer) not in observers(ready):
+        check.refuse(f"{type(ready).__name__} has no observer {observer!r}")
+    rounds, runs = inputs.whole(rounds=rounds), inputs.whole(12, runs=runs)
+    relation = relation_of(ready)
+    if isinstance(claim, Guarantee):
+        relation = _require_same(claim, observer)
+    if canary is None:
+        canary = worst_canary(problem, ready, relation)
+    pair = neighbours(problem, canary)
+    delta = _delta(ready) if delta is None else inputs.inside_unit(delta=delta)
+    if claim is None:
+        claim = _own_claim(ready, pair[0], observer, canary, rounds, participation)
+    worlds = [world_of(data, ready, participation) for data in pair]
+    scale = _shared_noise(ready, worlds[0], canary.agent)
+    chosen = _choose(ready, observer, attacks, scale is not None)
+    seeds = np.random.SeedSequence(seed).generate_state(2 * runs, np.uint64) >> 1
+    views = [
+        watch(data, ready, rounds, part, canary.agent, participation)
+        for data, part in zip(pair, np.split(seeds, 2), strict=True)
+    ]
+    error = (1 - inputs.inside_unit(confidence=confidence)) / len(chosen)
+    results = {}
+    for name, key in zip(
+        chosen, jax.random.split(jax.random.key(seed), len(chosen)), strict=True
+    ):
+        sure = {"delta": delta, "key": key, "confidence": 1 - error}
+        if name == "learned":
+            seen = [_view(ready, observer, view) for view in views]
+            results[name] = audit_outputs(*seen, **sure)
+        else:
+            told = [
+                _score(name, ready, canary.agent, worlds, v[0], scale) for v in views
+            ]
+            results[name] = epsilon_lower_bound(*told, **sure)
+    return Audit(
+        observer=observer,
+        unit="record",
+        relation=relation,
+        rounds=rounds,
+        runs=runs,
+        delta=delta,
+        confidence=confidence,
+        results=results,
+        claim=claim,
+    )
+
+
+def _require_same(claim: Guarantee, observer: str) -> str:
+    """The relation of a claim, which must be about this observer and one record."""
+    if (claim.observer, claim.unit) != (observer, "record"):
+        check.refuse(
+            f"the claim is about the {claim.observer} and one {claim.unit}; audit it "
+            f"with observer={claim.observer!r}, record by record"
+        )
+    return claim.relation
+
+
+def _delta(algorithm: Any) -> float:
+    promise = getattr(algorithm.oracle, "promise", None)
+    return DEFAULT_DELTA if promise is None else float(promise.delta)
+
+
+def _own_claim(
+    algorithm: Any,
+    problem: Problem,
+    observer: str,
+    canary: Canary,
+    rounds: int,
+    participation: Any,
+) -> Guarantee | None:
+    """What Tacita itself guarantees, or None where it guarantees nothing."""
+    turns = planned(problem, rounds, participation)
+    question = Question(
+        observer=observer,
+        unit="record",
+        relation=relation_of(algorithm),
+        agent=canary.agent,
+        rounds=rounds,
+        participation=float(turns.chance[canary.agent]),
+        active=turns.active,
+        total=rounds,
+    )
+    try:
+        return guarantee(algorithm, problem, question)
+    except TacitaError:
+        return None
+
+
+def _shared_noise(algorithm: Any, world: World, agent: int) -> np.ndarray | None:
+    """How one draw of noise would enter the agent's letters, if letters may share it.
+
+    Only for agents with as many edges as there are slots: padding is no letter.
+    """
+    if world.links is None or world.links.edges.mask is None:
+        return None
+    edges = tree_rows(world.links.edges, agent)
+    return noise_in_letters(algorithm, edges) if bool(edges.mask.all()) else None
+
+
+def _choose(
+    algorithm: Any, observer: str, attacks: Sequence[str] | None, several: bool
+) -> tuple[str, ...]:
+    known = state_is_public(algorithm) or replays(algorithm)
+    informed = _sees_letters(algorithm, observer) and known
+    if attacks is None:
+        compare = ("cancelled",) if several else ()
+        return ("matched", "reused", *compare) if informed else ("learned",)
+    for one in attacks:
+        check.one_of(ATTACKS, attack=one)
+        if one == "cancelled" and not several:
+            check.refuse(
+                "attack='cancelled' compares letters of one round that show different "
+                "iterates, such as those of an asynchronous DPNorm"
+            )
+        if one != "learned" and not informed:
+            check.refuse(
+                f"attack={one!r} needs an observer of letters who can compute what "
+                "they would be without noise; use attacks=['learned']"
+            )
+    if not attacks:
+        check.refuse("attacks is empty; leave it out or name one")
+    return tuple(attacks)
+
+
+def _sees_letters(algorithm: Any, observer: str) -> bool:
+    on_graph = isinstance(algorithm, GraphAlgorithm)
+    return observer in ("coordinator", "eavesdropper") or (
+        on_graph and observer == "neighbour"
+    )
+
+
+def _view(algorithm: Any, observer: str, view: tuple[Seen, np.ndarray]) -> np.ndarray:
+    """All numbers that the observer sees, one line per run."""
+    seen, shared = view
+    if observer == "final_model":
+        return shared
+    active = np.asarray(seen.active, float)[..., None]
+    if _sees_letters(algorithm, observer):
+        # Nothing is seen of a letter that was not sent.
+        shown = [active * by_run(seen.letter), active]
+    else:
+        shown = [by_run(seen.broadcast)]
+    rounds = np.concatenate(shown, axis=-1).reshape(len(shared), -1)
+    return np.concatenate([rounds, shared], axis=-1)
+
+
+def _score(
+    name: str,
+    algorithm: Any,
+    agent: int,
+    worlds: list[World],
+    seen: Seen,
+    scale: np.ndarray | None,
+) -> np.ndarray:
+    """One score per run by an attack that knows both data sets."""
+    on, off = (expected_letters(w, algorithm, agent, seen) for w in worlds)
+    shown = (by_run(seen.letter), np.asarray(seen.active, float), on, off)
+    if name == "cancelled":
+        assert scale is not None
+        return cancelled(*shown, scale)
+    return matched(*shown) if name == "matched" else reused(*shown)

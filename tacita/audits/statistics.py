@@ -1,0 +1,261 @@
+"""The statistics of an audit: how much privacy was lost, at least, with confidence.
+
+Somebody ran a mechanism many times on D and on a neighbour D' and scored the outputs.
+If the mechanism is (epsilon, delta)-private, then for every event E
+
+    P(E | D) <= e^epsilon P(E | D') + delta        and with D, D' exchanged,
+
+so observed frequencies bound epsilon from below. Events are half-lines of the score.
+They are chosen on one half of the runs and counted on the other half, with exact
+(Clopper-Pearson) intervals: no shape of the scores is assumed, and the bound is wrong
+with probability at most 1 - confidence, whatever was chosen.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+
+from tacita import check
+from tacita.privacy import inputs
+from tacita.privacy.accounting.guarantee import Guarantee, PaperClaim
+
+_CANDIDATES = 400
+# Events are chosen by bounds this much stricter than the ones they are counted with:
+# the best of many lucky small counts would disappoint on the other half.
+_CAUTION = 100.0
+
+
+Tail = Literal["above", "below"]
+Side = Literal["data", "neighbour"]
+
+
+class Event(NamedTuple):
+    """The scores at or beyond a threshold, likelier under `likelier`."""
+
+    tail: Tail
+    threshold: float
+    likelier: Side
+
+    def count(self, scores: np.ndarray) -> int:
+        """How many of the scores fall into the event."""
+        if self.tail == "above":
+            return int(np.sum(scores >= self.threshold))
+        return int(np.sum(scores <= self.threshold))
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """A lower bound on epsilon at delta.
+
+    Attributes:
+        lower_bound: epsilon is at least this (0 if nothing was found).
+        delta: The delta the bound is for.
+        confidence: The bound holds with at least this probability.
+        event: The event that gave the bound.
+        hits: Runs in the event, under the likelier side and under the other.
+        runs: Counted runs of either side, in the same order.
+    """
+
+    lower_bound: float
+    delta: float
+    confidence: float
+    event: Event
+    hits: tuple[int, int]
+    runs: tuple[int, int]
+
+    @property
+    def threshold(self) -> float:
+        """The threshold of the event."""
+        return self.event.threshold
+
+    def refutes(self, claim: float | Guarantee | PaperClaim) -> bool:
+        """Whether the claimed epsilon is too small to be true, at this confidence."""
+        if isinstance(claim, Guarantee):
+            return self.lower_bound > claim.epsilon(self.delta)
+        if isinstance(claim, PaperClaim):
+            return self.lower_bound > claim.claimed_epsilon(self.delta)
+        return self.lower_bound > inputs.not_negative(claim=claim)
+
+
+def clopper_pearson(
+    hits: Any, runs: Any, error: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Exact one-sided bounds on a probability, each wrong with at most `error`.
+
+    >>> low, high = clopper_pearson(0, 100, 0.05)
+    >>> float(low), round(float(high), 6)
+    (0.0, 0.029513)
+    """
+    from scipy.special import betaincinv
+
+    hits, runs = np.asarray(hits, dtype=float), np.asarray(runs, dtype=float)
+    error = inputs.inside_unit(error=error)
+    # Zero hits and all hits have no beta quantile; their bounds are 0 and 1.
+    low = np.where(
+        hits > 0, betaincinv(np.maximum(hits, 1), runs - hits + 1, error), 0.0
+    )
+    high = np.where(
+        hits < runs,
+        betaincinv(hits + 1, np.maximum(runs - hits, 1), 1 - error),
+        1.0,
+    )
+    return low, high
+
+
+def epsilon_bound(
+    hits: Any, runs: Any, hits_other: Any, runs_other: Any, delta: float, error: float
+) -> np.ndarray:
+    """log((p - delta)/q) from counts, p bounded below and q above, at least 0."""
+    low, _ = clopper_pearson(hits, runs, error / 2)
+    _, high = clopper_pearson(hits_other, runs_other, error / 2)
+    gained = np.maximum(low - delta, 0.0)
+    ratio = np.log(np.maximum(gained, 1e-300)) - np.log(high)
+    return np.where(gained > 0.0, np.maximum(ratio, 0.0), 0.0)
+
+
+def epsilon_lower_bound(
+    scores: Any,
+    neighbour_scores: Any,
+    *,
+    delta: float,
+    key: jax.Array,
+    confidence: float = 0.99,
+    events: int = 1,
+) -> AuditResult:
+    """The lower bound on epsilon that two samples of scores support.
+
+    Args:
+        scores: One score per run on D; runs are independent.
+        neighbour_scores: One score per run on D'.
+        delta: The delta of the claim to test, in (0, 1).
+        key: A JAX random key, for splitting the runs in two.
+        confidence: How sure to be of the bound.
+        events: How many events to carry from the choosing half to the counting half;
+            with more than one the error is divided among them (Bonferroni).
+    """
+    delta = inputs.inside_unit(delta=delta)
+    confidence = inputs.inside_unit(confidence=confidence)
+    events = inputs.whole(events=events)
+    keys = jax.random.split(key)
+    choose, count = _halves(keys[0], scores=scores)
+    choose_other, count_other = _halves(keys[1], neighbour_scores=neighbour_scores)
+    error = (1 - confidence) / events
+    results = []
+    for event in _promising(choose, choose_other, delta, error / _CAUTION, events):
+        sides = (count, count_other)
+        first, second = sides if event.likelier == "data" else sides[::-1]
+        hits, runs = (
+            (event.count(first), event.count(second)),
+            (len(first), len(second)),
+        )
+        bound = epsilon_bound(hits[0], runs[0], hits[1], runs[1], delta, error)
+        results.append(AuditResult(float(bound), delta, confidence, event, hits, runs))
+    return max(results, key=lambda result: result.lower_bound)
+
+
+def _halves(key: jax.Array, **named: Any) -> tuple[np.ndarray, np.ndarray]:
+    ((name, value),) = named.items()
+    array = np.asarray(value, dtype=float)
+    check.shape((None,), **{name: array})
+    check.finite(**{name: array})
+    if len(array) < 4:
+        check.refuse(f"expected at least 4 {name}, got {len(array)}")
+    # Callers may hand over sorted scores, and the halves must be exchangeable.
+    order = np.asarray(jax.random.permutation(key, len(array)))
+    half = len(array) // 2
+    return array[order[:half]], array[order[half:]]
+
+
+def _promising(
+    scores: np.ndarray, others: np.ndarray, delta: float, error: float, events: int
+) -> list[Event]:
+    """The events with the largest bounds on the choosing half."""
+    pooled = np.unique(np.concatenate([scores, others]))
+    if len(pooled) > _CANDIDATES:
+        # Ranks spread evenly on the logit scale: the telling events lie in the tails.
+        logits = np.linspace(-1, 1, _CANDIDATES) * math.log(len(pooled))
+        ranks = (len(pooled) - 1) / (1 + np.exp(-logits))
+        pooled = pooled[np.unique(ranks.round().astype(int))]
+    ranked: list[tuple[float, Event]] = []
+    tails: tuple[Tail, ...] = ("above", "below")
+    sides: tuple[Side, ...] = ("data", "neighbour")
+    for tail, likelier in itertools.product(tails, sides):
+        first, second = (scores, others) if likelier == "data" else (others, scores)
+        counts = (_hits(first, pooled, tail), len(first))
+        counts += (_hits(second, pooled, tail), len(second))
+        bounds = epsilon_bound(*counts, delta, error)
+        for at in np.argsort(-bounds, kind="stable")[:events]:
+            ranked.append((float(bounds[at]), Event(tail, float(pooled[at]), likelier)))
+    ranked.sort(key=lambda pair: -pair[0])
+    return [event for _, event in ranked[:events]]
+
+
+def _hits(scores: np.ndarray, thresholds: np.ndarray, tail: str) -> np.ndarray:
+    ordered = np.sort(scores)
+    if tail == "above":
+        return len(ordered) - np.searchsorted(ordered, thresholds, side="left")
+    return np.searchsorted(ordered, thresholds, side="right")
+
+
+def audit_outputs(
+    outputs: Any,
+    neighbour_outputs: Any,
+    *,
+    delta: float,
+    key: jax.Array,
+    confidence: float = 0.99,
+    events: int = 1,
+) -> AuditResult:
+    """Audit raw outputs (one row per run) with a learned classifier.
+
+    A logistic regression learns on a third of the runs to tell outputs on D from
+    outputs on D' (Jung, *Federated Learning*, ch. 9, "How to be sure?"); its decision
+    value scores the other runs, which go to `epsilon_lower_bound`. A poor classifier
+    weakens the bound and never invalidates it.
+    """
+    learn_key, bound_key = jax.random.split(key)
+    keys = jax.random.split(learn_key)
+    learn, rest = _third(keys[0], outputs=outputs)
+    learn_other, rest_other = _third(keys[1], neighbour_outputs=neighbour_outputs)
+    check.shape((None, learn.shape[1]), neighbour_outputs=learn_other)
+    score = learned_score(learn, learn_other)
+    return epsilon_lower_bound(
+        score(rest),
+        score(rest_other),
+        delta=delta,
+        key=bound_key,
+        confidence=confidence,
+        events=events,
+    )
+
+
+def learned_score(outputs: np.ndarray, neighbour_outputs: np.ndarray) -> Any:
+    """A function from outputs to the decision value of a fitted classifier."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rows = np.concatenate([outputs, neighbour_outputs])
+    label = np.repeat([1, 0], [len(outputs), len(neighbour_outputs)])
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    return model.fit(rows, label).decision_function
+
+
+def _third(key: jax.Array, **named: Any) -> tuple[np.ndarray, np.ndarray]:
+    ((name, value),) = named.items()
+    array = np.asarray(value, dtype=float)
+    if array.ndim == 1:
+        array = array[:, None]
+    array = array.reshape(len(array), -1)
+    check.finite(**{name: array})
+    if len(array) < 12:
+        check.refuse(f"expected at least 12 {name}, got {len(array)}")
+    order = np.asarray(jax.random.permutation(key, len(array)))
+    cut = len(array) // 3
+    return array[order[:cut]], array[order[cut:]]

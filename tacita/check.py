@@ -1,0 +1,277 @@
+"""The one way to refuse input: one line, naming the argument, its value, the remedy.
+
+Every check returns the value it was given, so it can stand in an assignment. Values
+that are traced by JAX pass through: a dataclass registered as a pytree runs its
+checks again with tracers, where no number is there to look at.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jax
+import numpy as np
+from jax.core import Tracer
+
+
+class TacitaError(ValueError):
+    """Input that Tacita refuses. The message is one line and names the remedy."""
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise the error that the command line turns into one line and exit code 2."""
+    raise TacitaError(message)
+
+
+def is_number(value: Any) -> bool:
+    """Say whether `value` is a concrete real number or an array of them."""
+    if isinstance(value, bool | np.bool_ | Tracer | jax.ShapeDtypeStruct):
+        return False
+    if isinstance(value, int | float | np.number):
+        return True
+    return isinstance(value, np.ndarray | jax.Array) and (
+        np.issubdtype(value.dtype, np.number)
+    )
+
+
+def _is_abstract(value: Any) -> bool:
+    """Tracers and the placeholders that JAX puts in pytrees carry no number."""
+    if isinstance(value, Tracer) or type(value) is object or value is None:
+        return True
+    foreign = type(value).__module__.partition(".")[0] == "jax"
+    return foreign and not isinstance(value, jax.Array)
+
+
+def _require(holds: str, test: Any, named: dict[str, Any]) -> Any:
+    (name, value), *more = named.items()
+    if more:
+        raise TypeError("check one argument at a time")
+    if _is_abstract(value):
+        return value
+    if not is_number(value):
+        refuse(f"expected {name} {holds}, got {name}={value!r}")
+    array = np.asarray(value)
+    good = np.isfinite(array) & test(array)
+    if not np.all(good):
+        refuse(f"expected {name} {holds}, got {name}={array[~good].ravel()[0]}")
+    return value
+
+
+def positive(**named: Any) -> Any:
+    """Refuse a number (or any entry of an array) that is not finite and > 0.
+
+    >>> positive(rho=0.5)
+    0.5
+    >>> positive(rho=0.0)
+    Traceback (most recent call last):
+    tacita.check.TacitaError: expected rho > 0, got rho=0.0
+    """
+    return _require("> 0", lambda v: v > 0, named)
+
+
+def not_negative(**named: Any) -> Any:
+    """Refuse a number (or any entry of an array) that is not finite and >= 0."""
+    return _require(">= 0", lambda v: v >= 0, named)
+
+
+def in_range(low: float, high: float, **named: Any) -> Any:
+    """Refuse a number (or any entry of an array) outside [low, high]."""
+    return _require(
+        f"in [{low:g}, {high:g}]", lambda v: (v >= low) & (v <= high), named
+    )
+
+
+def inside_unit(**named: Any) -> Any:
+    """Refuse a number that is not strictly between 0 and 1 (a delta)."""
+    return _require("in (0, 1)", lambda v: (v > 0) & (v < 1), named)
+
+
+def flag(**named: Any) -> Any:
+    """Refuse what is not true or false; a word like "no" would count as true."""
+    ((name, value),) = named.items()
+    if not isinstance(value, bool):
+        refuse(f"expected {name} true or false, got {name}={value!r}")
+    return value
+
+
+def count(at_least: int = 1, **named: Any) -> Any:
+    """Refuse what is not a whole number >= `at_least`; returns a Python int.
+
+    >>> count(local_steps=5)
+    5
+    >>> count(steps=0)
+    Traceback (most recent call last):
+    tacita.check.TacitaError: expected steps a whole number >= 1, got steps=0
+    """
+    ((name, value),) = named.items()
+    if _is_abstract(value):
+        return value
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < at_least:
+        refuse(f"expected {name} a whole number >= {at_least}, got {name}={value!r}")
+    return int(value)
+
+
+def given(**named: Any) -> Any:
+    """Refuse None, which the other checks let pass for the sake of JAX."""
+    ((name, value),) = named.items()
+    if value is None:
+        refuse(f"expected {name} a number, got {name}=None")
+    return value
+
+
+#: Seeds are whole numbers of 64 bits.
+LARGEST_SEED = 2**63 - 1
+
+
+def seed(most: int = LARGEST_SEED, **named: Any) -> int:
+    """Refuse what is not a whole number from 0 to `most`; returns a Python int.
+
+    >>> seed(seed=2**70)
+    Traceback (most recent call last):
+    tacita.check.TacitaError: expected seed <= 9223372036854775807, got seed=1180591620717411303424
+    """  # noqa: E501
+    ((name, value),) = named.items()
+    number = count(0, **{name: given(**named)})
+    if number > most:
+        refuse(f"expected {name} <= {most}, got {name}={value}")
+    return number
+
+
+def folder(**named: Path) -> Path:
+    """Make a folder unless it is there; refuse a path at which nothing can be kept."""
+    ((name, path),) = named.items()
+    if path.is_file():
+        refuse(f"{name}={str(path)!r} is a file; name a folder")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        refuse(
+            f"cannot make the folder {name}={str(path)!r}: "
+            f"{error.strerror or error}; name another"
+        )
+    if not os.access(path, os.W_OK):
+        refuse(f"cannot write into {name}={str(path)!r}; name another folder")
+    return path
+
+
+def one_of(choices: Iterable[str], **named: Any) -> Any:
+    """Refuse a word that is not one of `choices`, naming the nearest one.
+
+    >>> one_of(("uniform", "samples"), weights="sample")
+    Traceback (most recent call last):
+    tacita.check.TacitaError: unknown weights='sample'; did you mean 'samples'? known: uniform, samples
+    """  # noqa: E501
+    ((name, value),) = named.items()
+    known = list(choices)
+    if value in known:
+        return value
+    refuse(f"unknown {name}={value!r}; {nearest(value, known)}")
+
+
+def nearest(word: Any, known: Iterable[str]) -> str:
+    """A hint for a misspelt word: the nearest known one, then all of them."""
+    known = list(known)
+    close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}known: {', '.join(known)}"
+
+
+def finite(**named: Any) -> Any:
+    """Refuse an array with NaN or infinite entries, naming the first one."""
+    ((name, value),) = named.items()
+    if _is_abstract(value):
+        return value
+    array = _array(name, value)
+    if not np.issubdtype(array.dtype, np.number):
+        refuse(f"expected {name} numeric, got dtype {array.dtype}")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        refuse(
+            f"{name} has {int(bad.sum())} NaN or infinite entries, the first at "
+            f"{list(where)}; remove or impute them"
+        )
+    return value
+
+
+def shape(expected: tuple[int | None, ...], **named: Any) -> Any:
+    """Refuse an array whose shape differs; None stands for any length."""
+    ((name, value),) = named.items()
+    if type(value) is object or value is None:
+        return value
+    got = np.shape(value)
+    fits = len(got) == len(expected) and all(
+        e is None or e == g for e, g in zip(expected, got, strict=True)
+    )
+    if not fits:
+        sides = ["any" if e is None else str(e) for e in expected]
+        want = f"({sides[0]},)" if len(sides) == 1 else f"({', '.join(sides)})"
+        refuse(f"expected {name} of shape {want}, got shape {got}")
+    return value
+
+
+def column(**named: Any) -> np.ndarray:
+    """One value per row, all of one kind, none missing; pandas columns become arrays.
+
+    >>> column(agent=["a", None, "b"])
+    Traceback (most recent call last):
+    tacita.check.TacitaError: agent has no value in 1 rows, the first is row 1; fill it in or drop the rows
+    >>> column(agent=["a", 2])
+    Traceback (most recent call last):
+    tacita.check.TacitaError: agent mixes numbers and str; make all its values of one kind
+    """  # noqa: E501
+    ((name, value),) = named.items()
+    array = _array(name, value)
+    shape((None,), **{name: array})
+    missing = _missing(array, value)
+    if missing.any():
+        refuse(
+            f"{name} has no value in {int(missing.sum())} rows, the first is row "
+            f"{int(np.argmax(missing))}; fill it in or drop the rows"
+        )
+    if array.dtype == object or _was_listed(array, value):
+        kinds = {_kind(v) for v in _objects(value).tolist()}
+        if len(kinds) > 1:
+            both = " and ".join(sorted(kinds)[:2])
+            refuse(f"{name} mixes {both}; make all its values of one kind")
+        if array.dtype == object and kinds <= {"numbers", "bool"}:
+            return np.array(array.tolist())
+    return array
+
+
+def _array(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        refuse(f"{name} has rows of different lengths; make them equally long")
+
+
+def _kind(value: Any) -> str:
+    real = isinstance(value, float | np.floating)
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    # 1 beside 1.5 is a column of numbers.
+    return "numbers" if real or whole else type(value).__name__
+
+
+def _was_listed(array: np.ndarray, value: Any) -> bool:
+    """Whether NumPy made text of a list: None, NaN and numbers beside words too."""
+    return array.dtype.kind in "US" and not isinstance(value, np.ndarray)
+
+
+def _objects(value: Any) -> np.ndarray:
+    return np.asarray(value, dtype=object)
+
+
+def _missing(array: np.ndarray, value: Any) -> np.ndarray:
+    if array.dtype == object or _was_listed(array, value):
+        import pandas as pd  # slow to import, and numbers do without
+
+        return np.asarray(pd.isna(_objects(value)))
+    if array.dtype.kind in "mM":
+        return np.isnat(array)
+    return np.isnan(array) if array.dtype.kind in "fc" else np.zeros(len(array), bool)

@@ -1,0 +1,81 @@
+"""`tacita audit`: measure what really leaks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = "Example:  tacita audit private.toml --observer coordinator --runs 4000"
+
+
+def audit(
+    path: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run file, or a run folder.")
+    ],
+    observer: Annotated[
+        str,
+        typer.Option(help="final_model, coordinator, neighbour or eavesdropper."),
+    ],
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds of each run; those of the run file.")
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Runs on either of two data sets.")] = 4000,
+    delta: Annotated[
+        float | None, typer.Option(help="The delta of the claim; 1e-5 if left out.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="How sure to be.")] = 0.99,
+    claim: Annotated[
+        float | None,
+        typer.Option(help="An epsilon to test; what Tacita guarantees if left out."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of all randomness.")] = 0,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change a key of the run file."
+        ),
+    ] = None,
+) -> None:
+    """Bound from below what an observer learns of one record, by simulation.
+
+    Runs the algorithm many times on two data sets that differ in one record, and
+    counts how well they can be told apart. Exit code 1 means that the claim was
+    refuted. The result of a run folder is kept in its privacy report.
+    """
+    from tacita.audits import audit as audit_runs
+    from tacita.cli.privacy import read
+
+    job = read(path / "config.toml" if path.is_dir() else path, change)
+    result = audit_runs(
+        job.problem,
+        job.algorithm,
+        observer=observer,
+        rounds=job.options["rounds"] if rounds is None else rounds,
+        runs=runs,
+        delta=delta,
+        confidence=confidence,
+        claim=claim,
+        participation=job.options["participation"],
+        seed=seed,
+    )
+    typer.echo(str(result))
+    if path.is_dir():
+        _keep(path, result.as_dict())
+    if result.refuted:
+        raise typer.Exit(1)
+
+
+def _keep(folder: Path, audited: dict) -> None:
+    """Put the result into the run's privacy report, if it has one for this observer."""
+    import dataclasses
+
+    from tacita.trace import load_run
+
+    run = load_run(folder)
+    if run.privacy is None:
+        return
+    told = run.privacy.with_audit(audited["observer"], audited["unit"], audited)
+    dataclasses.replace(run, privacy=told).save(folder)
+    typer.echo(f"kept in {folder / 'privacy.json'}")

@@ -1,0 +1,135 @@
+"""`tacita federation`: how far a party is, and keys of one's own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+#: Seconds without a letter after which a party counts as away: it writes every second.
+_QUIET = 5.0
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="See how far a party is, and make keys.",
+    epilog="Example:  tacita federation status tacita-clinics-oslo",
+)
+
+
+@app.command("keys", epilog="Example:  tacita federation keys oslo")
+def make_keys(
+    name: Annotated[str, typer.Argument(help="The party's name.")],
+    folder: Annotated[Path, typer.Option(help="Where to write them.")] = Path(),
+) -> None:
+    """Make keys that nobody else ever sees; the hub needs the public file only."""
+    from tacita.check import refuse
+    from tacita.federation.hub import check_name
+    from tacita.federation.seal import PrivateKeys, private_folder
+
+    check_name(name)
+    private_folder(folder)
+    private, public = folder / f"{name}.keys.json", folder / f"{name}.public.json"
+    if private.exists():
+        refuse(f"{private} exists; it may be in use")
+    made = PrivateKeys.fresh()
+    made.save(private)
+    public.write_text(json.dumps(made.public.as_words()))
+    typer.echo(f"keep to yourself: {private}")
+    typer.echo(f"for the hub:      {public}")
+
+
+@app.command("status", epilog="Example:  tacita federation status tacita-clinics-oslo")
+def status(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of parties; the coordinator's tells all."),
+    ],
+) -> None:
+    """Show who is connected, rounds, last letters, and what is left of budgets.
+
+    An agent's folder tells of that agent. The coordinator's also has a line for every
+    agent, with what the agent told of itself.
+    """
+    from tacita.check import refuse
+
+    for folder in folders:
+        try:
+            told = json.loads((folder / "status.json").read_text())
+        except (OSError, ValueError):
+            refuse(f"no status in {folder}; name the folder of a party that has run")
+        _show_party(told)
+
+
+def _show_party(told: dict[str, Any]) -> None:
+    from tacita.cli.show import show
+    from tacita.report import numbers
+    from tacita.report.tables import Table
+
+    if "note" in told:
+        typer.echo(f"{told['party']}: run {told['run']}: {told['note']}")
+        return
+    typer.echo(
+        f"{told['party']}: {_state(told)}, round {told['round']} of {told['rounds']}"
+    )
+    if not told["finished"]:
+        there = "connected" if told.get("connected") else "not connected"
+        typer.echo(f"broker: {there}")
+    rows = tuple(_lines(told))
+    if rows:
+        heads = ("party", "is there", "last letter", "round", "epsilon left")
+        show(Table(heads, rows))
+    if promise := told.get("promise"):
+        typer.echo(f"epsilon: {_terms(promise)}, as each agent tells")
+    for way in ("sent", "received"):
+        size = numbers.size(told[f"{way}_bytes"])
+        typer.echo(f"{way} {told[way]} letters, {size}")
+    for sender, (here, whole) in told.get("under_way", {}).items():
+        typer.echo(f"receiving from {sender}: piece {here} of {whole}")
+    if dropped := told.get("dropped"):
+        typer.echo(f"{dropped} messages were no pieces of a letter, or came too late")
+    if repeated := told.get("repeated"):
+        typer.echo(f"{repeated} letters came late or twice")
+    for reason, count in told.get("refused", {}).items():
+        typer.echo(f"refused {count}: {reason}")
+    if "epsilon_spent" in told:
+        left = told["epsilon_allowed"] - told["epsilon_spent"]
+        typer.echo(
+            f"budget: epsilon {told['epsilon_spent']:.4g} of "
+            f"{told['epsilon_allowed']:.4g} spent, {left:.4g} left, {_terms(told)}"
+        )
+
+
+def _state(told: dict[str, Any]) -> str:
+    """Whether the party works; its status file is written every second if it does."""
+    if told["finished"]:
+        return "finished"
+    age = time.time() - told.get("written", 0.0)
+    return "running" if age < _QUIET else f"no sign of life for {age:.0f} s"
+
+
+def _terms(told: dict[str, Any]) -> str:
+    """What an epsilon is about, and where its reasons stand."""
+    return (
+        f"at delta = {told['delta']:g} against the {told['observer']} for one "
+        f"{told['unit']}; theorem and assumptions: privacy.json of the agent's run"
+    )
+
+
+def _lines(told: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """One line for every other party: whom it heard, and what they told."""
+    since = told.get("seconds_since", {})
+    for name in told.get("agents", sorted(since)):
+        said = told.get("told", {}).get(name, {})
+        heard = since.get(name)
+        left = f"{said['allowed'] - said['spent']:.4g}" if "spent" in said else "-"
+        yield (
+            name,
+            "yes" if heard is not None and heard < _QUIET else "no",
+            "never" if heard is None else f"{heard:.1f} s before",
+            f"{said['round']:.0f}" if "round" in said else "-",
+            left,
+        )

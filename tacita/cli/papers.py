@@ -1,0 +1,132 @@
+"""`tacita papers`: run the tables and figures of papers again.
+
+A paper is a folder of `papers/`, next to the package or in the current directory; a
+table or figure is a script of it with a function `main`. Both are named with dashes:
+`papers/fed_plt/table_2.py` is `fed-plt/table-2`.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="List and run the tables and figures of papers.",
+    epilog="Example:  tacita papers run fed-plt/table-9 --repetitions 5",
+)
+
+
+class Script(NamedTuple):
+    """A table or figure that can be run."""
+
+    name: str
+    words: str
+    path: Path
+
+
+@app.command("list", epilog="Example:  tacita papers list")
+def list_all() -> None:
+    """List the tables and figures that can be run."""
+    from tacita.cli.show import show
+    from tacita.report import Table
+
+    rows = tuple((script.name, script.words) for script in find().values())
+    show(Table(("name", "what it shows"), rows), justify="left")
+
+
+@app.command("run", epilog="Example:  tacita papers run fed-plt/table-9")
+def run(
+    name: Annotated[
+        str, typer.Argument(help='A name that "tacita papers list" shows.')
+    ],
+    repetitions: Annotated[
+        int | None,
+        typer.Option(min=1, help="Repetitions to average; the paper's if left out."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write to; the paper's own if left out."),
+    ] = None,
+) -> None:
+    """Run a table or figure and write its page, with the paper's numbers beside ours.
+
+    On a terminal, bars show how far it is.
+    """
+    from tacita.check import nearest, refuse
+    from tacita.report.numbers import seconds
+
+    scripts = find()
+    if name not in scripts:
+        refuse(f"unknown paper script {name!r}; {nearest(name, scripts)}")
+    if out is not None and out.is_file():
+        refuse(f"--out {out} is a file; name a folder")
+    main = _main_of(scripts[name])
+    given = {"repetitions": repetitions, "out": out}
+    chosen = {key: value for key, value in given.items() if value is not None}
+    for key in chosen.keys() - inspect.signature(main).parameters.keys():
+        refuse(f"{name} takes no --{key}; leave it out")
+    began = time.perf_counter()
+    written = main(**chosen)
+    took = seconds(time.perf_counter() - began)
+    typer.echo(f"written in {took}: {written}")
+
+
+def folders() -> list[Path]:
+    """Where papers are looked for."""
+    beside = Path(__file__).resolve().parents[2] / "papers"
+    return list(dict.fromkeys((beside, Path.cwd() / "papers")))
+
+
+def find() -> dict[str, Script]:
+    """All scripts by name; those next to the package come first."""
+    from tacita.check import refuse
+
+    found: dict[str, Script] = {}
+    for folder in folders():
+        for path in folder.glob("*/*.py"):
+            words = _told_by(path)
+            if words is not None:
+                paper = path.relative_to(folder).parts[0]
+                name = f"{paper}/{path.stem}".replace("_", "-")
+                found.setdefault(name, Script(name, words, path))
+    if not found:
+        looked = " or ".join(map(str, folders()))
+        refuse(
+            f"no scripts of papers in {looked}; go to a checkout of Tacita, which has "
+            "them, and run again"
+        )
+    return dict(sorted(found.items()))
+
+
+def _told_by(path: Path) -> str | None:
+    """The first line of a script's docstring; None for a file without a `main`."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return None
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if "main" not in defined:
+        return None
+    return (ast.get_docstring(tree) or "").partition("\n")[0]
+
+
+def _main_of(script: Script) -> Any:
+    """The script's `main`; what it imports of `papers` is found from its own folder."""
+    papers = next(p for p in script.path.parents if p.name == "papers")
+    root = str(papers.parent)
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    label = f"tacita_paper_{script.path.parent.name}_{script.path.stem}"
+    spec = importlib.util.spec_from_file_location(label, script.path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.main

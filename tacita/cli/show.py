@@ -1,0 +1,35 @@
+"""Tables in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from tacita.report import Table
+
+#: Without a terminal nobody wraps lines, and a cut-off number would be a wrong one.
+_WIDE = 400
+
+
+def console() -> Console:
+    """Where tables are shown: as wide as the terminal, or as wide as they are."""
+    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+
+
+def show(table: Table, justify: Literal["left", "right"] = "right") -> None:
+    """Show a table; the first column names the row, the others are set as told."""
+    shown = RichTable(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for number, head in enumerate(table.columns):
+        align = "left" if number == 0 else justify
+        shown.add_column(_plain(head), justify=align, overflow="fold")
+    for row in table.rows:
+        shown.add_row(*map(_plain, row))
+    console().print(shown)
+
+
+def _plain(words: str) -> str:
+    """Words as they are: square brackets are no markup, gaps may break."""
+    return words.replace("[", r"\[").replace("\N{NO-BREAK SPACE}", " ")

@@ -1,0 +1,69 @@
+"""How far a party is: its status file, and what parties tell of themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tacita.federation.party import Party
+
+
+def write_status(folder: Path, party: Party, rounds: int, more: dict[str, Any]) -> None:
+    """Leave a note of how far the party is, for `tacita federation status`."""
+    counts = party.counts
+    told = {
+        "party": party.name,
+        "run": party.desk.run,
+        "round": min(party.round, rounds),
+        "rounds": rounds,
+        "finished": party.finished,
+        "written": time.time(),
+        "sent": counts.sent,
+        "sent_bytes": counts.sent_bytes,
+        "received": counts.received,
+        "received_bytes": counts.received_bytes,
+        "repeated": counts.repeated,
+        "refused": dict(counts.refused),
+        **more,
+    }
+    _write(folder, told)
+
+
+def write_note(folder: Path, name: str, run: str) -> None:
+    """The starter of a run on a graph knows no more than that everybody accepted."""
+    note = "all agents have accepted; how far they are, their own folders tell"
+    _write(folder, {"party": name, "run": run, "note": note})
+
+
+def _write(folder: Path, told: Mapping[str, Any]) -> None:
+    partial = folder / ".status.json.partial"
+    partial.write_text(json.dumps(told, indent=1))
+    os.replace(partial, folder / "status.json")
+
+
+def remark(party: Party, budget: Mapping[str, Any]) -> str:
+    """What an agent tells of itself with its letters, for the coordinator's status."""
+    told: dict[str, Any] = {"round": party.round}
+    if budget:
+        told |= {"spent": budget["epsilon_spent"], "allowed": budget["epsilon_allowed"]}
+    return json.dumps(told)
+
+
+def told_by(party: Party) -> dict[str, dict[str, float]]:
+    """What the others told of themselves; numbers only, whatever they wrote."""
+    found = {}
+    for name, text in party.remarks.items():
+        try:
+            words = json.loads(text)
+            found[name] = {
+                key: float(words[key])
+                for key in ("round", "spent", "allowed")
+                if key in words
+            }
+        except (ValueError, TypeError):
+            continue
+    return found

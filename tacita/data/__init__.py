@@ -1,0 +1,41 @@
+"""Data sets, and ways to give their rows or columns to agents.
+
+>>> from tacita import data
+>>> iris = data.load("iris")
+>>> iris.with_agents(data.split_iid(iris.y, 5, seed=0))
+Dataset iris: 150 rows x 4 features, classification (3 classes), 5 agents
+"""
+
+from tacita.data.catalog import Entry
+from tacita.data.columns import split_vertical
+from tacita.data.dataset import Dataset
+from tacita.data.holdings import who_holds_what
+from tacita.data.loading import describe, fetch, load, names, options
+from tacita.data.plot import plot_who_holds_what
+from tacita.data.splits import (
+    split_by_classes,
+    split_by_column,
+    split_dirichlet,
+    split_iid,
+    split_quantity,
+)
+from tacita.data.table import read_table
+
+__all__ = [
+    "Dataset",
+    "Entry",
+    "describe",
+    "fetch",
+    "load",
+    "names",
+    "options",
+    "plot_who_holds_what",
+    "read_table",
+    "split_by_classes",
+    "split_by_column",
+    "split_dirichlet",
+    "split_iid",
+    "split_quantity",
+    "split_vertical",
+    "who_holds_what",
+]

@@ -1,0 +1,107 @@
+"""Adult: does a person of the 1994 US census earn more than 50 000 dollars?"""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pandas as pd
+
+from tacita.check import one_of
+from tacita.data.dataset import Dataset
+from tacita.data.entries import ADULT
+from tacita.data.sources import read
+from tacita.data.tabular import Frame, assemble, one_hot
+
+_NUMBERS = (
+    "age",
+    "fnlwgt",
+    "education-num",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+)
+_COLUMNS = (
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "native-country",
+)
+AGENT_COLUMNS = ("native-country", "occupation", "education")
+
+
+def load_adult(
+    *,
+    encoding: str = "reduced",
+    scale: str | None = "unit",
+    agent: str | None = None,
+) -> Dataset:
+    """Adult: 32 561 training and 16 281 test records, class 1 for more than 50 000.
+
+    A missing value becomes the most frequent training value of its column, and the
+    levels of a category are those of the training records, so that training and test
+    columns agree.
+
+    Args:
+        encoding: "reduced" (81 columns: without `fnlwgt` and `education`, which
+            `education-num` repeats, and without the first level of each category; 81 x
+            2 outputs are the 162 parameters of the FedSPD-DP benchmark) or "full" (105
+            columns: one per level).
+        scale: "unit", "minmax", "standard" or None.
+        agent: The column that tells the agents apart, or None for no agents yet.
+    """
+    one_of(("reduced", "full"), encoding=encoding)
+    if agent is not None:
+        one_of(AGENT_COLUMNS, agent=agent)
+    train, test = (
+        _table(read(file), skip) for file, skip in zip(ADULT.files, (0, 1), strict=True)
+    )
+    for column in _COLUMNS:
+        usual = train[column].mode().iloc[0]
+        train[column] = train[column].fillna(usual)
+        test[column] = test[column].fillna(usual)
+    held = pd.concat([train, test], ignore_index=True)
+    dropped = ["income"] + (["fnlwgt", "education"] if encoding == "reduced" else [])
+    levels = {
+        column: sorted(train[column].unique())
+        for column in _COLUMNS
+        if column not in _NUMBERS
+    }
+    return assemble(
+        name="adult",
+        features=one_hot(
+            held.drop(columns=dropped), levels, drop_first=encoding == "reduced"
+        ),
+        y=(held["income"] == ">50K").to_numpy(),
+        task="classification",
+        test=np.arange(len(held)) >= len(train),
+        scale=scale,
+        target_name="income",
+        classes=("<=50K", ">50K"),
+        agent=None if agent is None else held[agent].to_numpy(),
+        notes=("missing values replaced by the most frequent training value",),
+    )
+
+
+def _table(content: bytes, skip: int) -> Frame:
+    """One of the two files; the test file has a comment on top and dotted labels."""
+    table = pd.read_csv(
+        io.BytesIO(content),
+        header=None,
+        names=[*_COLUMNS, "income"],
+        skiprows=skip,
+        skipinitialspace=True,
+        keep_default_na=False,
+        na_values=["?"],
+    )
+    return table.assign(income=table["income"].str.rstrip("."))

@@ -1,0 +1,259 @@
+"""A user's own table: CSV or Parquet, with a column that names the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from tacita.check import count, nearest, one_of, refuse
+from tacita.data.catalog import Task
+from tacita.data.dataset import Dataset
+from tacita.data.tabular import Frame, assemble, one_hot
+from tacita.data.test_rows import hold_out_rows
+
+_FEW = 20
+#: A day as one writes it: 2026-01-31, 31.1.2026, 1/31/2026, with or without a time.
+_DAY = r"(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})([ T].*)?"
+
+
+def read_table(
+    path: str | Path,
+    *,
+    target: str,
+    agent: str | None = None,
+    features: Sequence[str] | None = None,
+    task: Task | None = None,
+    missing: str = "refuse",
+    missing_values: Sequence[str] = (),
+    separator: str = ",",
+    scale: str | None = None,
+    test_share: float = 0.0,
+    seed: int = 0,
+    max_levels: int = 100,
+) -> Dataset:
+    """Read a CSV or Parquet file.
+
+    Text columns become one 0/1 column per level, in the order of the alphabet;
+    true/false columns become 0/1.
+
+    Args:
+        path: The file; its name ends in .csv, .csv.gz, .tsv, .txt or .parquet.
+        target: The column to predict.
+        agent: The column that names the agent of each row, if there is one.
+        features: The columns to predict from; None for all others.
+        task: None takes "classification" for text, true/false and up to 20 different
+            whole numbers, and "regression" for the rest.
+        missing: "refuse" empty cells, "drop" their rows, or "impute" the median (text:
+            the most frequent value) of the training rows. Target and agent are never
+            imputed.
+        missing_values: Further ways in which a cell says that it is empty ("?", "-99").
+        separator: Between the fields of a text file.
+        scale: None, "standard", "minmax" or "unit".
+        test_share: Share of each agent's rows kept for testing.
+        seed: Of that draw.
+        max_levels: A text column with more levels is refused: most likely it is a name
+            or a key.
+    """
+    one_of(("refuse", "drop", "impute"), missing=missing)
+    path = Path(path)
+    frame = _read(path, separator, list(missing_values))
+    wanted = [target] if agent is None else [target, agent]
+    if isinstance(features, str):
+        refuse(f"expected features a list of columns, got features={features!r}")
+    if features is None:
+        features = [c for c in frame.columns if c not in wanted]
+    _check_columns(frame, path, wanted, list(features))
+    frame = frame[[*features, *wanted]]
+    if missing == "drop":
+        frame = frame.dropna(ignore_index=True)
+        if frame.empty:
+            refuse(f"every row of {path} has an empty cell; leave columns out instead")
+    for column in wanted:
+        _no_gaps(frame[column], path, "fill the cells, or take missing='drop'")
+    for column in features if missing != "impute" else ():
+        remedy = "leave the column out, or take missing='drop' or missing='impute'"
+        _no_gaps(frame[column], path, f"fill the cells, {remedy}")
+    y, task, classes = _target(frame[target], task, path)
+    holder = None if agent is None else frame[agent].to_numpy()
+    groups = np.zeros(len(frame)) if holder is None else holder.astype(str)
+    test = hold_out_rows(groups, test_share, seed)
+    return assemble(
+        name=path.name,
+        features=_numbers(frame[list(features)], path, test, count(levels=max_levels)),
+        y=y,
+        task=task,
+        test=test,
+        scale=scale,
+        target_name=target,
+        classes=classes,
+        agent=holder,
+        notes=_notes(frame, missing),
+    )
+
+
+def _read(path: Path, separator: str, missing_values: list[str]) -> Frame:
+    if not path.is_file():
+        refuse(f"there is no file {path}; check the path")
+    kind = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    try:
+        if kind.lower() in (".parquet", ".pq"):
+            frame = pd.read_parquet(path)
+            if missing_values:
+                frame = frame.replace(dict.fromkeys(missing_values, np.nan))
+        elif kind.lower() in (".csv", ".csv.gz", ".tsv", ".txt"):
+            if kind.lower() == ".tsv" and separator == ",":
+                separator = "\t"
+            frame = pd.read_csv(
+                path, sep=separator, na_values=missing_values, skipinitialspace=True
+            )
+        else:
+            refuse(f"cannot tell the format of {path}; name it .csv or .parquet")
+    except UnicodeDecodeError:
+        refuse(f"cannot read {path}: it is not text in UTF-8; save it in that encoding")
+    except ImportError:
+        refuse("reading Parquet needs pyarrow; install tacita[parquet]")
+    except (OSError, ValueError, EOFError) as error:
+        first = str(error).strip().split("\n")[0] or type(error).__name__
+        refuse(f"cannot read {path}: {first}; check that it is a whole {kind} file")
+    frame.columns = [str(column).strip() for column in frame.columns]
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        refuse(f"{path} has two columns {twice!r}; give each its own name")
+    if frame.empty:
+        refuse(f"{path} has no rows; check that it is the right file")
+    return frame
+
+
+def _check_columns(
+    frame: Frame, path: Path, wanted: list[str], features: list[str]
+) -> None:
+    for column in [*wanted, *features]:
+        if column not in frame.columns:
+            hint = nearest(column, frame.columns)
+            if frame.shape[1] == 1:
+                hint += " (only one column: is the separator right?)"
+            refuse(f"{path} has no column {column!r}; {hint}")
+    if len(set(wanted + features)) < len(wanted + features) or not features:
+        refuse(
+            "expected at least one feature, and each column once among target, agent "
+            f"and features, got {wanted + features}"
+        )
+
+
+def _no_gaps(column: Any, path: Path, remedy: str) -> None:
+    empty = column.isna().to_numpy()
+    if empty.any():
+        refuse(
+            f"column {column.name!r} of {path} is empty in {int(empty.sum())} rows, "
+            f"the first is data row {int(np.argmax(empty)) + 1}; {remedy}"
+        )
+    if types.is_float_dtype(column) and np.isinf(column.to_numpy(float)).any():
+        where = int(np.argmax(np.isinf(column.to_numpy(float)))) + 1
+        refuse(
+            f"column {column.name!r} of {path} is infinite in data row {where}; "
+            f"correct the cell or leave the row out"
+        )
+
+
+def _is_number(column: Any) -> bool:
+    return types.is_numeric_dtype(column) or types.is_bool_dtype(column)
+
+
+def _target(
+    column: Any, task: Task | None, path: Path
+) -> tuple[np.ndarray, Task, tuple[str, ...]]:
+    """The target as numbers, the kind of task, the names of the classes."""
+    number = _is_number(column) and not types.is_bool_dtype(column)
+    if task is None:
+        if not number and column.nunique() > _FEW:
+            _check_words(column.astype(object).map(str), path)
+        whole = number and bool((column.astype(float) % 1 == 0).all())
+        few = whole and column.nunique() <= _FEW
+        task = "classification" if few or not number else "regression"
+    one_of(("classification", "regression"), task=task)
+    if task == "regression":
+        if not number:
+            refuse(
+                f"target {column.name!r} is not a number; take task='classification'"
+            )
+        return column.to_numpy(float), task, ()
+    values = column if number else column.astype(object).map(str)
+    levels, codes = np.unique(values.to_numpy(), return_inverse=True)
+    if len(levels) < 2:
+        refuse(
+            f"target {column.name!r} has one value only; there is nothing to predict"
+        )
+    return codes, task, tuple(str(level) for level in levels)
+
+
+def _numbers(frame: Frame, path: Path, test: np.ndarray, max_levels: int) -> Frame:
+    """All columns as numbers, gaps filled from the training rows."""
+    levels: dict[str, list[Any]] = {}
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        if types.is_datetime64_any_dtype(column):
+            refuse(f"column {name!r} of {path} is a date; turn it into a number first")
+        if not _is_number(column):
+            # Whatever it holds (categories, lists, times of day), its text tells.
+            column = column.astype(object).map(str, na_action="ignore")
+            _check_words(column, path)
+            _check_levels(column, path, max_levels)
+            levels[name] = sorted(column.dropna().unique())
+        columns[name] = _filled(column, path, test)
+    return one_hot(pd.DataFrame(columns), levels)
+
+
+def _filled(column: Any, path: Path, test: np.ndarray) -> Any:
+    if not column.isna().any():
+        return column
+    seen = column[~test].dropna()
+    if seen.empty:
+        refuse(f"column {column.name!r} of {path} is empty; leave it out of features")
+    number = _is_number(column) and not types.is_bool_dtype(column)
+    return column.fillna(seen.median() if number else seen.mode().iloc[0])
+
+
+def _check_words(column: Any, path: Path) -> None:
+    """Refuse what is no category: numbers with commas or a stray word, and dates."""
+    words, told = column.dropna(), f"column {column.name!r} of {path}"
+    plain, joined = _are_numbers(words), _are_numbers(words.str.replace(",", ""))
+    commas = joined & ~plain
+    if commas.any() and joined.mean() >= 0.5:
+        refuse(
+            f"{told} holds numbers with commas, {str(words[commas].iloc[0])!r} for "
+            "one; write them with a decimal point and without commas"
+        )
+    if plain.mean() >= 0.5 and not plain.all():
+        stray = str(words[~plain].iloc[0])
+        refuse(
+            f"{told} holds numbers and the text {stray!r}; "
+            f"correct it, or take missing_values=[{stray!r}] if it means an empty cell"
+        )
+    if words.str.fullmatch(_DAY).mean() >= 0.5:
+        refuse(f"{told} is a date; leave it out, or turn it into a number first")
+
+
+def _are_numbers(words: Any) -> np.ndarray:
+    return ~np.isnan(np.asarray(pd.to_numeric(words, errors="coerce"), float))
+
+
+def _check_levels(column: Any, path: Path, max_levels: int) -> None:
+    """Refuse text with too many values: names, keys."""
+    if column.nunique() > max_levels:
+        refuse(
+            f"column {column.name!r} of {path} is text with {column.nunique()} "
+            f"different values; leave it out of features, or raise "
+            f"max_levels={max_levels}"
+        )
+
+
+def _notes(frame: Frame, missing: str) -> tuple[str, ...]:
+    if missing == "impute" and frame.isna().any(axis=None):
+        return ("empty cells replaced by the median or the most frequent value",)
+    return ()

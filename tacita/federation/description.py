@@ -1,0 +1,219 @@
+"""The run description: all that is agreed before anything is computed.
+
+It is one canonical text (JSON, keys sorted), signed by the starter. Its digest names
+the run in every letter, so parties with different descriptions cannot even talk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from tacita import check
+from tacita.check import TacitaError, refuse
+from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
+from tacita.federation.wire import LetterRefused
+
+_DOMAIN = b"tacita run description 1\n"
+#: Tables of a description, and the keys that each may have; None for any.
+_TABLES: dict[str, tuple[str, ...] | None] = {
+    "problem": (
+        "model",
+        "columns",
+        "target",
+        "classes",
+        "l2",
+        "intercept",
+        "centre",
+        "spread",
+        "dtype",
+    ),
+    "algorithm": None,
+    "run": (
+        "rounds",
+        "participation",
+        "own_draws",
+        "deadline",
+        "least_agents",
+        "least_letters",
+        "late",
+        "most_norm",
+        "shared_seed",
+    ),
+    "privacy": ("epsilon", "delta", "norm", "unit", "observer"),
+    "graph": ("kind", "edges"),
+}
+_NEEDED = ("problem", "algorithm", "run")
+_NEEDED_KEYS = (
+    ("problem", "columns"),
+    ("problem", "target"),
+    ("algorithm", "name"),
+    ("run", "rounds"),
+    ("privacy", "epsilon"),
+    ("privacy", "delta"),
+)
+
+
+#: How values are checked, of keys whose meaning is the same in every run.
+_CHECKS: dict[str, dict[str, Callable[..., Any]]] = {
+    "privacy": {
+        "epsilon": check.positive,
+        "delta": check.inside_unit,
+        "norm": check.positive,
+        "unit": partial(check.one_of, ("record", "client")),
+        "observer": partial(check.one_of, ("coordinator", "neighbour")),
+    },
+    "run": {
+        "rounds": check.count,
+        "own_draws": check.flag,
+        "deadline": check.positive,
+        "least_agents": check.count,
+        "least_letters": check.count,
+        "late": partial(check.one_of, ("drop", "keep")),
+        "most_norm": check.positive,
+        "shared_seed": partial(check.count, 0),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Description:
+    """A run that is proposed.
+
+    Attributes:
+        federation: Where.
+        name: What it is called.
+        starter: Who proposes it: the coordinator of a server algorithm.
+        agents: Who takes part, in the order of the algorithm's agents.
+        tables: "problem", "algorithm", "run", and "privacy" and "graph" if any.
+    """
+
+    federation: str
+    name: str
+    starter: str
+    agents: tuple[str, ...]
+    tables: Mapping[str, Mapping[str, Any]]
+
+    def __post_init__(self) -> None:
+        for table, content in self.tables.items():
+            if table not in _TABLES or not isinstance(content, Mapping):
+                refuse(f"unknown table [{table}]; {check.nearest(table, _TABLES)}")
+            known = _TABLES[table]
+            for key in content:
+                if known is not None and key not in known:
+                    refuse(f"unknown key {table}.{key}; {check.nearest(key, known)}")
+        for table in _NEEDED:
+            if table not in self.tables:
+                refuse(f"the run has no table [{table}]; add it")
+        for table, key in _NEEDED_KEYS:
+            if table in self.tables and key not in self.tables[table]:
+                refuse(f"missing key {table}.{key}; add it")
+        for table, checks in _CHECKS.items():
+            for key, value in self.tables.get(table, {}).items():
+                if key in checks:
+                    checks[key](**{f"{table}.{key}": value})
+        if "least_agents" in self.run and "deadline" not in self.run:
+            refuse(
+                "run.least_agents lets a run begin without everybody, so it needs "
+                "run.deadline, the seconds that a round waits; add it"
+            )
+        if not self.agents or len(set(self.agents)) != len(self.agents):
+            refuse("a run needs agents, each named once")
+
+    @property
+    def run(self) -> Mapping[str, Any]:
+        """How long, with whom, by when."""
+        return self.tables["run"]
+
+    @property
+    def problem(self) -> Mapping[str, Any]:
+        """Model and columns."""
+        return self.tables["problem"]
+
+    @property
+    def privacy(self) -> Mapping[str, Any] | None:
+        """The budget, or None for a run without one."""
+        return self.tables.get("privacy")
+
+    @property
+    def least_agents(self) -> int:
+        """How many must have accepted before the run begins."""
+        return min(
+            int(self.run.get("least_agents", len(self.agents))), len(self.agents)
+        )
+
+    @property
+    def fewest(self) -> int:
+        """How few agents the run may begin, or end a round, with."""
+        enough = self.least_agents
+        if "deadline" in self.run:
+            enough = min(enough, int(self.run.get("least_letters", 1)))
+        return enough
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds."""
+        return int(self.run["rounds"])
+
+    def against(self, observer: str) -> Description:
+        """The same run, its budget stated against this observer."""
+        stated = {"privacy": {**(self.privacy or {}), "observer": observer}}
+        return replace(self, tables={**self.tables, **stated})
+
+    def text(self) -> str:
+        """The canonical text: the same description gives the same bytes everywhere."""
+        words = {
+            "federation": self.federation,
+            "name": self.name,
+            "starter": self.starter,
+            "agents": list(self.agents),
+            "tables": {k: dict(v) for k, v in self.tables.items()},
+        }
+        return json.dumps(words, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @property
+    def digest(self) -> str:
+        """The name of the run in letters and folders."""
+        return hashlib.sha256(_DOMAIN + self.text().encode()).hexdigest()[:32]
+
+    def signed(self, keys: PrivateKeys) -> str:
+        """The description with the starter's signature, as the text of an offer."""
+        text = self.text()
+        signature = keys.sign(_DOMAIN + text.encode()).hex()
+        return json.dumps({"description": text, "signature": signature})
+
+
+def read_signed(
+    offer: str, federation: str, others: Mapping[str, PublicKeys], starter: str
+) -> Description:
+    """A description out of an offer; refused unless the starter signed every byte."""
+    try:
+        told = json.loads(offer)
+        text, signature = told["description"], bytes.fromhex(told["signature"])
+        words = json.loads(text)
+    except (ValueError, KeyError, TypeError):
+        raise LetterRefused("the offer is no run description") from None
+    require_signature(
+        others[starter], signature, _DOMAIN + text.encode(), "the run description"
+    )
+    try:
+        made = Description(
+            words["federation"],
+            words["name"],
+            words["starter"],
+            tuple(words["agents"]),
+            words["tables"],
+        )
+    except (KeyError, TypeError, AttributeError):
+        raise LetterRefused("the offer is no run description") from None
+    except TacitaError as error:
+        raise LetterRefused(str(error)) from None
+    if (made.federation, made.starter) != (federation, starter):
+        raise LetterRefused("a description of another federation or starter")
+    if made.text() != text:
+        raise LetterRefused("the description is not in its canonical form")
+    return made

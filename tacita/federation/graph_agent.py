@@ -1,0 +1,283 @@
+"""An agent of a graph algorithm: it writes to its neighbours, and nobody coordinates.
+
+Who is active in which round follows from the run description, which everybody has. So
+an agent knows which letter of each neighbour it needs next (the last one before its own
+next active round), asks for it if it does not come, and knows which of its own letters
+somebody may still ask for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import keys
+from tacita.federation.party import Desk, Party, bytes_of
+from tacita.federation.shapes import to_list
+from tacita.federation.wire import Letter, LetterRefused, Repeated, require_finite
+from tacita.federation.work import GraphWork
+from tacita.participation import Schedule
+from tacita.trees import in_double_precision
+
+#: Letters of one neighbour kept before they are needed.
+_EARLY = 4
+
+
+class Calendar:
+    """Who is active when, for everybody to know.
+
+    Args:
+        schedule: Participation.
+        base: Roots of the schedule's randomness, out of the run description.
+        n: Number of agents.
+        rounds: Number of rounds.
+    """
+
+    def __init__(
+        self, schedule: Schedule, base: keys.Keys, n: int, rounds: int
+    ) -> None:
+        self.rounds = rounds
+        active = np.ones((rounds + 1, n), bool)
+        if schedule.kind != "all":
+            active = np.zeros((rounds + 1, n), bool)
+            active[1:] = _draw(schedule, base, n, rounds)
+        numbers = np.arange(rounds + 1)[:, None]
+        # Round 0, before the first, counts as active: everybody has a first letter.
+        self._last = np.maximum.accumulate(np.where(active, numbers, 0))
+        self._turns = [np.flatnonzero(active[1:, i]) + 1 for i in range(n)]
+
+    def last(self, agent: int, number: int) -> int:
+        """The agent's last active round up to this one; 0 before the first."""
+        return int(self._last[number, agent])
+
+    def next(self, agent: int, number: int) -> int | None:
+        """The agent's first active round after this one."""
+        turns = self._turns[agent]
+        place = int(np.searchsorted(turns, number, side="right"))
+        return int(turns[place]) if place < len(turns) else None
+
+
+def _draw(schedule: Schedule, base: keys.Keys, n: int, rounds: int) -> np.ndarray:
+    def one(number: Array) -> Array:
+        key = keys.schedule_key(base, number)
+        if schedule.kind == "cohort":
+            return jnp.zeros(n, bool).at[schedule.cohort(key, n)].set(True)
+        return schedule.mask(key, n)
+
+    return np.asarray(jax.lax.map(one, jnp.arange(1, rounds + 1)))
+
+
+class GraphAgent(Party):
+    """One agent on a graph.
+
+    Args:
+        desk: Its name, keys, folder and ledger.
+        work: What it computes.
+        names: All agents, in the order of the graph's nodes.
+        calendar: Who is active when.
+        secret: The root of its randomness, known to nobody else.
+        linger: Seconds to stay for neighbours that are behind.
+        deadline: Seconds after which a round goes on with the last letter of a
+            neighbour that is late; None waits for everybody. With a deadline a run
+            depends on the clock: it is not a simulation's any more.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        work: GraphWork,
+        names: Sequence[str],
+        calendar: Calendar,
+        secret: Array,
+        linger: float = 60.0,
+        deadline: float | None = None,
+    ) -> None:
+        super().__init__(desk, work.letter.bytes)
+        self._work, self._names, self._calendar = work, names, calendar
+        self._secret, self._linger, self._deadline = secret, linger, deadline
+        self._me = list(names).index(desk.name)
+        self._neighbours = {names[j]: j for j in work.neighbours}
+        self.state: Any = None
+        self._round = 0
+        self._letters: dict[int, np.ndarray] = {}
+        self._inbox: dict[tuple[int, int], np.ndarray] = {}
+        self._heard = {j: -1 for j in work.neighbours}
+        #: With a deadline, the newest letter of every neighbour.
+        self._newest: dict[int, np.ndarray] = {}
+        self._since = 0.0
+        self._done_at: float | None = None
+        self._lingered = False
+
+    @property
+    def round(self) -> int:
+        """The last round that it was active in."""
+        return self._round
+
+    @property
+    def over(self) -> bool:
+        """Whether all its own rounds are done."""
+        return self._calendar.next(self._me, self._round) is None
+
+    @property
+    def finished(self) -> bool:
+        """Whether its neighbours are done too, or were given the time."""
+        final = self._calendar.rounds
+        needless = all(
+            heard >= self._calendar.last(j, final) for j, heard in self._heard.items()
+        )
+        return self.over and (needless or self._lingered)
+
+    @in_double_precision
+    def model(self) -> np.ndarray:
+        """Its own model."""
+        return self._work.model(self.state)
+
+    @in_double_precision
+    def start(self, now: float) -> None:
+        """Begin, or go on from the checkpoint; then tell the neighbours."""
+        saved = self.desk.store.load()
+        if saved is None:
+            self.state, letters = self._work.init()
+            (self._letters[0],) = to_list(letters)
+            self._save()
+        else:
+            self._restore(*saved)
+        self._since = now
+        self._tell(self._round)
+        self._advance(now)
+
+    @in_double_precision
+    def tick(self, now: float) -> None:
+        """Also goes on without those who are later than the deadline."""
+        super().tick(now)
+        if self._deadline is not None and now - self._since >= self._deadline:
+            self._advance(now)
+
+    def _needed(self, neighbour: int) -> int | None:
+        """The round of the neighbour's letter that my next round is made from."""
+        number = self._calendar.next(self._me, self._round)
+        return None if number is None else self._calendar.last(neighbour, number - 1)
+
+    @in_double_precision
+    def _take(self, letter: Letter, now: float) -> None:
+        one = letter.identity
+        if one.sender not in self._neighbours:
+            raise LetterRefused("the sender is no neighbour")
+        j = self._neighbours[one.sender]
+        if one.kind == "ask":
+            if one.round in self._letters:
+                self._tell_one(one.round, j)
+            elif self._deadline is not None:
+                self._tell_one(self._round, j)
+            return
+        if one.kind != "answer" or one.phase != 0:
+            raise LetterRefused(f"neighbours send no letter of kind {one.kind!r}")
+        if one.round != self._calendar.last(j, min(one.round, self._calendar.rounds)):
+            raise LetterRefused("a letter of a round in which its sender is silent")
+        self._work.letter.check(letter.arrays)
+        require_finite(letter.arrays)
+        if self._deadline is not None and one.round >= self._heard[j]:
+            self._newest[j] = letter.arrays[0]
+        self._heard[j] = max(self._heard[j], one.round)
+        needed = self._needed(j)
+        if needed is None:
+            return
+        if one.round < needed or (j, one.round) in self._inbox:
+            raise Repeated("a letter that was read already")
+        early = sum(who == j for who, _ in self._inbox)
+        if early < _EARLY or one.round == needed:
+            self._inbox[j, one.round] = letter.arrays[0]
+        self._advance(now)
+
+    def _advance(self, now: float) -> None:
+        """As many rounds as the letters at hand allow."""
+        while (number := self._calendar.next(self._me, self._round)) is not None:
+            received = [self._letter_of(j, now) for j in self._work.neighbours]
+            if any(letter is None for letter in received):
+                return
+            self._step(number, [letter for letter in received if letter is not None])
+            self._asked_at = self._since = now
+        if self._done_at is None:
+            self._done_at = now
+
+    def _letter_of(self, j: int, now: float) -> np.ndarray | None:
+        """The neighbour's letter for my next round, or None to wait for it."""
+        exact = self._inbox.get((j, self._needed(j) or 0))
+        if exact is not None or self._deadline is None:
+            return exact
+        # Whoever went on without me is ahead: its older letters are of no use.
+        ahead = self._heard[j] > (self._needed(j) or 0)
+        patient = now - self._since < self._deadline
+        return None if patient and not ahead else self._newest.get(j)
+
+    def _step(self, number: int, received: list[np.ndarray]) -> None:
+        key = keys.agent_key(self._secret, number, 0)
+        state, letters = self._work.step(key, self.state, received)
+        (array,) = to_list(letters)
+        require_finite([array])
+        # Ledger first: a crash may waste budget, never under-count it.
+        self.desk.charge(self._identity("answer", "", (number, 0)), bytes_of([array]))
+        self.state, self._round = state, number
+        self._letters[number] = array
+        self._forget()
+        self._save()
+        self._tell(number)
+
+    def _forget(self) -> None:
+        """Drop letters that no neighbour can ask for, and those read already."""
+        oldest = self._round
+        for j, heard in self._heard.items():
+            number = self._calendar.next(j, max(heard, 0))
+            if number is not None:
+                oldest = min(oldest, self._calendar.last(self._me, number - 1))
+        if self._deadline is not None:  # nobody waits for letters that are that old
+            oldest = max(oldest, self._round - _EARLY)
+        self._letters = {r: v for r, v in self._letters.items() if r >= oldest}
+        self._inbox = {
+            (j, r): v
+            for (j, r), v in self._inbox.items()
+            if r >= (self._needed(j) or 0)
+        }
+
+    def _tell(self, number: int) -> None:
+        for j in self._work.neighbours:
+            self._tell_one(number, j)
+
+    def _tell_one(self, number: int, j: int) -> None:
+        place = self._work.neighbours.index(j)
+        letter = self._work.to_neighbour(self._letters[number], place)
+        self._send("answer", self._names[j], (number, 0), [letter])
+
+    def _ask_again(self, now: float) -> None:
+        if self._done_at is not None:
+            self._lingered = now - self._done_at >= self._linger
+        final = self._calendar.rounds
+        for j in self._work.neighbours:
+            needed = self._calendar.last(j, final) if self.over else self._needed(j)
+            missing = (
+                self._heard[j] < (needed or 0)
+                if self.over
+                else ((j, needed) not in self._inbox)
+            )
+            if missing:
+                self._send("ask", self._names[j], (needed or 0, 0))
+
+    def _save(self) -> None:
+        state, rounds = to_list(self.state), list(self._letters)
+        heard = [self._heard[j] for j in self._work.neighbours]
+        text = json.dumps({"round": self._round, "letters": rounds, "heard": heard})
+        self.desk.store.save([*state, *(self._letters[r] for r in rounds)], text)
+
+    def _restore(self, arrays: list[np.ndarray], text: str) -> None:
+        told = json.loads(text)
+        count = self._work.state.count
+        self.state = self._work.state.to_tree(arrays[:count])
+        self._letters = dict(zip(told["letters"], arrays[count:], strict=True))
+        self._round = told["round"]
+        self._heard = dict(zip(self._work.neighbours, told["heard"], strict=True))

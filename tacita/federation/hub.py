@@ -1,0 +1,225 @@
+"""A federation is made once: an authority, a broker, and an invitation for each party.
+
+The broker is told which subjects each certificate may use: a party publishes only as
+itself and reads only what is addressed to it.
+
+    tacita.FEDERATION.RECEIVER.SENDER
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacita.check import refuse
+from tacita.federation import certificates
+from tacita.federation.certificates import Certificate
+from tacita.federation.seal import (
+    PrivateKeys,
+    PublicKeys,
+    private_folder,
+    read_private,
+    write_private,
+)
+
+#: Bytes of one message; larger letters are cut into several.
+MOST_PAYLOAD = 8 << 20
+#: Bytes that the broker holds for a slow reader before it cuts it off.
+MOST_PENDING = 1 << 30
+CONFIG = "broker.conf"
+_NAME = re.compile(r"^[a-z0-9][a-z0-9-]{0,39}$")
+_HOST = re.compile(r"^[\w.:-]+$")
+
+
+@dataclass(frozen=True, repr=False)
+class Invitation:
+    """All that a party needs to take part.
+
+    Attributes:
+        federation: Its name.
+        name: The party's name.
+        role: "agent" or "coordinator".
+        server: Address of the broker, host:port.
+        authority: Certificate of the authority, PEM.
+        access: The party's own certificate and key for the broker.
+        keys: Its own keys, if the hub made them; None where the party made its own.
+        others: Public keys of everybody in the federation.
+        coordinator: Name of the coordinator (of graph runs: the starter).
+    """
+
+    federation: str
+    name: str
+    role: str
+    server: str
+    authority: bytes
+    access: Certificate
+    keys: PrivateKeys | None
+    others: Mapping[str, PublicKeys]
+    coordinator: str
+
+    @property
+    def agents(self) -> list[str]:
+        """Everybody but the coordinator, in order."""
+        return sorted(set(self.others) - {self.coordinator})
+
+    @classmethod
+    def load(cls, path: Path, identity: Path | None = None) -> Invitation:
+        """Read an invitation; `identity` is the file with the party's own keys."""
+        content = read_private(path)
+        try:
+            told = json.loads(content)
+            public = {k: PublicKeys.of_words(v) for k, v in told["others"].items()}
+            own = told.get("keys")
+            keys = own and PrivateKeys(
+                *(bytes.fromhex(own[k]) for k in ("sign", "read"))
+            )
+            made = cls(
+                told["federation"],
+                told["name"],
+                told["role"],
+                told["server"],
+                told["authority"].encode(),
+                Certificate(told["certificate"].encode(), told["key"].encode()),
+                PrivateKeys.load(identity) if identity is not None else keys,
+                public,
+                told["coordinator"],
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            refuse(f"{path} is no invitation; ask whoever runs the hub for a new one")
+        if made.keys is None:
+            refuse(f"{path} holds no keys of yours; name your key file with --keys")
+        if made.keys.public != public[made.name]:
+            refuse(f"these are not the keys that {made.name!r} was invited with")
+        return made
+
+
+def check_name(name: str) -> str:
+    """Refuse a name that a party or a federation cannot have."""
+    if not _NAME.match(name):
+        refuse(f"expected a name of a-z, 0-9 and '-', got {name!r}")
+    return name
+
+
+def make(
+    folder: Path,
+    federation: str,
+    agents: Sequence[str],
+    *,
+    coordinator: str = "coordinator",
+    host: str = "127.0.0.1",
+    port: int = 4222,
+    own_keys: Mapping[str, PublicKeys] | None = None,
+) -> dict[str, Path]:
+    """Make a federation: the broker's configuration and all invitations.
+
+    Args:
+        folder: A new folder; it holds the authority's key and must stay private.
+        federation: Its name.
+        agents: Names of the agents.
+        coordinator: Name of the coordinator.
+        host: Name or address under which parties reach the broker.
+        port: Its port.
+        own_keys: Public keys of parties that made their keys themselves; the hub then
+            never sees their private ones. For others it makes keys, and could read
+            their letters.
+
+    Returns:
+        The invitation of every party.
+    """
+    names = [*agents, coordinator]
+    for name in (federation, *names):
+        check_name(name)
+    if not agents:
+        refuse("a federation needs agents; name them with --agents oslo,turku")
+    if len(set(names)) != len(names):
+        refuse(f"every party needs a name of its own, got {', '.join(names)}")
+    if not 0 < port < 1 << 16:
+        refuse(f"expected a port from 1 to 65535, got {port}")
+    if not _HOST.match(host):
+        refuse(f"expected a host's name or address, got host={host!r}")
+    if (folder / CONFIG).exists():
+        refuse(f"{folder} holds a federation already; choose another folder")
+    given = dict(own_keys or {})
+    for name in given:
+        if name not in names:
+            refuse(f"keys of {name!r} were given, who is no party")
+    private_folder(folder)
+    ca = certificates.authority(federation)
+    hosts = sorted({host, "127.0.0.1", "localhost"})
+    server = certificates.issue(ca, f"{federation} broker", hosts)
+    files = {
+        "authority.pem": ca.certificate,
+        "authority.key": ca.key,
+        "broker.pem": server.certificate,
+        "broker.key": server.key,
+        CONFIG: _config(federation, names, port).encode(),
+    }
+    for name, content in files.items():
+        write_private(folder / name, content)
+    made = {name: PrivateKeys.fresh() for name in names if name not in given}
+    public = {
+        name: given[name] if name in given else made[name].public for name in names
+    }
+    invitations = {}
+    for name in names:
+        access = certificates.issue(ca, name)
+        told: dict[str, Any] = {
+            "federation": federation,
+            "name": name,
+            "role": "coordinator" if name == coordinator else "agent",
+            "server": f"{host}:{port}",
+            "authority": ca.certificate.decode(),
+            "certificate": access.certificate.decode(),
+            "key": access.key.decode(),
+            "coordinator": coordinator,
+            "others": {who: keys.as_words() for who, keys in public.items()},
+        }
+        if name in made:
+            told["keys"] = made[name].as_private_words()
+        path = folder / "invitations" / f"{name}.json"
+        write_private(path, json.dumps(told, indent=1))
+        invitations[name] = path
+    return invitations
+
+
+def _config(federation: str, names: Sequence[str], port: int) -> str:
+    """The broker's configuration; paths are meant from its own folder."""
+    users = "\n".join(
+        f'    {{ user: "CN={name}", permissions: {{\n'
+        f'        publish: {{ allow: ["tacita.{federation}.*.{name}"] }}\n'
+        f'        subscribe: {{ allow: ["tacita.{federation}.{name}.*"] }} }} }}'
+        for name in names
+    )
+    return f"""port: {port}
+max_payload: {MOST_PAYLOAD}
+max_pending: {MOST_PENDING}
+write_deadline: "30s"
+tls {{
+  cert_file: "broker.pem"
+  key_file: "broker.key"
+  ca_file: "authority.pem"
+  verify_and_map: true
+  min_version: "1.3"
+  timeout: 10
+}}
+authorization {{
+  users: [
+{users}
+  ]
+}}
+"""
+
+
+def port_of(folder: Path) -> int:
+    """The port in the configuration of a hub."""
+    try:
+        found = re.search(r"^port: (\d+)$", (folder / CONFIG).read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    if found is None:
+        refuse(f"no federation in {folder}; make one with: tacita hub init {folder}")
+    return int(found[1])

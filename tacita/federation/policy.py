@@ -1,0 +1,126 @@
+"""What the owner of an agent allows: a run beyond it is refused, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tacita import check
+from tacita.check import refuse
+from tacita.federation.description import Description
+
+
+def _words(**named: Any) -> tuple[str, ...]:
+    """Refuse what is not a list of words; a single string would match its parts."""
+    ((name, value),) = named.items()
+    words = isinstance(value, list | tuple) and all(isinstance(w, str) for w in value)
+    if not words:
+        refuse(f"expected {name} a list of words, got {name}={value!r}")
+    return tuple(value)
+
+
+_CHECKS: dict[str, Callable[..., Any]] = {
+    "max_epsilon": check.positive,
+    "max_delta": check.inside_unit,
+    "observers": _words,
+    "algorithms": _words,
+    "models": _words,
+    "min_participants": check.count,
+    "columns": _words,
+    "max_rounds": check.count,
+    "allow_shared_seed": check.flag,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What the owner of an agent allows. None allows anything.
+
+    Attributes:
+        max_epsilon: Largest epsilon that a run may promise, and that all runs together
+            may spend; a run without a budget is refused too, for its letters would not
+            be protected at all.
+        max_delta: Largest delta.
+        observers: Against whom a run's budget may be stated.
+        algorithms: Names that are allowed.
+        models: Names that are allowed.
+        min_participants: Fewest agents of a run: those it may begin with, and those
+            whose letters may end a round at its deadline.
+        columns: Columns that may be used, the target included.
+        max_rounds: Most rounds of a run.
+        allow_shared_seed: Accept a run whose randomness everybody can compute: only
+            for tests, it makes all noise worthless.
+    """
+
+    max_epsilon: float | None = None
+    max_delta: float | None = None
+    observers: Sequence[str] | None = None
+    algorithms: Sequence[str] | None = None
+    models: Sequence[str] | None = None
+    min_participants: int = 1
+    columns: Sequence[str] | None = None
+    max_rounds: int | None = None
+    allow_shared_seed: bool = False
+
+    @classmethod
+    def of_words(cls, words: Mapping[str, Any]) -> Policy:
+        """From the table of a policy file."""
+        for key, value in words.items():
+            if key not in _CHECKS:
+                hint = check.nearest(key, _CHECKS)
+                refuse(f"unknown key {key} in the policy; {hint}")
+            _CHECKS[key](**{key: value})
+        return cls(**words)
+
+    def objection(self, run: Description) -> str | None:
+        """Why this run is refused, in one line; None if it is not."""
+        for rule in (self._budget, self._names, self._columns, self._others):
+            if reason := rule(run):
+                return reason
+        if self.max_rounds is not None and run.rounds > self.max_rounds:
+            return f"{run.rounds} rounds are more than the {self.max_rounds} allowed"
+        if "shared_seed" in run.run and not self.allow_shared_seed:
+            return "the run's randomness is known to everybody, which spoils all noise"
+        return None
+
+    def _budget(self, run: Description) -> str | None:
+        privacy = run.privacy
+        for field, key in (("max_epsilon", "epsilon"), ("max_delta", "delta")):
+            limit = getattr(self, field)
+            if limit is None:
+                continue
+            if privacy is None:
+                return f"the run states no {key}, this agent allows {key} <= {limit:g}"
+            # Written so that what is no number, or missing, is refused.
+            if not float(privacy.get(key, float("nan"))) <= limit:
+                return f"{key}={privacy.get(key)} is above the {limit:g} allowed here"
+        if self.observers is not None:
+            told = None if privacy is None else privacy.get("observer")
+            if told not in self.observers:
+                allowed = ", ".join(self.observers)
+                return f"the budget is against {told}, this agent asks for {allowed}"
+        return None
+
+    def _names(self, run: Description) -> str | None:
+        for field, value in (
+            ("algorithms", run.tables["algorithm"].get("name")),
+            ("models", run.problem.get("model")),
+        ):
+            allowed = getattr(self, field)
+            if allowed is not None and value not in allowed:
+                return f"{value} is not one of the {field} allowed here"
+        return None
+
+    def _columns(self, run: Description) -> str | None:
+        wanted = [*run.problem.get("columns", ()), run.problem.get("target")]
+        closed = [c for c in wanted if c not in (self.columns or wanted)]
+        return f"column {closed[0]!r} may not be used here" if closed else None
+
+    def _others(self, run: Description) -> str | None:
+        if run.fewest < self.min_participants:
+            return (
+                f"the run may go on with {run.fewest} of its {len(run.agents)} agents, "
+                f"this one asks for {self.min_participants} at least"
+            )
+        return None

@@ -1,0 +1,195 @@
+"""An agent of a server algorithm: it answers the coordinator's questions.
+
+A question is one exchange of one round. Its answer is written to the disk before it is
+sent; the same question again gets the same answer from there. For algorithms whose
+coordinator averages everybody's last letter, the answer is the *change* since the last
+letter that was counted, which the question names; so the coordinator keeps one vector,
+not one per agent.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from tacita import keys
+from tacita.federation.party import Desk, Party, bytes_of
+from tacita.federation.shapes import to_list
+from tacita.federation.wire import Letter, LetterRefused, Repeated, require_finite
+from tacita.federation.work import AgentWork
+from tacita.trees import in_double_precision
+
+
+class ServerAgent(Party):
+    """One agent.
+
+    Args:
+        desk: Its name, keys, folder and ledger.
+        work: What it computes.
+        coordinator: Who asks.
+        secret: The root of its randomness, known to nobody else.
+        rounds: How many were agreed on; it answers no question beyond them.
+        chance: Draw its own participation with this probability; None leaves it to
+            the coordinator.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        work: AgentWork,
+        coordinator: str,
+        secret: Array,
+        rounds: int,
+        chance: float | None = None,
+    ) -> None:
+        most = max(max(e.told.bytes, e.letter.bytes) for e in work.server.exchanges)
+        super().__init__(desk, most)
+        self._work, self._coordinator, self._secret = work, coordinator, secret
+        self._rounds, self._chance = rounds, chance
+        self.state: Any = None
+        self.final: Any = None
+        self._answered = (0, 0)
+        self._passed = False
+        self._answer: list[np.ndarray] = []
+        #: Its letters by round: the last one counted, and the one after it.
+        self._letters: dict[int, list[np.ndarray]] = {}
+
+    @property
+    def finished(self) -> bool:
+        """Whether the coordinator said that the run is over."""
+        return self.final is not None
+
+    @property
+    def round(self) -> int:
+        """The last round that it answered in."""
+        return self._answered[0]
+
+    @in_double_precision
+    def model(self) -> np.ndarray:
+        """Its own model."""
+        return self._work.model(self.state)
+
+    @in_double_precision
+    def shared(self) -> np.ndarray:
+        """The shared model, once the run is over."""
+        return np.asarray(self._work.server.algorithm.shared(self.final))
+
+    @in_double_precision
+    def start(self, now: float) -> None:
+        """Begin, or go on from the checkpoint; then tell the coordinator."""
+        saved = self.desk.store.load()
+        if saved is None:
+            self.state, letter = self._work.init()
+            self._letters = {0: to_list(letter)}
+        else:
+            self._restore(*saved)
+        self._ask_again(now)
+
+    def _ask_again(self, now: float) -> None:
+        if not self.finished:
+            self._send("ask", self._coordinator, self._answered)
+
+    @in_double_precision
+    def _take(self, letter: Letter, now: float) -> None:
+        one = letter.identity
+        if one.sender != self._coordinator:
+            raise LetterRefused("only the coordinator writes to an agent")
+        when = (one.round, one.phase)
+        if one.kind == "end":
+            self._finish(letter)
+        elif one.kind not in ("question", "ask"):
+            raise LetterRefused(f"an agent gets no letter of kind {one.kind!r}")
+        elif when == self._answered and when > (0, 0):
+            self._resend()
+        elif when < self._answered:
+            raise Repeated("a question that was answered long ago")
+        elif one.kind == "ask":
+            self._send("ask", self._coordinator, self._answered)
+        else:
+            self._asked_at = now
+            self._reply(when, letter.arrays)
+
+    def _reply(self, when: tuple[int, int], arrays: tuple[np.ndarray, ...]) -> None:
+        number, phase = when
+        server = self._work.server
+        if not 1 <= number <= self._rounds:
+            raise LetterRefused(f"{self._rounds} rounds were agreed on, not {number}")
+        if phase >= server.phases or not arrays:
+            raise LetterRefused(f"there is no exchange {phase}")
+        told = server.exchanges[phase].told.to_tree(arrays[:-1])
+        require_finite(arrays)
+        if arrays[-1].shape != () or arrays[-1].dtype != np.int64:
+            raise LetterRefused("the question does not name the letter last counted")
+        counted = int(arrays[-1])
+        if counted not in self._letters:
+            raise LetterRefused("the question builds on a letter that is not known")
+        if self._stays_silent(number):
+            self._passed, self._answer = True, []
+        else:
+            self._compute(number, phase, told, counted)
+        self._answered = when
+        self._save()
+        self._resend()
+
+    def _stays_silent(self, number: int) -> bool:
+        if self._chance is None:
+            return False
+        # No agent has a round 0, so that key serves for the draws.
+        key = jax.random.fold_in(keys.agent_key(self._secret, 0, 0), number)
+        return not bool(jax.random.uniform(key) < self._chance)
+
+    def _compute(self, number: int, phase: int, told: Any, counted: int) -> None:
+        key = keys.agent_key(self._secret, number, phase)
+        state, letter = self._work.answer(phase, key, self.state, told)
+        arrays = to_list(letter)
+        require_finite(arrays)
+        if arrays:
+            # Ledger first: a crash may waste budget, never under-count it.
+            to = self._identity("answer", self._coordinator, (number, phase))
+            self.desk.charge(to, bytes_of(arrays))
+        self.state, self._passed = state, False
+        if self._work.server.keeps(phase):
+            base = self._letters[counted]
+            self._letters = {counted: base, number: arrays}
+            arrays = [new - old for new, old in zip(arrays, base, strict=True)]
+        self._answer = arrays
+
+    def _resend(self) -> None:
+        kind = "pass" if self._passed else "answer"
+        self._send(kind, self._coordinator, self._answered, self._answer)
+
+    def _finish(self, letter: Letter) -> None:
+        self.final = self._work.server.last_told.to_tree(letter.arrays)
+        self._send("done", self._coordinator, self._answered)
+
+    def _save(self) -> None:
+        state = to_list(self.state)
+        rounds = list(self._letters)
+        kept = [array for r in rounds for array in self._letters[r]]
+        text = json.dumps(
+            {
+                "answered": self._answered,
+                "passed": self._passed,
+                "state": len(state),
+                "answer": len(self._answer),
+                "letters": rounds,
+            }
+        )
+        self.desk.store.save([*state, *self._answer, *kept], text)
+
+    def _restore(self, arrays: list[np.ndarray], text: str) -> None:
+        told = json.loads(text)
+        first, second = told["state"], told["state"] + told["answer"]
+        self.state = self._work.state.to_tree(arrays[:first])
+        self._answer = arrays[first:second]
+        self._answered = tuple(told["answered"])
+        self._passed = told["passed"]
+        rounds, kept = told["letters"], arrays[second:]
+        each = len(kept) // len(rounds)
+        self._letters = {
+            r: kept[i * each : (i + 1) * each] for i, r in enumerate(rounds)
+        }

@@ -1,0 +1,247 @@
+"""What a party computes: one agent's steps, or the coordinator's, compiled once."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Coordinator, Edges, GraphAlgorithm
+from tacita.federation.shapes import Form
+from tacita.problem.graph import Graph
+from tacita.problem.oracles import AgentOracle
+from tacita.problem.population import Local
+from tacita.problem.problem import Problem
+from tacita.runtime import delivery
+from tacita.runtime.rounds import split_numbers
+from tacita.trees import tree_rows
+
+
+class Outline(Problem):
+    """What everybody knows of a federation's problem: all but the others' rows.
+
+    Args:
+        own: The problem of one agent alone: its own rows, or rows of zeros for the
+            coordinator, who has none.
+        n_agents: Number of agents in the federation.
+        graph: Who is joined with whom, nodes in the order of the agents.
+    """
+
+    def __init__(self, own: Problem, n_agents: int, graph: Graph | None = None) -> None:
+        ids = own.ids if graph is None else graph.nodes
+        super().__init__(
+            own.population, ids, own.start, own.class_names, own.name, graph
+        )
+        self._n_agents = n_agents
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents in the federation."""
+        return self._n_agents
+
+    @property
+    def counts(self) -> np.ndarray:
+        """As if everybody had as many rows as this party, which only knows its own."""
+        return np.full(self._n_agents, super().counts[0])
+
+    @property
+    def moduli(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Refused: nobody can compute them without all rows."""
+        check.refuse(
+            "in a federation nobody sees all rows, so theory cannot choose numbers; "
+            "set every number of the algorithm (rho, step_size, ...) yourself"
+        )
+
+    def local(self) -> Local:
+        """This party's own loss, as one of the federation's agents."""
+        rows = tree_rows(self.population.rows, 0)
+        made = self.population.local(rows)
+        return Local(
+            rows=rows,
+            regulariser=made.regulariser,
+            h=made.h,
+            n_agents=self._n_agents,
+            model=made.model,
+            by_feature=made.by_feature,
+        )
+
+
+class Exchange(NamedTuple):
+    """What travels in one exchange of a round."""
+
+    told: Form
+    letter: Form
+
+
+class ServerWork:
+    """The coordinator's side of an algorithm, and the forms of all its letters.
+
+    Args:
+        algorithm: With every number set.
+        local: Any agent's loss, for the shapes of letters only.
+        n_agents: Number of agents.
+        start: The common starting point.
+    """
+
+    def __init__(self, algorithm: Any, local: Local, n_agents: int, start: Any) -> None:
+        self.algorithm, self.n_agents = algorithm, n_agents
+        self.start = jnp.asarray(start)
+        self._h = local.h
+        self._numbers, self._for_agent = split_numbers(algorithm, n_agents)
+        self.phases = len(algorithm.phases)
+        self.exchanges, self.hub, self.last_told = self._forms(local)
+
+    def for_agent(self, agent: int) -> Any:
+        """The algorithm with this agent's own numbers."""
+        return self._for_agent([k[agent] for k in self._numbers])
+
+    def keeps(self, phase: int) -> bool:
+        """Whether the last letters of all agents stay valid after this exchange."""
+        return self.algorithm.averages == "all" and phase == self.phases - 1
+
+    def first_letters(self, agent: int) -> Any:
+        """An agent's letter before the first round; it depends on no data."""
+        return self.for_agent(agent).init(self.start)[1]
+
+    def combine(self, phase: int, key: Array, hub: Any, mean: Any) -> tuple[Any, Any]:
+        """The coordinator's step."""
+        name = self.algorithm.phases[phase].combine
+        return _combine(name, self.n_agents, self.algorithm, self._h, key, hub, mean)
+
+    def _forms(self, local: Local) -> tuple[list[Exchange], Form, Form]:
+        mine = self.for_agent(0)
+
+        def play(rows: Local, start: Array) -> Any:
+            key = jax.random.key(0)
+            state, letter = mine.init(start)
+            last = self.phases - 1
+            hub, told = self._plain(last, key, self.algorithm.hub(start), letter)
+            forms = []
+            oracle = AgentOracle(mine.oracle, rows)
+            for phase, (answer, _) in enumerate(self.algorithm.phases):
+                state, letter = getattr(mine, answer)(key, oracle, state, told)
+                forms.append((told, letter))
+                hub, told = self._plain(phase, key, hub, letter)
+            return forms, hub, told
+
+        forms, hub, told = jax.eval_shape(play, local, self.start)
+        made = [Exchange(Form(t), Form(letter)) for t, letter in forms]
+        return made, Form(hub), Form(told)
+
+    def _plain(self, phase: int, key: Array, hub: Any, mean: Any) -> tuple[Any, Any]:
+        combine = getattr(self.algorithm, self.algorithm.phases[phase].combine)
+        return combine(key, hub, mean, Coordinator(self.n_agents, self._h))
+
+
+class AgentWork:
+    """One agent's side of a server algorithm."""
+
+    def __init__(self, server: ServerWork, agent: int, local: Local) -> None:
+        self.server, self._local = server, local
+        self._mine = server.for_agent(agent)
+        self.state = Form(jax.eval_shape(self._mine.init, server.start)[0])
+
+    def init(self) -> tuple[Any, Any]:
+        """State and letter before the first round."""
+        return self._mine.init(self.server.start)
+
+    def answer(self, phase: int, key: Array, state: Any, told: Any) -> tuple[Any, Any]:
+        """The agent's step."""
+        name = self._mine.phases[phase].local
+        return _answer(name, self._mine, self._local, key, state, told)
+
+    def model(self, state: Any) -> np.ndarray:
+        """The agent's own model."""
+        return np.asarray(self._mine.model(state))
+
+
+class GraphWork:
+    """One agent's side of an algorithm on a graph.
+
+    Args:
+        algorithm: With every number set.
+        graph: Everybody's edges.
+        agent: Its own number.
+        local: Its own loss.
+        start: The common starting point.
+    """
+
+    def __init__(
+        self,
+        algorithm: GraphAlgorithm,
+        graph: Graph,
+        agent: int,
+        local: Local,
+        start: Any,
+    ) -> None:
+        self.start, self._local = jnp.asarray(start), local
+        numbers, for_agent = split_numbers(algorithm, graph.n_nodes)
+        self._mine = for_agent([k[agent] for k in numbers])
+        self.slots = algorithm.delivery == "slots"
+        all_edges = delivery.of(graph, algorithm, self.start.dtype).edges
+        self._edges: Edges = tree_rows(all_edges, agent)
+        mine = np.asarray(graph.receivers) == agent
+        # Ascending, as in the graph: sums over neighbours keep one order.
+        self.neighbours: list[int] = np.asarray(graph.senders)[mine].tolist()
+        self._weights = np.asarray(graph.weights)[mine]
+        state, letters = jax.eval_shape(self._mine.init, self.start, self._edges)
+        self.state, self.letters = Form(state), Form(letters)
+        (whole,) = jax.tree.leaves(letters)
+        one = jax.ShapeDtypeStruct(
+            whole.shape[1:] if self.slots else whole.shape, whole.dtype
+        )
+        self.letter = Form(one)
+
+    def init(self) -> tuple[Any, Any]:
+        """State and letters before the first round."""
+        return self._mine.init(self.start, self._edges)
+
+    def to_neighbour(self, letters: np.ndarray, place: int) -> np.ndarray:
+        """The letter for the neighbour at this place of `neighbours`."""
+        return letters[place] if self.slots else letters
+
+    def step(
+        self, key: Array, state: Any, received: list[np.ndarray]
+    ) -> tuple[Any, Any]:
+        """One active round; `received` is in the order of `neighbours`."""
+        if self.slots:
+            inbox = np.zeros(self.letters.zeros()[0].shape, self.start.dtype)
+            for place, letter in enumerate(received):
+                inbox[place] = letter
+        else:
+            inbox = np.zeros(self.letter.zeros()[0].shape, self.start.dtype)
+            for weight, letter in zip(self._weights, received, strict=True):
+                inbox = inbox + weight.astype(inbox.dtype) * letter
+        return _graph_step(
+            self._mine, self._local, self._edges, key, state, jnp.asarray(inbox)
+        )
+
+    def model(self, state: Any) -> np.ndarray:
+        """The agent's own model."""
+        return np.asarray(self._mine.model(state))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _answer(
+    name: str, mine: Any, local: Local, key: Array, state: Any, told: Any
+) -> Any:
+    return getattr(mine, name)(key, AgentOracle(mine.oracle, local), state, told)
+
+
+@jax.jit
+def _graph_step(
+    mine: Any, local: Local, edges: Edges, key: Array, state: Any, inbox: Array
+) -> Any:
+    return mine.local(key, AgentOracle(mine.oracle, local), edges, state, inbox)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _combine(
+    name: str, n_agents: int, algorithm: Any, h: Any, key: Array, hub: Any, mean: Any
+) -> Any:
+    return getattr(algorithm, name)(key, hub, mean, Coordinator(n_agents, h))

@@ -1,0 +1,134 @@
+"""The algorithm of a run file: a class by its name, its fields by their names."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tacita import problem
+from tacita.algorithm import ALGORITHMS, solvers
+from tacita.algorithm.base import Algorithm
+from tacita.check import refuse
+from tacita.job.calls import call, check_keys, look_up, plain_name, take_kind
+from tacita.job.run_file import AlgorithmTable
+
+#: Short for oracle = { name = "Minibatch", size = ..., sampling = ... }.
+_SHORT = ("batch", "sampling")
+
+
+def known() -> dict[str, type[Algorithm]]:
+    """All algorithms by name."""
+    return {algorithm.__name__: algorithm for algorithm in ALGORITHMS}
+
+
+def build(table: AlgorithmTable) -> Algorithm:
+    """Make the algorithm that a run file describes."""
+    chosen: Any = look_up("algorithm.name", table.name, known())
+    fields = {field.name for field in dataclasses.fields(chosen)}
+    given = dict(table.options)
+    short = [key for key in _SHORT if key not in fields and "oracle" in fields]
+    check_keys("algorithm", chosen, given, also=short)
+    given = _with_oracle(given, short)
+    return _make("algorithm", chosen, given, chosen)
+
+
+def _make(where: str, cls: Any, given: dict[str, Any], algorithm: type) -> Any:
+    """Make a record from a table; a word that was meant as a record's name is told."""
+    made = call(where, cls, _values(where, cls, given, algorithm))
+    for field in dataclasses.fields(cls):
+        value = given.get(field.name)
+        if isinstance(value, str) and getattr(made, field.name) == value:
+            if "str" not in str(field.type) and not isinstance(field.default, str):
+                records = _records(algorithm, field.name, value)
+                look_up(f"{where}.{field.name}", value, records)
+    return made
+
+
+def _with_oracle(given: dict[str, Any], short: list[str]) -> dict[str, Any]:
+    used = {key: given.pop(key) for key in short if key in given}
+    if not used:
+        return given
+    if "oracle" in given:
+        refuse(
+            f"algorithm.{next(iter(used))} and algorithm.oracle say the same thing; "
+            "keep one of them"
+        )
+    if "batch" not in used:
+        refuse("algorithm.sampling goes with a batch; add for example batch = 16")
+    oracle = {"name": "Minibatch", "size": used["batch"]}
+    if "sampling" in used:
+        oracle["sampling"] = used["sampling"]
+    return {**given, "oracle": oracle}
+
+
+def _values(
+    where: str, cls: Any, given: dict[str, Any], algorithm: type
+) -> dict[str, Any]:
+    """Turn tables into records, and lists into what the field's kind asks for."""
+    made = {}
+    for field in dataclasses.fields(cls):
+        if field.name in given:
+            inside, value = f"{where}.{field.name}", given[field.name]
+            made[field.name] = _value(inside, field, value, algorithm)
+    return made
+
+
+def _value(where: str, field: Any, value: Any, algorithm: type) -> Any:
+    if isinstance(value, dict) or _names_record(field, value, algorithm):
+        return _record(where, field.name, value, algorithm)
+    if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
+        return tuple(
+            _record(f"{where}[{i}]", field.name, entry, algorithm)
+            for i, entry in enumerate(value)
+        )
+    if isinstance(value, list) and field.metadata.get("static"):
+        return tuple(value)  # part of a compiled program, so it must be hashable
+    return value
+
+
+def _names_record(field: Any, value: Any, algorithm: type) -> bool:
+    """Whether a word is short for a table with a name only."""
+    if not isinstance(value, str) or isinstance(field.default, str):
+        return False
+    known = map(plain_name, _records(algorithm, field.name, value))
+    return dataclasses.is_dataclass(field.default) or plain_name(value) in known
+
+
+def _record(where: str, field: str, table: Any, algorithm: type) -> Any:
+    word = table.get("name") if isinstance(table, dict) else table
+    cls, rest = take_kind(where, table, _records(algorithm, field, word), "name")
+    check_keys(where, cls, rest)
+    return _make(where, cls, rest, algorithm)
+
+
+def _records(algorithm: type, field: str, word: Any = None) -> dict[str, type]:
+    """Records that a field may hold: public ones, and those its own file knows.
+
+    The privacy room loads slowly, so it is asked only for a word nobody else knows.
+    """
+    own = vars(sys.modules[algorithm.__module__])
+    found: dict[str, type] = {}
+    for names in (vars(problem), vars(solvers), own):
+        found |= _usable(names, field)
+    if isinstance(word, str) and plain_name(word) not in map(plain_name, found):
+        found |= _usable(vars(importlib.import_module("tacita.privacy")), field)
+    return found
+
+
+#: What a record in a field of that name must be able to do.
+_DOES = {"oracle": "draws", "solver": "solve", "solvers": "solve", "penalty": "mask"}
+
+
+def _usable(names: Mapping[str, Any], field: str) -> dict[str, type]:
+    """Oracles, solvers, penalties: what answers for gradients, trains, or couples."""
+    wanted = [_DOES[field]] if field in _DOES else [*_DOES.values()]
+    return {
+        name: value
+        for name, value in names.items()
+        if isinstance(value, type)
+        and dataclasses.is_dataclass(value)
+        and any(hasattr(value, name) for name in wanted)
+    }

@@ -1,0 +1,144 @@
+"""A run file made ready to run, everything checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from tacita import participation
+from tacita.algorithm.base import Algorithm, GraphAlgorithm
+from tacita.check import refuse
+from tacita.job import algorithms, networks, problems, rows
+from tacita.job.calls import call, plain_name, told_of
+from tacita.job.run_file import RunFile, RunTable, validate
+from tacita.problem import Problem
+from tacita.runtime import Asynchronous, measure, transit
+from tacita.runtime.simulate import prepare
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run file asks for.
+
+    Attributes:
+        config: The run file itself, its paths made absolute: runs again as it is.
+        problem: What is solved.
+        algorithm: How.
+        options: The other arguments of `tacita.simulate`.
+        notes: What was done to the data on the way, one sentence each.
+    """
+
+    config: dict[str, Any]
+    problem: Problem
+    algorithm: Algorithm
+    options: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What the run and its folder are called."""
+        return self.config["name"]
+
+    @property
+    def toml(self) -> str:
+        """The run file as text."""
+        return tomli_w.dumps(self.config)
+
+
+def job_from(table: dict[str, Any], folder: Path) -> Job:
+    """Check a run file and build what it describes, without running anything.
+
+    Args:
+        table: The content of the run file.
+        folder: Where the run file lies: its relative paths are meant from there.
+    """
+    file = validate(table)
+    config = _absolute(table, folder)
+    file = validate(config)
+    config["name"] = file.name or _usual_name(file)
+    made, notes = problems.build(file.problem)
+    how = algorithms.build(file.algorithm)
+    _require_graph(made, how)
+    with told_of("run"):
+        options = _options(file.run, made, how)
+    job = Job(config, made, how, options, notes)
+    _rehearse(job)
+    return job
+
+
+def _absolute(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    changed = dict(table["problem"])
+    if rows.is_path(changed["data"]):
+        changed["data"] = rows.absolute(changed["data"], folder)
+    if "graph" in changed:
+        changed["graph"] = networks.absolute(changed["graph"], folder)
+    return {"name": "", **table, "problem": changed}
+
+
+def _usual_name(file: RunFile) -> str:
+    source = Path(file.problem.data).name.split(".")[0]
+    safe = "".join(c if c.isalnum() or c in "-_" else "-" for c in source)
+    return f"{plain_name(file.algorithm.name)}-{safe}"
+
+
+def _require_graph(made: Problem, how: Algorithm) -> None:
+    if isinstance(how, GraphAlgorithm) and made.graph is None:
+        refuse(
+            f"missing key problems.graph; {type(how).__name__} needs a graph, "
+            'add for example graph = { kind = "ring" }'
+        )
+
+
+def _options(run: RunTable, made: Problem, how: Algorithm) -> dict[str, Any]:
+    record = run.record if run.record is not None else _usual_record(made)
+    options: dict[str, Any] = {
+        "rounds": run.rounds,
+        "seed": run.seed,
+        "seeds": run.seeds,
+        "participation": run.participation,
+        "record": tuple(record),
+        "record_every": run.record_every,
+        "stop": run.stop,
+        "mapping": run.mapping,
+    }
+    if run.asynchronous is not None:
+        options["asynchronous"] = call(
+            "run.asynchronous", Asynchronous, run.asynchronous
+        )
+    if "error" in record:
+        options["reference"] = how.goal(made)
+    return options
+
+
+def _usual_record(made: Problem) -> list[str]:
+    """Everything that is cheap and tells something about this problem."""
+    found = ["loss", "grad_norm_sq", "disagreement"]
+    classify, tested = made.model.classes is not None, made.population.test is not None
+    found += ["accuracy"] * classify + ["test_loss"] * tested
+    return found + ["test_accuracy"] * (classify and tested)
+
+
+def _rehearse(job: Job) -> None:
+    """Have the runtime check all that it would check, before a folder is made."""
+    with told_of("algorithm"):
+        prepare(job.problem, job.algorithm)
+    for metric in job.options["record"]:
+        known = metric in measure.METRICS and metric.startswith("test_")
+        if known and job.problem.population.test is None:
+            refuse(
+                f"run.record names {metric!r}, which needs test rows; have some held "
+                "out by the data set, for example problems.test_share = 0.2"
+            )
+    with told_of("run"):
+        participation.of(job.options["participation"], job.problem.n_agents)
+        transit.require(job.options.get("asynchronous"), job.algorithm)
+        measure.choose(job.options["record"], job.problem, job.options.get("reference"))
+    for metric in job.options["stop"] or {}:
+        if metric not in job.options["record"]:
+            refuse(
+                f"run.stop names {metric!r}, which is not recorded; add it to "
+                f"run.record = {list(job.options['record'])}"
+            )

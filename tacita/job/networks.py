@@ -1,0 +1,108 @@
+"""The graph of a run file: who is joined with whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tacita.check import nearest, refuse
+from tacita.job.calls import call, keys_of, take_kind, told_of
+from tacita.problem import graph
+from tacita.problem.graph import Graph
+
+_EARTH_RADIUS_KM = 6371.0
+
+
+def from_file(path: str, ids: Sequence[Any]) -> Graph:
+    """A graph from a CSV file with columns "from", "to" and, if wanted, "weight"."""
+    try:
+        frame: Any = pd.read_csv(path, skipinitialspace=True)
+    except (OSError, ValueError) as error:
+        first = str(error).strip().split("\n")[0]
+        refuse(f"cannot read {path}: {first}; name a .csv file of edges")
+    for column in ("from", "to"):
+        if column not in frame.columns:
+            refuse(f"{path} has no column {column!r}; {nearest(column, frame.columns)}")
+    numbers = all(isinstance(i, int) for i in ids)
+    ends = frame[["from", "to"]]
+    pairs = ends.to_numpy() if numbers else ends.astype(str).to_numpy()
+    weights = frame["weight"].to_numpy() if "weight" in frame.columns else None
+    return Graph.from_edges(ids, pairs.tolist(), weights)
+
+
+KINDS = {
+    "ring": graph.ring,
+    "star": graph.star,
+    "complete": graph.complete,
+    "grid": graph.grid,
+    "erdos_renyi": graph.erdos_renyi,
+    "random_regular": graph.random_regular,
+    "nearest_neighbours": graph.nearest_neighbours,
+    "file": from_file,
+}
+
+
+def build(
+    table: Any, ids: Sequence[Any], positions: np.ndarray | None, seed: int
+) -> Graph | None:
+    """Build the graph over the agents, in the order of their sorted ids.
+
+    Args:
+        table: What the run file says, or None.
+        ids: The agents.
+        positions: Latitude and longitude of every agent, where they are known.
+        seed: For random graphs, unless the table has one.
+    """
+    if table is None:
+        return None
+    where = "problem.graph"
+    function, rest = take_kind(where, table, KINDS, "kind")
+    if function is from_file:
+        return call(where, function, rest, {"ids": ids})
+    fixed: dict[str, Any] = {}
+    if function is graph.nearest_neighbours:
+        if positions is None:
+            refuse(
+                f'{where}.kind = "nearest_neighbours" needs the positions of the '
+                "agents, which this data set does not have; choose another kind"
+            )
+        fixed = {"positions": on_globe(positions), "weight": None}
+    elif "n" in keys_of(function):
+        fixed = {"n": len(ids)}
+    if "seed" in keys_of(function):
+        rest.setdefault("seed", seed)
+    made: Graph = call(where, function, rest, fixed)
+    with told_of(where):
+        return made.named(ids)
+
+
+def on_globe(degrees: np.ndarray) -> np.ndarray:
+    """Latitude and longitude as points in space, in kilometres.
+
+    Degrees would make places far from the equator too distant from east to west.
+
+    >>> equator_to_pole = on_globe(np.array([[0.0, 0.0], [90.0, 0.0]]))
+    >>> float(np.linalg.norm(np.diff(equator_to_pole, axis=0)).round())
+    9010.0
+    """
+    latitude, longitude = np.radians(np.asarray(degrees, float)).T
+    return _EARTH_RADIUS_KM * np.stack(
+        [
+            np.cos(latitude) * np.cos(longitude),
+            np.cos(latitude) * np.sin(longitude),
+            np.sin(latitude),
+        ],
+        axis=1,
+    )
+
+
+def absolute(table: Any, folder: Path) -> Any:
+    """The same table with the path of a file of edges made absolute."""
+    if isinstance(table, dict) and isinstance(table.get("path"), str):
+        path = (folder / Path(table["path"]).expanduser()).resolve()
+        return {**table, "path": str(path)}
+    return table

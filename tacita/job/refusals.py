@@ -1,0 +1,59 @@
+"""What pydantic finds wrong in a run file, in one line each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from tacita.check import TacitaError, nearest
+
+
+class RunFileError(TacitaError):
+    """A run file with something wrong in it; one line for each."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines))
+
+
+def lines_of(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """One line per thing that is wrong: the key, its value, the remedy."""
+    found = []
+    for one in error.errors(include_url=False):
+        line = _line(dict(one), model)
+        if line not in found:  # an entry of a list and the list itself tell the same
+            found.append(line)
+    return found
+
+
+def _line(one: dict[str, Any], model: type[BaseModel]) -> str:
+    path, table, field = _place(one["loc"], model)
+    if one["type"] == "extra_forbidden":
+        known = nearest(path.split(".")[-1], table.model_fields)
+        return f"unknown key {path} = {_shown(one['input'])}; {known}"
+    wanted = "something else" if field is None else field.description
+    if one["type"] == "missing":
+        return f"missing key {path}; add {wanted}"
+    return f"{path} = {_shown(one['input'])}: expected {wanted}"
+
+
+def _place(
+    location: tuple[Any, ...], model: type[BaseModel]
+) -> tuple[str, type[BaseModel], Any]:
+    """The dotted key, the table that it is in, and its field if it has one."""
+    names: list[str] = []
+    table, field = model, None
+    for part in location:
+        names.append(str(part))
+        field = table.model_fields.get(str(part))
+        inner = None if field is None else field.annotation
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            break  # what follows is a place within a list
+        if len(names) < len(location):
+            table = inner
+    return ".".join(names), table, field
+
+
+def _shown(value: Any) -> str:
+    words = repr(value)
+    return words if len(words) <= 60 else words[:57] + "..."

@@ -1,0 +1,185 @@
+"""The run file: its tables and keys, and how it is read and refused.
+
+Keys are checked here by name and by kind; what a value means for a problem or an
+algorithm is checked where those are built.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
+
+from tacita.check import LARGEST_SEED, refuse
+from tacita.job.refusals import RunFileError, lines_of
+
+
+class _Table(BaseModel):
+    """A table of the run file: kinds are exact, unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class _OpenTable(_Table):
+    """A table that may also have the options of what it names."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keys that belong to what the table names."""
+        return dict(self.model_extra or {})
+
+
+def _word_or_table(value: Any) -> Any:
+    if value is not None and not isinstance(value, str | dict):
+        raise ValueError("neither a word nor a table")
+    return value
+
+
+def _number_or_list(value: Any) -> Any:
+    entries = value if isinstance(value, list) else [value]
+    for entry in entries:
+        if isinstance(entry, bool) or not isinstance(entry, int | float):
+            raise ValueError("neither a number nor a list of numbers")
+    return value
+
+
+def _count_or_counts(value: Any) -> Any:
+    entries = value if isinstance(value, list) else [value]
+    least = 0 if isinstance(value, list) else 1
+    for entry in entries:
+        whole = isinstance(entry, int) and not isinstance(entry, bool)
+        if not whole or not least <= entry <= LARGEST_SEED:
+            raise ValueError("neither a whole number nor a list of them")
+    if not entries:
+        raise ValueError("an empty list")
+    return value
+
+
+def _one_number(value: Any) -> Any:
+    if not isinstance(value, dict) or len(value) != 1:
+        raise ValueError("no table with one key")
+    _number_or_list(list(value.values()))
+    return value
+
+
+def _table(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError("no table")
+    return value
+
+
+Named = Annotated[Any, BeforeValidator(_word_or_table)]
+
+
+class ProblemTable(_OpenTable):
+    """[problem]: what is solved. Further keys are options of the data set."""
+
+    data: str = Field(
+        description='a data set (see "tacita data list"), "synthetic-logistic", '
+        '"synthetic-linear", or the path of a .csv or .parquet file'
+    )
+    model: Named = Field(
+        None,
+        description='"linear", "ridge", "logistic", "softmax", or a table such as '
+        '{ name = "mlp", hidden = [32] }',
+    )
+    l2: float = Field(0.0, description="a number >= 0", ge=0)
+    h: Named = Field(None, description='a table such as { kind = "l1", weight = 0.01 }')
+    regulariser: Named = Field(
+        None, description='a table such as { kind = "non_convex", weight = 0.01 }'
+    )
+    split: Named = Field(
+        None,
+        description='a table such as { kind = "dirichlet", agents = 10, alpha = 0.3 }',
+    )
+    graph: Named = Field(None, description='a table such as { kind = "ring" }')
+    intercept: bool = Field(False, description="true or false")
+    dtype: Literal["float32", "float64"] | None = Field(
+        None, description='"float32" or "float64"'
+    )
+    seed: int = Field(
+        0, description="a whole number >= 0, below 2^63", ge=0, le=LARGEST_SEED
+    )
+
+
+class AlgorithmTable(_OpenTable):
+    """[algorithm]: how. Further keys are the fields of the algorithm."""
+
+    name: str = Field(description='an algorithm (see "tacita algorithms")')
+
+
+class RunTable(_Table):
+    """[run]: how long, with whom, what is recorded."""
+
+    rounds: int = Field(description="a whole number >= 1, such as 200", ge=1)
+    seed: int = Field(
+        0, description="a whole number >= 0, below 2^63", ge=0, le=LARGEST_SEED
+    )
+    seeds: Annotated[Any, BeforeValidator(_count_or_counts)] = Field(
+        None, description="a whole number of seeds >= 1, or a list such as [1, 2, 3]"
+    )
+    participation: Annotated[Any, BeforeValidator(_number_or_list)] = Field(
+        1.0,
+        description="a probability in (0, 1] such as 0.5, a whole number of agents, "
+        "or a list with one probability per agent",
+    )
+    record: list[str] | None = Field(
+        None, description='a list of metrics such as ["loss", "accuracy"]'
+    )
+    record_every: int = Field(1, description="a whole number >= 1", ge=1)
+    stop: Annotated[Any, BeforeValidator(_one_number)] = Field(
+        None, description="a table with one metric, such as { grad_norm_sq = 1e-8 }"
+    )
+    asynchronous: Annotated[Any, BeforeValidator(_table)] = Field(
+        None,
+        description="a table such as { most_delay = 10, lost = 0.1 }, for algorithms "
+        "on a graph",
+    )
+    mapping: Literal["auto", "together", "one_by_one"] = Field(
+        "auto", description='"auto", "together" or "one_by_one"'
+    )
+
+
+class RunFile(_Table):
+    """A whole run file."""
+
+    name: str | None = Field(
+        None,
+        description='letters, digits, ".", "_" and "-", not starting with a sign',
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$",
+    )
+    problem: ProblemTable = Field(description="a table [problem]")
+    algorithm: AlgorithmTable = Field(description="a table [algorithm]")
+    run: RunTable = Field(description="a table [run]")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read a run file as plain tables; what a finished run added is left out."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        refuse(f"cannot read {path}: {error.strerror or error}; check the path")
+    except UnicodeDecodeError:
+        refuse(f"cannot read {path}: it is not text in UTF-8; name a .toml file")
+    except tomllib.TOMLDecodeError as error:
+        refuse(f"{path} is not valid TOML: {error}; correct that line")
+    table.pop("resolved", None)
+    return table
+
+
+def validate(table: dict[str, Any]) -> RunFile:
+    """Check names and kinds of all keys; all that is wrong is told at once."""
+    try:
+        return RunFile.model_validate(table)
+    except ValidationError as error:
+        raise RunFileError(lines_of(error, RunFile)) from None

@@ -1,0 +1,1 @@
+"""Curves, composition, subsampling, calibration: the arithmetic of guarantees."""

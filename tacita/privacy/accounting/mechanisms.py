@@ -1,0 +1,153 @@
+"""Mechanisms: where the noise is drawn. Every key is an argument.
+
+Noise whose key the observer knows is no noise: in a deployment each agent draws its
+secret from the operating system and never sends it. Samples are floating-point; see
+`docs/sharp-edges.md` for what that means.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from tacita import check
+from tacita.privacy import inputs
+from tacita.privacy.accounting.gaussian import gaussian_sigma
+from tacita.random_numbers import normal
+
+
+def _require_key(key: Any) -> None:
+    typed = isinstance(key, jax.Array) and jnp.issubdtype(
+        key.dtype, jax.dtypes.prng_key
+    )
+    old_style = isinstance(key, jax.Array) and key.dtype == jnp.uint32
+    if not (typed and key.ndim == 0) and not (old_style and key.shape == (2,)):
+        check.refuse(
+            f"expected key a single JAX random key, got {type(key).__name__}; make one "
+            "with jax.random.key(seed) and split it"
+        )
+
+
+def _floating(name: str, value: Any) -> jax.Array:
+    array = jnp.asarray(value)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        check.refuse(f"expected {name} a floating-point array, got dtype {array.dtype}")
+    return array
+
+
+def gaussian(key: jax.Array, value: Any, noise_std: Any) -> jax.Array:
+    """Add independent N(0, noise_std^2) to every coordinate.
+
+    With l2 sensitivity s the release is (s / noise_std)-GDP; `gaussian_sigma` gives
+    the noise for an (epsilon, delta).
+    """
+    _require_key(key)
+    check.positive(noise_std=noise_std)
+    value = _floating("value", value)
+    noise = normal(key, value.shape, value.dtype)
+    return value + jnp.asarray(noise_std, value.dtype) * noise
+
+
+def laplace(key: jax.Array, value: Any, scale: Any) -> jax.Array:
+    """Add independent Laplace noise of scale b to every coordinate.
+
+    With l1 sensitivity s the release is (s / b, 0)-private; see `laplace_guarantee`.
+    """
+    _require_key(key)
+    check.positive(scale=scale)
+    value = _floating("value", value)
+    noise = jax.random.laplace(key, value.shape, value.dtype)
+    return value + jnp.asarray(scale, value.dtype) * noise
+
+
+def keep_probability(epsilon: float, classes: int) -> float:
+    """e^epsilon / (e^epsilon + classes - 1): how often randomised response is true.
+
+    >>> round(keep_probability(math.log(3), 2), 12)
+    0.75
+    """
+    epsilon = inputs.positive(epsilon=epsilon)
+    classes = inputs.whole(2, classes=classes)
+    return 1.0 / (1.0 + (classes - 1) * math.exp(-epsilon))
+
+
+def randomised_response(
+    key: jax.Array, labels: Any, *, epsilon: float, classes: int
+) -> jax.Array:
+    """Randomise every label on its own: the true one, or any other one uniformly.
+
+    Each label is (epsilon, 0)-private in its own right (local privacy, replace-one),
+    whoever sees it. A data set in which features stay as they are is protected in its
+    labels only.
+
+    Args:
+        key: A JAX random key.
+        labels: Integers in 0 ... classes - 1, of any shape.
+        epsilon: The loss per label, > 0.
+        classes: How many labels there are, >= 2.
+    """
+    _require_key(key)
+    keep = keep_probability(epsilon, classes)
+    labels = jnp.asarray(labels)
+    if not jnp.issubdtype(labels.dtype, jnp.integer):
+        check.refuse(f"expected labels integers, got dtype {labels.dtype}")
+    if not isinstance(labels, Tracer) and labels.size:
+        low, high = int(labels.min()), int(labels.max())
+        if low < 0 or high >= classes:
+            check.refuse(
+                f"expected labels in 0..{classes - 1}, got labels from {low} to {high}"
+            )
+    which, other = jax.random.split(key)
+    stays = jax.random.bernoulli(which, keep, labels.shape)
+    # A non-zero shift modulo `classes` is uniform over the other labels.
+    shift = jax.random.randint(other, labels.shape, 1, classes, labels.dtype)
+    return jnp.where(stays, labels, (labels + shift) % classes)
+
+
+def noise_letters(key: jax.Array, letters: Any, noise_std: Any) -> Any:
+    """Add Gaussian noise to every array of a letter (a pytree), each with its own key.
+
+    The sensitivity to divide by is that of all arrays of the letter together.
+    """
+    _require_key(key)
+    leaves, structure = jax.tree.flatten(letters)
+    keys = jax.random.split(key, max(len(leaves), 1))
+    noisy = [
+        gaussian(one, leaf, noise_std)
+        for one, leaf in zip(keys[: len(leaves)], leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, noisy)
+
+
+def perturb_output(
+    key: jax.Array, model: Any, *, epsilon: float, delta: float, sensitivity: float
+) -> Any:
+    """Output perturbation: a trained model plus Gaussian noise, published once.
+
+    (epsilon, delta)-private against whoever sees this model and nothing else of the
+    training, if `sensitivity` bounds the l2 change of the whole trained model between
+    neighbours: see `minimiser_sensitivity`.
+    """
+    return noise_letters(key, model, gaussian_sigma(epsilon, delta, sensitivity))
+
+
+def minimiser_sensitivity(
+    *, lipschitz: float, strong_convexity: float, samples: int
+) -> float:
+    """How far the minimiser of a regularised loss moves when one record is replaced.
+
+    2 G / (lambda n), for an average of n losses with per-record gradients of norm at
+    most G in an objective of strong convexity lambda (Chaudhuri, Monteleoni and
+    Sarwate 2011, Cor. 8). Needs the exact minimiser: add twice the distance to it
+    (at most ||gradient|| / lambda) if training stopped earlier.
+
+    >>> minimiser_sensitivity(lipschitz=1.0, strong_convexity=0.1, samples=1000)
+    0.02
+    """
+    lipschitz = inputs.positive(lipschitz=lipschitz)
+    strong_convexity = inputs.positive(strong_convexity=strong_convexity)
+    return 2 * lipschitz / (strong_convexity * inputs.whole(samples=samples))

@@ -1,0 +1,152 @@
+"""How records are drawn for a release, and the Renyi divergence that follows.
+
+The divergences come from `dp_accounting`, which does not know sampling with
+replacement (see `with_replacement`). Callers give the noise relative to the
+sensitivity under the relation that goes with the sampling: add/remove for Poisson
+sampling, replace-one for sampling without and with replacement.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from tacita import check
+from tacita.privacy import inputs
+from tacita.privacy.accounting.curve import ORDERS
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Every record enters a batch independently with probability `rate`."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        inputs.fraction(rate=self.rate)
+
+
+@dataclass(frozen=True)
+class WithoutReplacement:
+    """A uniformly random `batch` of the `samples` records, drawn anew every round."""
+
+    batch: int
+    samples: int
+
+    def __post_init__(self) -> None:
+        inputs.whole(batch=self.batch)
+        inputs.whole(samples=self.samples)
+        if self.batch > self.samples:
+            check.refuse(
+                f"expected batch <= samples, got batch={self.batch}, "
+                f"samples={self.samples}"
+            )
+
+
+@dataclass(frozen=True)
+class WithReplacement:
+    """`draws` independent draws out of the `samples` records, anew every round.
+
+    A record may be drawn several times; the sensitivity is the change by one of them.
+    """
+
+    draws: int
+    samples: int
+
+    def __post_init__(self) -> None:
+        inputs.whole(draws=self.draws)
+        inputs.whole(samples=self.samples)
+
+    @property
+    def rate(self) -> float:
+        """The chance that a record is drawn at all: (22) of FedSPD-DP.
+
+        >>> round(WithReplacement(50, 325).rate, 6)
+        0.142799
+        """
+        return 1 - (1 - 1 / self.samples) ** self.draws
+
+
+Sampling = Poisson | WithoutReplacement | WithReplacement
+
+
+@lru_cache(maxsize=512)
+def sampled_rdp(
+    multiplier: float, sampling: Poisson | WithoutReplacement
+) -> tuple[float, ...]:
+    """Renyi divergences of one sampled Gaussian release at `ORDERS`."""
+    import dp_accounting as dpa
+
+    if isinstance(sampling, Poisson):
+        relation = dpa.NeighboringRelation.ADD_OR_REMOVE_ONE
+        event = dpa.PoissonSampledDpEvent(
+            sampling.rate, dpa.GaussianDpEvent(multiplier)
+        )
+    else:
+        relation = dpa.NeighboringRelation.REPLACE_ONE
+        scaled = dpa.GaussianDpEvent(multiplier * library_scale())
+        event = dpa.SampledWithoutReplacementDpEvent(
+            sampling.samples, sampling.batch, scaled
+        )
+    accountant = dpa.rdp.RdpAccountant(ORDERS, relation)
+    with _without_convergence_warnings():
+        accountant.compose(event)
+    return _tightened(np.asarray(accountant.rdp, dtype=float))
+
+
+def _tightened(bounds: np.ndarray) -> tuple[float, ...]:
+    """Repair fractional orders, where the library gives up or overestimates.
+
+    Two facts turn bounds at whole orders into bounds everywhere: (order - 1) D_order
+    is convex in the order and 0 at 1, so a chord is a bound; and D_order grows with
+    the order, so a bound at a higher order is one.
+    """
+    orders = np.asarray(ORDERS)
+    whole = (orders == np.floor(orders)) & np.isfinite(bounds)
+    ends = np.concatenate([[1.0], orders[whole]])
+    moments = np.concatenate([[0.0], (bounds * (orders - 1))[whole]])
+    chord = np.interp(orders, ends, moments, right=np.inf) / (orders - 1)
+    best = np.minimum(bounds, chord)
+    return tuple(np.minimum.accumulate(best[::-1])[::-1].tolist())
+
+
+@contextmanager
+def _without_convergence_warnings() -> Iterator[None]:
+    """Hide the library's notes on single orders: `_tightened` deals with them."""
+
+    def wanted(record: logging.LogRecord) -> bool:
+        return "failed to converge" not in record.getMessage()
+
+    logger = logging.getLogger("absl")
+    logger.addFilter(wanted)
+    try:
+        yield
+    finally:
+        logger.removeFilter(wanted)
+
+
+@lru_cache(maxsize=1)
+def library_scale() -> float:
+    """What turns sigma/(replace-one sensitivity) into the library's multiplier.
+
+    Without sampling the divergence of order 2 at multiplier 1 is 1 if the library
+    reads the multiplier against the replace-one sensitivity, and 4 if it reads it
+    against the norm of one record (which may move by twice that norm).
+    """
+    import dp_accounting as dpa
+
+    accountant = dpa.rdp.RdpAccountant([2.0], dpa.NeighboringRelation.REPLACE_ONE)
+    whole = dpa.SampledWithoutReplacementDpEvent(1, 1, dpa.GaussianDpEvent(1.0))
+    divergence = float(accountant.compose(whole).rdp[0])
+    for scale in (1.0, 2.0):
+        if abs(divergence - scale**2) < 1e-9:
+            return scale
+    check.refuse(
+        "this version of dp-accounting reads noise multipliers in a way Tacita does "
+        f"not know (divergence {divergence}); install dp-accounting 0.6"
+    )

@@ -1,0 +1,168 @@
+"""A clipping norm that follows a quantile of the gradient norms, privately.
+
+G. Andrew, O. Thakkar, B. McMahan, S. Ramaswamy, "Differentially Private Learning with
+Adaptive Clipping", NeurIPS 2021. Beside its letter every agent sends the share of its
+records whose gradient is not clipped, with noise; the coordinator moves the norm:
+
+    C <- C exp(-rate (mean share - quantile))
+
+The noise of the gradients is scaled with C, so that a round costs the same whatever C
+is; the share costs a little more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.algorithm import DPSGD, FedAvg, ServerGD
+from tacita.algorithm.base import Coordinator
+from tacita.algorithm.wrapper import Wrapper
+from tacita.privacy.accounting.compose import account
+from tacita.privacy.accounting.guarantee import Guarantee
+from tacita.privacy.clipped import Clipped
+from tacita.privacy.letters import (
+    NoisyGradients,
+    Question,
+    clipped_oracle,
+    guarantee,
+    mixes_letters,
+    noisy_gradients,
+    number_of,
+    one_round,
+    over_rounds,
+)
+from tacita.problem.oracles import AgentOracle
+from tacita.problem.problem import Problem
+from tacita.random_numbers import normal
+from tacita.trees import record, replace
+
+
+class Sent(NamedTuple):
+    """A letter with the share of records that were not clipped."""
+
+    letter: Any
+    share: Array
+
+
+class Told(NamedTuple):
+    """A broadcast with the norm to clip to."""
+
+    broadcast: Any
+    norm: Array
+
+
+@record
+class AdaptiveClipping(Wrapper):
+    """An algorithm whose clipping norm follows a quantile of the gradient norms.
+
+    Attributes:
+        algorithm: `ServerGD`, `FedAvg` or `DPSGD` with clipped gradients; its norm is
+            the first one, and its `noise_std` belongs to that norm.
+        share_noise_std: Of the noise on the share of records that are not clipped,
+            one number or one per agent. One record changes the share by 1/m.
+        quantile: The share of records that should not be clipped.
+        rate: How fast the norm moves.
+    """
+
+    algorithm: Any
+    share_noise_std: Any
+    quantile: float = 0.5
+    rate: float = 0.2
+
+    source: ClassVar[str] = "G. Andrew et al., Adaptive Clipping, NeurIPS 2021"
+
+    def __post_init__(self) -> None:
+        check.positive(share_noise_std=self.share_noise_std)
+        check.in_range(0, 1, quantile=self.quantile)
+        check.positive(rate=self.rate)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Also wants an inner algorithm whose letters it knows how to noise."""
+        if not isinstance(self.algorithm, ServerGD | FedAvg | DPSGD):
+            name = type(self.algorithm).__name__
+            check.refuse(
+                f"adaptive clipping wraps ServerGD, FedAvg or DPSGD, got {name}"
+            )
+        clipped_oracle(self.algorithm)
+        noisy_gradients(self.algorithm)
+        self.algorithm.refuse_problem(problem)
+
+    def init(self, w: Array) -> tuple[Any, Sent]:
+        """The first share moves nothing."""
+        state, letter = self.algorithm.init(w)
+        return state, Sent(letter, jnp.asarray(self.quantile, w.dtype))
+
+    def hub(self, w: Array) -> Told:
+        """The coordinator keeps the norm."""
+        norm = jnp.asarray(self._clipped.norm, w.dtype)
+        return Told(self.algorithm.hub(w), norm)
+
+    def combine(
+        self, key: Array, hub: Told, mean: Sent, coordinator: Coordinator
+    ) -> tuple[Told, Told]:
+        """C <- C exp(-rate (share - quantile))."""
+        inner, told = self.algorithm.combine(
+            key, hub.broadcast, mean.letter, coordinator
+        )
+        norm = hub.norm * jnp.exp(-self.rate * (mean.share - self.quantile))
+        return Told(inner, norm), Told(told, norm)
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: Any, inbox: Told
+    ) -> tuple[Any, Sent]:
+        """The inner letter with the norm received, and the noisy share."""
+        for_letter, for_share = jax.random.split(key)
+        clipped = replace(self._clipped, norm=inbox.norm)
+        scale = inbox.norm / self._clipped.norm
+        inner = replace(
+            self.algorithm, oracle=clipped, noise_std=self.algorithm.noise_std * scale
+        )
+        here = AgentOracle(clipped, oracle.local)
+        state, letter = inner.local(for_letter, here, state, inbox.broadcast)
+        share = clipped.share_below(oracle.local, inner.shared(inbox.broadcast))
+        noise = normal(for_share, (), share.dtype)
+        return state, Sent(letter, share + self.share_noise_std * noise)
+
+    def shared(self, broadcast: Told) -> Array:
+        """The inner algorithm's model."""
+        return self.algorithm.shared(broadcast.broadcast)
+
+    def model(self, state: Any) -> Array:
+        """The inner algorithm's model."""
+        return self.algorithm.model(state)
+
+    @property
+    def _clipped(self) -> Clipped:
+        return self.algorithm.oracle
+
+
+@noisy_gradients.register
+def _(algorithm: AdaptiveClipping) -> NoisyGradients:
+    return noisy_gradients(algorithm.algorithm)
+
+
+@mixes_letters.register
+def _(algorithm: AdaptiveClipping) -> bool:
+    return mixes_letters(algorithm.algorithm)
+
+
+@guarantee.register
+def _(algorithm: AdaptiveClipping, problem: Problem, question: Question) -> Guarantee:
+    """A round is the inner algorithm's letter and one share; both are released."""
+    samples = 1 if question.unit == "client" else int(problem.counts[question.agent])
+    share = account(
+        observer=question.observer,
+        unit=question.unit,
+        relation=question.relation,
+        noise_std=number_of(algorithm.share_noise_std, question.agent),
+        sensitivity=1 / samples,
+        rounds=1,
+        clipped=True,
+    )
+    one = one_round(algorithm.algorithm, problem, question).compose(share)
+    return over_rounds(one, question)

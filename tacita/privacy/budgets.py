@@ -1,0 +1,217 @@
+"""Budgets of their own: a client whose budget is spent stays silent (Remark 5).
+
+Y. Li et al., FedSPD-DP, Remark 5: clients that may still speak go on training. A
+silent client sends nothing new: its last letter again where the coordinator averages
+the letters of all, or a letter of weight zero where it averages the active ones. Both
+are functions of what it said before, and cost nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Coordinator, Phase, ServerAlgorithm
+from tacita.algorithm.wrapper import Wrapper
+from tacita.privacy import inputs
+from tacita.privacy.accounting.calibrate import affordable_rounds
+from tacita.privacy.accounting.guarantee import Guarantee
+from tacita.privacy.letters import (
+    Question,
+    guarantee,
+    mixes_letters,
+    natural_relation,
+    noisy_gradients,
+    state_is_public,
+)
+from tacita.privacy.spend import stand_ins
+from tacita.privacy.statement import relation_of
+from tacita.problem.oracles import AgentOracle
+from tacita.problem.problem import Problem
+from tacita.trees import record
+
+
+class State(NamedTuple):
+    """A client's memory, with what it needs to fall silent."""
+
+    inner: Any
+    letter: Any  # the last one it sent
+    left: Array  # rounds in which it may still speak
+
+
+class Sent(NamedTuple):
+    """A letter, and whether it says anything."""
+
+    letter: Any
+    speaks: Array  # 1, or 0 for a silent client
+
+
+@record
+class Budgeted(Wrapper):
+    """An algorithm in which client i speaks in its first `turns[i]` rounds only.
+
+    Attributes:
+        algorithm: Any algorithm with a coordinator and one exchange a round.
+        turns: How often a client may speak, one number or one per client; see
+            `within_budgets`.
+    """
+
+    algorithm: Any
+    turns: Any
+
+    def __post_init__(self) -> None:
+        check.not_negative(turns=self.turns)
+
+    @property
+    def source(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The inner algorithm's, and Remark 5."""
+        return f"{self.algorithm.source}; Y. Li et al., FedSPD-DP, Remark 5"
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Also wants one exchange a round, and silence to be allowed."""
+        inner = self.algorithm
+        one = isinstance(inner, ServerAlgorithm) and inner.phases == (Phase(),)
+        if not one or not inner.partial:
+            check.refuse(
+                f"{type(inner).__name__} cannot go on without some of its clients; "
+                "budgets of their own need an algorithm with silent clients"
+            )
+        inner.refuse_problem(problem)
+
+    def init(self, w: Array) -> tuple[State, Sent]:
+        """All turns are left."""
+        inner, letter = self.algorithm.init(w)
+        left = jnp.asarray(self.turns, w.dtype)
+        return State(inner, letter, left), Sent(letter, jnp.ones((), w.dtype))
+
+    def hub(self, w: Array) -> Any:
+        """The inner coordinator's, and what it last said: nothing yet."""
+        return self.algorithm.hub(w), None
+
+    def combine(
+        self, key: Array, hub: Any, mean: Sent, coordinator: Coordinator
+    ) -> tuple[Any, Any]:
+        """The mean over the clients that speak; the same again if none does."""
+        inner, before = hub
+        letter, speaks = mean.letter, mean.speaks
+        if self.averages == "active":
+            heard = jnp.where(speaks > 0, speaks, 1)
+            letter = jax.tree.map(lambda leaf: leaf / heard, letter)
+        made = self.algorithm.combine(key, inner, letter, coordinator)
+        if before is not None and self.averages == "active":
+            made = jax.tree.map(
+                lambda new, old: jnp.where(speaks > 0, new, old), made, (inner, before)
+            )
+        return made, made[1]
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Any
+    ) -> tuple[State, Sent]:
+        """The inner answer while turns are left, then silence."""
+        speaks = state.left >= 1
+        inner, letter = self.algorithm.local(key, oracle, state.inner, inbox)
+
+        def kept(new: Array, old: Array) -> Array:
+            return jnp.where(speaks, new, old)
+
+        inner = jax.tree.map(kept, inner, state.inner)
+        letter = jax.tree.map(kept, letter, state.letter)
+        left = state.left - speaks
+        weight = speaks.astype(state.left.dtype)
+        sent = letter
+        if self.averages == "active":
+            sent = jax.tree.map(lambda leaf: weight.astype(leaf.dtype) * leaf, letter)
+        return State(inner, letter, left), Sent(sent, weight)
+
+    def shared(self, broadcast: Any) -> Array:
+        """The inner algorithm's model."""
+        return self.algorithm.shared(broadcast)
+
+    def model(self, state: State) -> Array:
+        """The inner algorithm's model."""
+        return self.algorithm.model(state.inner)
+
+
+def within_budgets(
+    problem: Problem,
+    algorithm: Any,
+    *,
+    epsilon: Any,
+    delta: float,
+    observer: str,
+    unit: str = "record",
+) -> Budgeted:
+    """The same algorithm, in which every client speaks as long as its budget lasts.
+
+    Args:
+        problem: What is solved.
+        algorithm: With its noise set, by hand or by `tacita.private`.
+        epsilon: The budgets, one number or one per client.
+        delta: The probability of exceeding them.
+        observer: Against whom.
+        unit: What is protected.
+
+    >>> import tacita
+    >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=100)
+    >>> noisy = tacita.DPSGD(step_size=0.5, noise_std=0.2,
+    ...                     oracle=tacita.privacy.Clipped(norm=1.0))
+    >>> within_budgets(problem, noisy, epsilon=[0.5, 1, 2, 4], delta=1e-5,
+    ...                observer="coordinator").turns.tolist()
+    [2.0, 7.0, 25.0, 85.0]
+    """
+    ready = algorithm.resolve(problem)
+    given = inputs.positive_array(epsilon=epsilon)
+    if np.ndim(given):
+        check.shape((problem.n_agents,), epsilon=given)
+    budgets = np.broadcast_to(given, (problem.n_agents,))
+    where: dict[str, Any] = {
+        "observer": inputs.observer(observer),
+        "unit": inputs.unit(unit),
+    }
+    relation, accounted = relation_of(ready), stand_ins(ready, problem)
+    turns = np.zeros(problem.n_agents)
+    for kind in {*zip(accounted.tolist(), budgets.tolist(), strict=True)}:
+        agent, budget = kind
+
+        def build(rounds: int, agent: int = agent) -> Guarantee:
+            asked = Question(**where, relation=relation, agent=agent, rounds=rounds)
+            return guarantee(ready, problem, asked)
+
+        lasts = affordable_rounds(build, epsilon=budget, delta=delta, at_most=2**20)
+        turns[(accounted == agent) & (budgets == budget)] = lasts
+    return Budgeted(algorithm=ready, turns=turns)
+
+
+@guarantee.register
+def _(algorithm: Budgeted, problem: Problem, question: Question) -> Guarantee:
+    """At most `turns` letters say anything new, whatever the draw of participation."""
+    turns = np.broadcast_to(np.asarray(algorithm.turns), (problem.n_agents,))
+    spoken = min(question.rounds, int(turns[question.agent]))
+    asked = dataclasses.replace(question, rounds=spoken, participation=1.0, active=None)
+    return guarantee(algorithm.algorithm, problem, asked)
+
+
+@natural_relation.register
+def _(algorithm: Budgeted) -> str:
+    return natural_relation(algorithm.algorithm)
+
+
+@noisy_gradients.register
+def _(algorithm: Budgeted) -> Any:
+    return noisy_gradients(algorithm.algorithm)
+
+
+@mixes_letters.register
+def _(algorithm: Budgeted) -> bool:
+    return False
+
+
+@state_is_public.register
+def _(algorithm: Budgeted) -> bool:
+    return False

@@ -1,0 +1,306 @@
+"""Letters on graphs: DP-Norm by its trajectory, gossip and ADMM by composition.
+
+A DP-Norm node keeps w and shows w + n. Given what it received, w is a function of its
+data alone, so a letter is a Gaussian release of w, and what counts is how far one
+record moves w after any number of rounds: `letter_sensitivity`.
+
+A neighbour sees the letters on its edge, and, through the others' answers, functions
+of all the rest. So it is charged with all letters of the node, as is a set of
+neighbours who compare notes, and an eavesdropper.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacita import check
+from tacita.algorithm import DPNorm, GossipSGD, GraphADMM
+from tacita.privacy.accounting.compose import account
+from tacita.privacy.accounting.guarantee import (
+    Assumption,
+    Guarantee,
+    believed,
+    enforced,
+)
+from tacita.privacy.clipped import Clipped
+from tacita.privacy.letters.composition import guarantee, over_rounds
+from tacita.privacy.letters.question import (
+    ALWAYS_BELIEVED,
+    NoisyGradients,
+    Question,
+    clipped_oracle,
+    facts_of_agents,
+    noise_in_letters,
+    noise_needed,
+    noisy_gradients,
+    number_of,
+    present_noise,
+    replays,
+    state_is_public,
+    with_noise,
+)
+from tacita.privacy.letters.rows import longest_row
+from tacita.privacy.letters.trajectory import trajectory_sensitivity
+from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.model.regulariser import SquaredL2
+from tacita.problem.oracles import Full
+from tacita.problem.problem import Problem
+from tacita.trees import replace
+
+
+@noisy_gradients.register(GossipSGD)
+@noisy_gradients.register(GraphADMM)
+def _(algorithm: GossipSGD | GraphADMM) -> NoisyGradients:
+    return NoisyGradients(
+        algorithm.local_steps, present_noise(algorithm, algorithm.noise_std)
+    )
+
+
+@with_noise.register(GossipSGD)
+@with_noise.register(GraphADMM)
+@with_noise.register(DPNorm)
+def _(algorithm, noise_std):
+    return replace(algorithm, noise_std=noise_std)
+
+
+@state_is_public.register(GossipSGD)
+@state_is_public.register(GraphADMM)
+def _(algorithm) -> bool:
+    # The model is the letter, and multipliers are sums of letters.
+    return True
+
+
+@replays.register
+def _(algorithm: DPNorm) -> bool:
+    return True
+
+
+@noise_in_letters.register
+def _(algorithm: DPNorm, edges: Any) -> np.ndarray | None:
+    if algorithm.exchange == "synchronous":
+        return None
+    # y = ((2 - gamma) z - 2 s (w + n)) / gamma
+    here = algorithm.edge_numbers(edges, edges.sign.dtype)
+    return np.asarray(-2 * edges.sign / here.gamma)
+
+
+class Change(NamedTuple):
+    """How far one record, or one client, moves what a letter shows of w."""
+
+    sensitivity: float
+    theorem: str
+    assumptions: tuple[Assumption, ...]
+
+
+@guarantee.register
+def _(algorithm: DPNorm, problem: Problem, question: Question) -> Guarantee:
+    """Gaussian releases of w: one a round, or one for each asynchronous letter."""
+    noise = number_of(present_noise(algorithm, algorithm.noise_std), question.agent)
+    _refuse_leaks(algorithm, question)
+    change = letter_sensitivity(
+        algorithm,
+        problem,
+        question.agent,
+        unit=question.unit,
+        relation=question.relation,
+    )
+    one = account(
+        observer=question.observer,
+        unit=question.unit,
+        relation=question.relation,
+        noise_std=noise,
+        sensitivity=change.sensitivity,
+        rounds=letters_a_round(algorithm, problem, question.agent),
+        clipped=True,
+    )
+    told = f"{change.theorem}; {one.theorem}"
+    kept = believed("a node's own w stays with it; models told to others carry noise")
+    fresh = one.assumptions[1:]
+    notes = (*change.assumptions, *fresh, kept, *ALWAYS_BELIEVED)
+    return over_rounds(
+        dataclasses.replace(one, theorem=told, assumptions=notes), question
+    )
+
+
+def letters_a_round(algorithm: DPNorm, problem: Problem, agent: int) -> int:
+    """Gaussian releases in one round: letters with noise of their own count each."""
+    if algorithm.exchange == "synchronous":
+        return 1
+    assert problem.graph is not None
+    return int(problem.graph.neighbour_counts[agent])
+
+
+def _refuse_leaks(algorithm: DPNorm, question: Question) -> None:
+    shared = algorithm.letter_noise == "shared"
+    if algorithm.exchange == "asynchronous" and shared:
+        check.refuse(
+            "asynchronous DPNorm with letter_noise='shared' leaks: the noise cancels "
+            "between letters of one round; use letter_noise='fresh'"
+        )
+    if question.observer == "final_model" and algorithm.publish == "own":
+        check.refuse(
+            "DPNorm with publish='own' publishes w, which carries no noise; use "
+            "publish='released'"
+        )
+
+
+def letter_sensitivity(
+    algorithm: DPNorm,
+    problem: Problem,
+    agent: int,
+    *,
+    unit: str = "record",
+    relation: str = "replace_one",
+) -> Change:
+    """How far w moves, given the letters received, in the worst of all rounds.
+
+    Convex losses with steps that do not expand: D <- r (D + mu s) whenever the record
+    is used, with s the change of one gradient. Any other loss, and whole clients:
+    D <- r (D + 2 mu C) in every step, for two clipped gradients differ by at most 2 C.
+    """
+    oracle = clipped_oracle(algorithm)
+    mu, norm = number_of(algorithm.step_size, agent), number_of(oracle.norm, agent)
+    r = float(step_kept(algorithm, problem)[agent])
+    _refuse_regulariser(problem, mu)
+    clipped = enforced(f"every record's gradient has norm at most {norm:g}")
+    convex = (
+        "a whole client changes"
+        if unit == "client"
+        else _convexity(algorithm, problem, agent)
+    )
+    if isinstance(convex, str):
+        # The sum of the geometric series, whatever the gradients are.
+        return Change(
+            2 * mu * norm * r / (1 - r),
+            f"DP-Norm's steps with any two clipped gradients ({convex})",
+            (clipped,),
+        )
+    halves = 1.0 if relation == "replace_one" else 0.5
+    batch, period, drawn = _use_of_records(oracle, int(problem.counts[agent]))
+    change = trajectory_sensitivity(
+        shrinkage=r,
+        step_size=mu,
+        local_steps=algorithm.local_steps,
+        batch=batch,
+        samples=batch * period,
+        gradient_bound=halves * norm,
+        any_step=algorithm.exchange == "asynchronous",
+    )
+    return Change(
+        change,
+        "trajectory sensitivity of DP-Norm with steps that do not expand",
+        (clipped, *convex, *drawn),
+    )
+
+
+def step_kept(algorithm: DPNorm, problem: Problem) -> np.ndarray:
+    """What a step keeps of a difference: r_i = 1/(1 + mu sum_j eta_ij/gamma_ij)."""
+    graph = problem.graph
+    assert graph is not None
+    counts = np.asarray(graph.neighbour_counts, dtype=float)
+    receivers, senders = np.asarray(graph.receivers), np.asarray(graph.senders)
+    larger = counts[receivers]
+    if algorithm.form == "corrected":
+        larger = np.maximum(larger, counts[senders])
+    mu = float(algorithm.step_size)  # pyright: ignore[reportArgumentType]
+    eta = 1 / (mu * algorithm.local_steps * larger)
+    pull = mu * eta / (1 + float(algorithm.alpha) * eta)
+    return 1 / (1 + np.bincount(receivers, pull, len(counts)))
+
+
+def _use_of_records(
+    oracle: Clipped, samples: int
+) -> tuple[int, int, tuple[Assumption, ...]]:
+    """Batch size, steps between two uses of a record, and what that rests on."""
+    inner = oracle.oracle
+    if isinstance(inner, Full):
+        return samples, 1, ()
+    size, sampling = inner.size, inner.sampling  # pyright: ignore
+    if sampling == "permutation":
+        return size, samples // size, (enforced("batches of an epoch are disjoint"),)
+    if sampling == "with_replacement":
+        check.refuse(
+            "batches drawn with replacement may hold a record many times and are not "
+            "accounted; use sampling='permutation'"
+        )
+    # Any step may use the record: nothing is gained from the draw.
+    return size, 1, ()
+
+
+def _refuse_regulariser(problem: Problem, mu: float) -> None:
+    regulariser = problem.population.regulariser
+    if not isinstance(regulariser, SquaredL2) or mu * float(regulariser.weight) > 2:
+        check.refuse(
+            "the bound on DPNorm's steps needs an l2 regulariser with "
+            "step_size * l2 <= 2, so that the regulariser's part does not expand"
+        )
+
+
+def _convexity(
+    algorithm: DPNorm, problem: Problem, agent: int
+) -> tuple[Assumption, ...] | str:
+    """What makes steps non-expansive, or why they may expand.
+
+    Clipping a record's gradient keeps a loss with one score per record convex and no
+    steeper. With several scores (softmax) it may not, so there clipping must be out of
+    reach: a softmax residual is shorter than sqrt(2).
+    """
+    model, oracle = problem.model, clipped_oracle(algorithm)
+    if not isinstance(model, Linear | Logistic | Softmax):
+        return "the model is not linear"
+    row, norm = longest_row(problem), number_of(oracle.norm, agent)
+    safe = math.sqrt(2) * row
+    if isinstance(model, Softmax) and norm < safe * (1 - 1e-6):
+        return f"clipping below {safe:.4g} bends softmax gradients"
+    steepest = model.curvature_bounds[1] * row**2
+    smoothness = steepest + float(problem.population.regulariser.weight)
+    mu = number_of(algorithm.step_size, agent)
+    rows = believed(f"no record has features longer than {row:g}")
+    if mu * smoothness <= 2 * (1 + 1e-9):
+        words = f"losses are convex and {smoothness:g}-smooth for such records"
+        return rows, enforced(words)
+    longest = f"step_size={mu:g} exceeds 2/L = {2 / smoothness:.4g}"
+    if not isinstance(oracle.oracle, Full):
+        return longest
+    try:
+        whole = float(problem.moduli.smoothness[agent])
+    except check.TacitaError:  # in a federation nobody knows all rows
+        return longest
+    # A neighbour may have another row in place of any: its curvature is added.
+    smoothness = whole + steepest / int(problem.counts[agent])
+    if mu * smoothness > 2 * (1 + 1e-9):
+        return f"step_size={mu:g} exceeds 2/L = {2 / smoothness:.4g}"
+    return rows, believed(f"neighbouring data give {smoothness:g}-smooth losses")
+
+
+@facts_of_agents.register
+def _(algorithm: DPNorm, problem: Problem) -> list[np.ndarray]:
+    nodes = range(problem.n_agents)
+    letters = np.array([letters_a_round(algorithm, problem, i) for i in nodes])
+    # Who may take the tight bound can depend on a node's own curvature.
+    tight = [not isinstance(_convexity(algorithm, problem, i), str) for i in nodes]
+    return [step_kept(algorithm, problem), letters, np.array(tight, float)]
+
+
+@noise_needed.register
+def _(
+    algorithm: DPNorm, problem: Problem, unit: str, relation: str
+) -> np.ndarray | None:
+    """A node with more letters, or with a longer memory, needs more noise."""
+    norms = np.broadcast_to(clipped_oracle(algorithm).norm, (problem.n_agents,))
+    facts = [problem.counts, norms, *facts_of_agents(algorithm, problem)]
+    _, first, kind = np.unique(
+        np.stack(facts), axis=1, return_index=True, return_inverse=True
+    )
+    needed = []
+    for agent in first.tolist():
+        change = letter_sensitivity(
+            algorithm, problem, agent, unit=unit, relation=relation
+        )
+        letters = letters_a_round(algorithm, problem, agent)
+        needed.append(change.sensitivity * math.sqrt(letters))
+    return np.array(needed)[kind.ravel()]

@@ -1,0 +1,125 @@
+"""Who spends most: guarantees of all agents of a run or of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from tacita import participation
+from tacita.algorithm.base import GraphAlgorithm
+from tacita.privacy.accounting.guarantee import Guarantee
+from tacita.privacy.clipped import Clipped
+from tacita.privacy.letters import Question, facts_of_agents, guarantee
+from tacita.problem.oracles import Full
+from tacita.problem.problem import Problem
+
+#: With more kinds of agents than this, batches are accounted at the smallest agent's
+#: rate. That covers everybody, and accounting of batches takes long.
+_MANY_RATES = 4
+
+
+@dataclass(frozen=True)
+class Turns:
+    """How often agents take part.
+
+    Attributes:
+        rounds: Per agent: rounds it was active, or all rounds of a plan.
+        chance: Per agent: 1 for a run that happened, else its probability.
+        active: Agents active in every round, or None if their number varies.
+        total: All rounds of the run or plan, where that is known.
+    """
+
+    rounds: np.ndarray
+    chance: np.ndarray
+    active: int | None
+    total: int | None = None
+
+
+def planned(problem: Problem, rounds: int, participation: Any) -> Turns:
+    """What a plan can say of participation: a probability per agent."""
+    n = problem.n_agents
+    who = participation.of(participation, n)
+    chance = who.size / n if who.kind == "cohort" else who.chance
+    chances = np.broadcast_to(np.asarray(chance, dtype=float), (n,))
+    return Turns(np.full(n, rounds), chances, _always_active(who, n), rounds)
+
+
+def realised(turns: Any, participation: Any, n: int, total: int | None = None) -> Turns:
+    """What a run shows: how often each agent was active, in its busiest seed."""
+    counted = np.asarray(turns, dtype=int).reshape(-1, n).max(axis=0)
+    who = participation.of(participation, n)
+    return Turns(counted, np.ones(n), _always_active(who, n), total)
+
+
+def _always_active(who: participation.Schedule, n: int) -> int | None:
+    return {"all": n, "cohort": who.size}.get(who.kind)
+
+
+def stand_ins(algorithm: Any, problem: Problem) -> np.ndarray:
+    """For every agent, the number of one that is accounted in its place.
+
+    It is alike in all that a guarantee depends on, rounds aside, or spends more.
+    """
+    n, counts = problem.n_agents, np.asarray(problem.counts)
+    own = [leaf for leaf in jax.tree.leaves(algorithm) if np.shape(leaf) == (n,)]
+    own += facts_of_agents(algorithm, problem)
+    first, kind = _alike(counts, *own)
+    oracle = algorithm.oracle
+    sampled = isinstance(oracle, Clipped) and not isinstance(oracle.oracle, Full)
+    if sampled and not own and len(first) > _MANY_RATES:
+        return np.full(n, np.argmin(counts))
+    return first[kind]
+
+
+def _alike(*columns: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Sort agents into kinds: the first of each kind, and the kind of every agent."""
+    arrays = [np.asarray(column, dtype=float) for column in columns]
+    # Columns that tell nobody apart only slow the sorting down.
+    telling = [a for a in arrays if np.any(a != a[0])] or arrays[:1]
+    table = telling[0] if len(telling) == 1 else np.stack(telling, axis=1)
+    _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return first, kind.ravel()
+
+
+def largest(
+    algorithm: Any,
+    problem: Problem,
+    turns: Turns,
+    *,
+    observer: str,
+    unit: str,
+    relation: str,
+    delta: float,
+) -> tuple[int, Guarantee]:
+    """The agent that spends most against an observer, and its guarantee."""
+    accounted = stand_ins(algorithm, problem)
+    first, kind = _alike(accounted, turns.chance)
+    found = []
+    for k, agent in enumerate(first):
+        # Of agents alike, the most active one spends most.
+        busiest = np.where(kind == k, turns.rounds, -1).argmax()
+        question = Question(
+            observer=observer,
+            unit=unit,
+            relation=relation,
+            agent=int(accounted[agent]),
+            rounds=int(turns.rounds[busiest]),
+            participation=float(turns.chance[agent]),
+            active=turns.active,
+            total=turns.total,
+        )
+        found.append((int(busiest), guarantee(algorithm, problem, question)))
+    # Gaussian curves are ordered by mu alone, which needs no root finding.
+    if all(one.mu is not None for _, one in found):
+        return max(found, key=lambda pair: pair[1].mu)
+    return max(found, key=lambda pair: pair[1].epsilon(delta))
+
+
+def observers(algorithm: Any) -> tuple[str, ...]:
+    """Who may look at a run of this algorithm."""
+    if isinstance(algorithm, GraphAlgorithm):
+        return ("final_model", "neighbour", "eavesdropper")
+    return ("final_model", "coordinator", "neighbour", "eavesdropper")

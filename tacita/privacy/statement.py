@@ -1,0 +1,186 @@
+"""The privacy report of a run, and the forecast of a plan.
+
+Rows are observers times units; an agent that spends most stands for all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from tacita import check
+from tacita.privacy import inputs
+from tacita.privacy.clipped import Promise
+from tacita.privacy.history import settings, turns_by_round
+from tacita.privacy.letters import (
+    Question,
+    guarantee,
+    hides_participation,
+    natural_relation,
+)
+from tacita.privacy.spend import Turns, largest, observers, planned, realised, stand_ins
+from tacita.problem.problem import Problem
+from tacita.trace.privacy_report import PrivacyReport, PrivacyRow
+from tacita.trace.run import Run
+
+#: What epsilons are told at where nobody named a delta.
+DEFAULT_DELTA = 1e-5
+#: Agents whose curves are kept: those that were active most.
+_CURVES = 20
+
+
+def report(
+    run: Run, problem: Problem, algorithm: Any, *, delta: float | None = None
+) -> PrivacyReport:
+    """What each observer of a finished run may have learnt, at most.
+
+    Every agent is accounted for the rounds in which it was active; of several seeds
+    the one in which it was active most counts.
+
+    Args:
+        run: What `tacita.simulate` returned; not of a sweep.
+        problem: What was solved.
+        algorithm: How.
+        delta: The delta of all epsilons; default that of the promise, or 1e-5.
+    """
+    ready, told = algorithm.resolve(problem), settings(run)
+    if "configs" in told:
+        check.refuse("a sweep has no one report; simulate the configuration you want")
+    participation = told.get("participation", 1.0)
+    history = turns_by_round(run, problem.n_agents)
+    # A run of very many agents keeps no turns; what was replayed is what it did.
+    turns = run.info.get("turns", history[1][-1])
+    if hides_participation(ready):
+        counted = planned(problem, run.rounds, participation)
+    else:
+        counted = realised(turns, participation, problem.n_agents, run.rounds)
+    made = _report(ready, problem, counted, run.rounds, delta)
+    return dataclasses.replace(
+        made, curves=_curves(ready, problem, counted, history, made)
+    )
+
+
+def forecast(
+    problem: Problem,
+    algorithm: Any,
+    *,
+    rounds: int,
+    participation: Any = 1.0,
+    delta: float | None = None,
+) -> PrivacyReport:
+    """What a run would cost: which epsilon, for whom, at the noise that is set.
+
+    With participation below 1 the bounds hold over the draw of who takes part.
+    """
+    turns = planned(problem, inputs.whole(rounds=rounds), participation)
+    made = _report(algorithm.resolve(problem), problem, turns, rounds, delta)
+    return dataclasses.replace(made, planned=True)
+
+
+def attach(problem: Problem, algorithm: Any, run: Run) -> Run:
+    """The run with its report in it."""
+    return dataclasses.replace(run, privacy=report(run, problem, algorithm))
+
+
+def _report(
+    algorithm: Any, problem: Problem, turns: Turns, rounds: int, delta: float | None
+) -> PrivacyReport:
+    promise = _promise(algorithm)
+    if delta is None:
+        delta = DEFAULT_DELTA if promise is None else float(promise.delta)
+    delta = inputs.inside_unit(delta=delta)
+    rows = tuple(
+        _row(algorithm, problem, turns, observer, unit, delta)
+        for observer in observers(algorithm)
+        for unit in inputs.UNITS
+    )
+    return PrivacyReport(
+        algorithm=type(algorithm).__name__,
+        rounds=rounds,
+        rows=rows,
+        promise=promise and dataclasses.asdict(promise),  # pyright: ignore
+    )
+
+
+def _promise(algorithm: Any) -> Promise | None:
+    return getattr(algorithm.oracle, "promise", None)
+
+
+def relation_of(algorithm: Any) -> str:
+    """The relation of a promise, or the one that the sampling is accounted under."""
+    promise = _promise(algorithm)
+    return natural_relation(algorithm) if promise is None else promise.relation
+
+
+def _row(
+    algorithm: Any,
+    problem: Problem,
+    turns: Turns,
+    observer: str,
+    unit: str,
+    delta: float,
+) -> PrivacyRow:
+    where: dict[str, Any] = {"observer": observer, "unit": unit}
+    where |= {"relation": relation_of(algorithm)}
+    try:
+        agent, found = largest(algorithm, problem, turns, **where, delta=delta)
+        told = found.as_dict(delta)
+    except (ValueError, ArithmeticError) as refusal:
+        # Refusals, and numbers beyond all bounds: a finished run is never lost to them.
+        return PrivacyRow(
+            **where, delta=delta, epsilon=None, theorem=f"none: {refusal}"
+        )
+    if not math.isfinite(told["epsilon"]):
+        return PrivacyRow(
+            **where,
+            delta=delta,
+            epsilon=None,
+            theorem=f"no finite bound: {found.theorem}",
+        )
+    told["assumptions"] = tuple(told["assumptions"])
+    claim = told["paper_claim"]
+    if claim and claim["claimed_epsilon"] >= told["epsilon"]:
+        claim |= {"status": "implied", "reason": "the guarantee here is smaller"}
+    return PrivacyRow(**told, agent=str(problem.ids[agent]))
+
+
+def _curves(
+    algorithm: Any, problem: Problem, turns: Turns, history: Any, made: PrivacyReport
+) -> dict[str, Any] | None:
+    """How epsilon grew: against the promised observer, else the closest to letters."""
+    promise = made.promise or {}
+    observer = promise.get("observer", observers(algorithm)[1])
+    row = made.row(observer, promise.get("unit", "record"))
+    if row.epsilon is None:
+        return None
+    where = {name: getattr(row, name) for name in ("observer", "unit", "relation")}
+    accounted = stand_ins(algorithm, problem)
+
+    @functools.cache
+    def spent(agent: int, active: int) -> float:
+        question = Question(
+            **where,
+            agent=agent,
+            rounds=active,
+            active=turns.active,
+            total=turns.total,
+        )
+        return guarantee(algorithm, problem, question).epsilon(row.delta)
+
+    rounds, counted = history
+    shown = np.argsort(-counted[-1], kind="stable")[:_CURVES]
+    return {
+        **where,
+        "delta": row.delta,
+        "theorem": row.theorem,
+        "budget": promise.get("epsilon"),
+        "rounds": rounds.tolist(),
+        "agents": [str(problem.ids[i]) for i in shown],
+        "epsilon": [
+            [spent(int(accounted[i]), int(k)) for k in counted[:, i]] for i in shown
+        ],
+    }

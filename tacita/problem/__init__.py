@@ -1,0 +1,45 @@
+"""What is solved: models and losses, agents' rows, oracles, prox, graphs."""
+
+from tacita.problem import graph, prox, synthetic
+from tacita.problem.arrays import from_arrays
+from tacita.problem.graph import Graph
+from tacita.problem.gtv.clusters import cluster_nodes, representations, solve_clusters
+from tacita.problem.gtv.gtvmin import GTVMin, convex_clustering
+from tacita.problem.gtv.penalty import Combined, Penalty
+from tacita.problem.held_out import hold_out, node_losses
+from tacita.problem.model.differentiable import Custom, Differentiable
+from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.model.networks import cnn, mlp, resnet10
+from tacita.problem.model.regulariser import NonConvex, SquaredL2
+from tacita.problem.oracles import Full, Minibatch
+from tacita.problem.problem import Problem
+
+__all__ = [
+    "Combined",
+    "Custom",
+    "Differentiable",
+    "Full",
+    "GTVMin",
+    "Graph",
+    "Linear",
+    "Logistic",
+    "Minibatch",
+    "NonConvex",
+    "Penalty",
+    "Problem",
+    "Softmax",
+    "SquaredL2",
+    "cluster_nodes",
+    "cnn",
+    "convex_clustering",
+    "from_arrays",
+    "graph",
+    "hold_out",
+    "mlp",
+    "node_losses",
+    "prox",
+    "representations",
+    "resnet10",
+    "solve_clusters",
+    "synthetic",
+]

@@ -1,0 +1,272 @@
+"""From a table of rows to a problem: checks, label codes, stacking by agent."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from tacita import check
+from tacita.problem import features, labels
+from tacita.problem.graph import Graph
+from tacita.problem.model.linear import Linear, Logistic, Model, Softmax, require_fit
+from tacita.problem.model.regulariser import Regulariser, regulariser_of
+from tacita.problem.population import NARROW, Population, Rows
+from tacita.problem.problem import Problem
+from tacita.problem.prox import penalty_of
+from tacita.trees import double_precision
+
+MODELS = ("linear", "ridge", "logistic", "softmax")
+
+
+def from_arrays(
+    X: Any,  # noqa: N803 - the name every user of scikit-learn expects
+    y: Any,
+    agent: Any,
+    model: str | Model = "logistic",
+    l2: float = 0.0,
+    h: Any = None,
+    graph: Any = None,
+    *,
+    agents: Sequence[Any] | None = None,
+    unlabelled: Sequence[Any] = (),
+    regulariser: Regulariser | None = None,
+    classes: Sequence[Any] | None = None,
+    intercept: bool = False,
+    test: tuple[Any, Any] | None = None,
+    dtype: Any = None,
+    name: str = "arrays",
+) -> Problem:
+    """Make a problem from rows, labels and the id of the agent that holds each row.
+
+    Args:
+        X: Features, shape (rows, features); NumPy array or pandas table of numbers
+            and of true/false, which become 1/0.
+        y: Labels, one per row. Logistic takes -1/+1 or 0/1, softmax any labels.
+        agent: Id of the agent that holds the row. Agents are ordered by sorted id. A
+            negative number is refused: splits mark rows that nobody holds by -1.
+        model: "linear", "ridge", "logistic", "softmax", or a model object.
+        l2: Adds (l2/2)||w||^2 to each agent's loss. "ridge" needs it positive.
+        h: A proximable function added once, see `tacita.problem.prox`.
+        graph: `networkx` graph or `tacita.problem.Graph`, nodes named by agent ids.
+        agents: All agents that must be there; one without rows is refused.
+        unlabelled: Ids of further agents that have no labelled row: their loss is zero
+            and they get a model from their neighbours on the graph (GTVMin only).
+        regulariser: A smooth penalty in place of `l2`.
+        classes: All labels of the task, in code order; default the sorted labels seen.
+        intercept: Append a column of ones to X.
+        test: Features and labels held out, for the test metrics.
+        dtype: float64 for the linear models and float32 for networks by default.
+        name: Shown in reports.
+
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> problem = from_arrays(X, [1.0, 2.0, 3.0], ["b", "a", "a"], model="ridge", l2=1)
+    >>> problem.ids, problem.counts.tolist()
+    (('a', 'b'), [2, 1])
+    """
+    x = features.read(X, "X")
+    given = labels.read(model, y, "y")
+    check.shape((x.shape[0],), y=given)
+    holder = _holders(agent, x.shape[0])
+    _require_rows(agents, holder)
+    if intercept:
+        x = features.with_ones(x)
+    chosen, class_names = _choose_model(model, x, given, classes, l2)
+    codes = labels.encode(chosen, given, class_names, "y")
+    linear = isinstance(chosen, Linear | Logistic | Softmax)
+    kind = _kind(dtype, linear)
+    parts = regulariser_of(regulariser, l2), penalty_of(h, chosen.dim)
+    ids, rows = _stack(x, codes, holder, kind, _strangers(unlabelled, holder))
+    if not linear:
+        with double_precision():
+            require_fit(chosen, rows.x[0], rows.y[0])
+    held_out = None
+    if test is not None:
+        held_out = _held_out(test, chosen, class_names, intercept, x.shape[1:], kind)
+    network = _network(graph, ids)
+    narrow = linear and x.shape[1] <= NARROW
+    if narrow:
+        rows = rows._replace(x=np.ascontiguousarray(rows.x.swapaxes(1, 2)))
+    with double_precision():
+        population = Population(
+            rows=jax.tree.map(jax.numpy.asarray, rows),
+            regulariser=parts[0],
+            h=parts[1],
+            test=jax.tree.map(jax.numpy.asarray, held_out),
+            model=chosen,
+            by_feature=narrow,
+        )
+    start = chosen.start().astype(kind)
+    return Problem(population, ids, start, class_names, name, network)
+
+
+def rows_like(
+    problem: Problem,
+    X: Any,  # noqa: N803
+    y: Any,
+    agent: Any,
+    intercept: bool = False,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Other rows of the same agents: features, label codes, the agents' numbers."""
+    x = features.read(X, "X")
+    x = features.with_ones(x) if intercept else x
+    check.shape((None, *problem.stacked()[0].shape[2:]), X=x)
+    given, holder = labels.read(problem.model, y, "y"), _holders(agent, len(x))
+    check.shape((len(x),), y=given)
+    codes = labels.encode(problem.model, given, problem.class_names, "y")
+    place = {one: i for i, one in enumerate(problem.ids)}
+    number = np.array([place.get(one, -1) for one in holder.tolist()], int)
+    if np.any(number < 0):
+        stranger = holder.tolist()[int(np.argmin(number))]
+        check.refuse(f"agent {stranger!r} is not one of the problem's; drop its rows")
+    x = features.in_type(x, problem.dtype, "X")
+    return x, _as_labels(codes, problem.dtype), number
+
+
+def _holders(agent: Any, rows: int) -> np.ndarray:
+    """The id of every row's agent, checked."""
+    holder = check.column(agent=agent)
+    check.shape((rows,), agent=holder)
+    if holder.dtype.kind == "i" and np.any(holder < 0):
+        check.refuse(
+            f"agent has {holder.min()} in {int(np.sum(holder < 0))} rows; a split "
+            "marks rows that nobody holds by -1: drop them, or use Dataset.with_agents"
+        )
+    return holder
+
+
+def _kind(dtype: Any, linear: bool) -> np.dtype:
+    try:
+        kind = np.dtype(dtype or (np.float64 if linear else np.float32))
+    except TypeError:
+        kind = dtype
+    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+        check.refuse(f"expected dtype float32 or float64, got dtype={kind}")
+    return kind
+
+
+def _held_out(
+    test: Any,
+    model: Model,
+    names: tuple[str, ...] | None,
+    intercept: bool,
+    row: tuple[int, ...],
+    kind: np.dtype,
+) -> Rows:
+    if not isinstance(test, tuple | list) or len(test) != 2:
+        check.refuse("expected test=(X, y), the features and labels held out")
+    x = features.read(test[0], "test X")
+    x = features.with_ones(x) if intercept else x
+    check.shape((None, *row), **{"test X": x})
+    y = labels.encode(model, labels.read(model, test[1], "test y"), names, "test y")
+    check.shape((len(x),), **{"test y": y})
+    return Rows(features.in_type(x, kind, "test X"), _as_labels(y, kind), None)
+
+
+def _require_rows(agents: Sequence[Any] | None, holder: np.ndarray) -> None:
+    empty = [] if agents is None else sorted(set(agents) - set(holder.tolist()))
+    if empty:
+        check.refuse(
+            f"agent {empty[0]!r} has no rows; give it data or leave it out of agents="
+        )
+
+
+def _strangers(unlabelled: Sequence[Any], holder: np.ndarray) -> np.ndarray:
+    """Ids of agents without rows, checked."""
+    ids = np.asarray(unlabelled, holder.dtype if len(unlabelled) == 0 else None)
+    numbers = [kind in "biuf" for kind in (ids.dtype.kind, holder.dtype.kind)]
+    if numbers[0] != numbers[1]:
+        check.refuse(
+            f"expected unlabelled ids of the kind of agent, {holder.dtype}, got "
+            f"{ids[0]!r}; name all agents alike"
+        )
+    both = np.intersect1d(ids, holder)
+    if len(both):
+        check.refuse(
+            f"agent {both[0]!r} is named as unlabelled but has rows; leave them out"
+        )
+    return np.unique(ids)
+
+
+def _choose_model(
+    model: str | Model,
+    x: np.ndarray,
+    y: np.ndarray,
+    classes: Sequence[Any] | None,
+    l2: float,
+) -> tuple[Model, tuple[str, ...] | None]:
+    if not isinstance(model, str):
+        if isinstance(model, type) or not hasattr(model, "losses"):
+            check.refuse(
+                f"expected model one of {', '.join(MODELS)}, or a model such as "
+                f"tacita.problem.mlp(...), got model={model!r}"
+            )
+        n = model.classes
+        if n is None:
+            return model, None
+        return model, labels.named(range(n) if classes is None else classes, n)
+    check.one_of(MODELS, model=model)
+    width = x.shape[1]
+    if x.ndim != 2:
+        check.refuse(f"{model} takes flat rows, got X of shape {x.shape}")
+    if model in ("linear", "ridge"):
+        if model == "ridge":
+            check.positive(l2=l2)
+        return Linear(width), None
+    if model == "logistic":
+        names = labels.SIGNS if classes is None else labels.named(classes, 2)
+        return Logistic(width), names
+    found = labels.named(np.unique(y).tolist() if classes is None else classes)
+    if len(found) < 2:
+        check.refuse(f"softmax needs at least two classes, y has {list(found)}")
+    return Softmax(width, len(found)), found
+
+
+def _as_labels(codes: np.ndarray, kind: np.dtype) -> np.ndarray:
+    if np.issubdtype(codes.dtype, np.integer):
+        return codes.astype(np.int32)
+    return features.in_type(codes, kind, "y")
+
+
+def _stack(
+    x: np.ndarray,
+    y: np.ndarray,
+    agent: np.ndarray,
+    kind: np.dtype,
+    without_rows: np.ndarray,
+) -> tuple[tuple[Hashable, ...], Rows]:
+    """Sort the rows by agent and pad every agent to the longest one."""
+    ids = np.unique(np.concatenate([agent, without_rows]))
+    position = np.searchsorted(ids, agent)
+    counts = np.bincount(position, minlength=len(ids))
+    n, longest = len(ids), int(counts.max())
+    order = np.argsort(position, kind="stable")
+    x, y = features.in_type(x[order], kind, "X"), _as_labels(y[order], kind)
+    if np.all(counts == longest):
+        shape = (n, longest)
+        rows = Rows(x.reshape(*shape, *x.shape[1:]), y.reshape(shape), None)
+    else:
+        first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        within = np.arange(len(x)) - np.repeat(first, counts)
+        holder = np.repeat(np.arange(n), counts)
+        padded_x = np.zeros((n, longest, *x.shape[1:]), kind)
+        padded_y = np.zeros((n, longest), y.dtype)
+        padded_x[holder, within], padded_y[holder, within] = x, y
+        rows = Rows(padded_x, padded_y, counts.astype(np.int32))
+    return tuple(ids.tolist()), rows
+
+
+def _network(graph: Any, ids: Sequence[Hashable]) -> Graph | None:
+    if graph is None:
+        return None
+    if not isinstance(graph, Graph) and not hasattr(graph, "is_multigraph"):
+        check.refuse(
+            "expected graph a tacita.problem.Graph or a networkx graph, got a "
+            f"{type(graph).__name__}; make one with tacita.problem.graph.ring(n) or "
+            "Graph.from_edges(ids, pairs)"
+        )
+    made = graph if isinstance(graph, Graph) else Graph.from_networkx(graph)
+    return made.match(ids)

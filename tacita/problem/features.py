@@ -1,0 +1,96 @@
+"""The features of a table: what can be read as numbers, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from tacita import check
+
+
+def read(x: Any, name: str) -> np.ndarray:
+    """Rows of finite numbers, from an array or a pandas table; true is 1, false 0."""
+    if hasattr(x, "toarray"):
+        check.refuse(f"{name} is a sparse matrix; pass {name}.toarray()")
+    features = _of_table(x, name) if _is_table(x) else _of_array(x, name)
+    if features.ndim < 2:
+        check.refuse(f"expected {name} with rows and columns, got {features.shape}")
+    if features.shape[0] == 0:
+        check.refuse(f"{name} has no rows; give every agent at least one")
+    if 0 in features.shape:
+        check.refuse(f"{name} has no columns; give at least one feature")
+    if np.iscomplexobj(features):
+        check.refuse(
+            f"expected {name} real, got dtype {features.dtype}; put the real and the "
+            "imaginary parts into columns of their own"
+        )
+    return np.asarray(check.finite(**{name: features}))
+
+
+def with_ones(x: np.ndarray) -> np.ndarray:
+    """The features with a last column of ones."""
+    return np.concatenate([x, np.ones((*x.shape[:-1], 1), x.dtype)], axis=-1)
+
+
+def in_type(values: np.ndarray, kind: np.dtype, name: str) -> np.ndarray:
+    """Numbers in the problem's type; refused where they are too large for it."""
+    with np.errstate(over="ignore"):
+        made = values.astype(kind)
+    if values.dtype == kind:
+        return made
+    too_large = ~np.isfinite(made)
+    if too_large.any() and np.all(np.isfinite(values)):
+        check.refuse(
+            f"{name} has {values[too_large][0]:g}, too large for dtype {kind}; scale "
+            "the features or take dtype='float64'"
+        )
+    return made
+
+
+def _is_table(x: Any) -> bool:
+    pandas = sys.modules.get("pandas")  # without it there is no table of pandas
+    return pandas is not None and isinstance(x, pandas.DataFrame)
+
+
+def _of_table(x: Any, name: str) -> np.ndarray:
+    from pandas.api import types
+
+    for label, column in x.items():
+        number = types.is_numeric_dtype(column) or types.is_bool_dtype(column)
+        if not number:
+            check.refuse(
+                f"column {label!r} of {name} is not of numbers but {column.dtype}; "
+                "leave it out, or turn it into numbers, with pandas.get_dummies for "
+                "example"
+            )
+        if column.isna().any():
+            check.refuse(
+                f"column {label!r} of {name} has {int(column.isna().sum())} NaN or "
+                "empty cells; fill them in or drop the rows"
+            )
+    whole = np.asarray(x)
+    # Columns of different kinds, and pandas' own kinds, come as objects.
+    return whole.astype(float) if whole.dtype.kind in "Ob" else whole
+
+
+def _of_array(x: Any, name: str) -> np.ndarray:
+    try:
+        array = np.asarray(x)
+    except ValueError:
+        check.refuse(f"expected {name} a table, got rows of different lengths")
+    if array.dtype == object and array.ndim == 2:
+        for place, column in enumerate(array.T):
+            strange = [v for v in column if not _is_real(v)]
+            if strange:
+                check.refuse(
+                    f"column {place} of {name} holds {strange[0]!r}, which is no "
+                    "number; fill it in, turn it into a number or leave it out"
+                )
+        return array.astype(float)
+    return array.astype(float) if array.dtype == bool else array
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, int | float | np.number | np.bool_)

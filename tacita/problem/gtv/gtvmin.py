@@ -1,0 +1,163 @@
+"""GTVMin: a model for every node of a graph, neighbours held together by a penalty.
+
+    minimise  sum_i f_i(w_i) + alpha sum_{edges} A_ij phi(w_i - w_j)            (48)
+
+A. Jung, "Federated Learning: From Theory to Practice", chapter 3; equation numbers are
+the book's. `GTVMin` is the problem itself: its objective, its gradient and its exact
+solution. `FedGD`, `FedRelax` and `PrimalDual` are algorithms that nodes can run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse import csgraph
+
+from tacita import check
+from tacita.problem.arrays import from_arrays
+from tacita.problem.graph import Graph
+from tacita.problem.gtv import penalty as penalties
+from tacita.problem.gtv import solution
+from tacita.problem.problem import Problem
+from tacita.trees import in_double_precision
+
+
+class GTVMin:
+    """GTVMin on a problem with a graph.
+
+    Args:
+        problem: The nodes' losses f_i and their graph.
+        alpha: Strength of the coupling; 0 trains every node alone, a large one makes
+            all models one.
+        penalty: phi: "squared" (49), "l2" (the network lasso), "l1", a `Penalty` that
+            couples some coordinates only, or several of these on disjoint ones (149).
+
+    Example:
+        >>> import tacita
+        >>> ring = tacita.problem.graph.ring(6)
+        >>> linear = tacita.problem.synthetic.linear
+        >>> nodes = linear(6, features=2, samples=9, graph=ring)
+        >>> gtv = GTVMin(nodes, alpha=0.5)
+        >>> models = gtv.solve()
+        >>> models.shape, bool(np.abs(gtv.gradient(models)).max() < 1e-9)
+        ((6, 2), True)
+    """
+
+    def __init__(self, problem: Problem, alpha: float, penalty: Any = "squared"):
+        if problem.graph is None:
+            check.refuse("GTVMin needs a graph; pass graph= to the problem")
+        if problem.h is not None:
+            check.refuse("GTVMin couples smooth losses; use a problem with h=None")
+        self.problem = problem
+        self.graph: Graph = problem.graph
+        check.not_negative(alpha=check.given(alpha=alpha))
+        self.alpha = float(check.shape((), alpha=alpha))
+        self.penalty = penalties.of(penalty)
+        if not isinstance(self.penalty, penalties.Penalty | penalties.Combined):
+            check.refuse(f"expected penalty one of {penalties.KINDS} or a Penalty")
+        self.penalty.check(problem.dim)
+
+    def __repr__(self) -> str:
+        return f"GTVMin({self.problem.name}, alpha={self.alpha:g}, {self.penalty})"
+
+    @in_double_precision
+    def variation(self, w: Any) -> float:
+        """The total variation sum_{edges} A_ij phi(w_i - w_j)."""
+        _, _, weights, differences = self._edges(self._point(w))
+        values = penalties.on_edges(self.penalty, "__call__", differences)
+        return float(jnp.sum(weights * values))
+
+    def objective(self, w: Any) -> float:
+        """sum_i f_i(w_i) + alpha sum_{edges} A_ij phi(w_i - w_j), w of (N, d)."""
+        w = self._point(w)
+        return self.problem.loss(w) + self.alpha * self.variation(w)
+
+    def gradient(self, w: Any) -> np.ndarray:
+        """The gradient, (N, d); of a norm's kinks the shortest subgradient."""
+        w = self._point(w)
+        return self.problem.grad(w) + self.alpha * self._variation_gradient(w)
+
+    @in_double_precision
+    def _variation_gradient(self, w: np.ndarray) -> np.ndarray:
+        if self.penalty.smooth:
+            # grad of sum A_ij ||w_i - w_j||^2 is 2 L w, coordinate by coordinate.
+            return 2 * self.penalty.curvature * (self.graph.laplacian() @ w)
+        i, j, weights, differences = self._edges(w)
+        slopes = penalties.on_edges(self.penalty, "grad", differences)
+        flows = np.asarray(weights)[:, None] * np.asarray(slopes)
+        ends = np.concatenate([np.ones(len(i)), -np.ones(len(j))])
+        numbers = np.tile(np.arange(len(i)), 2)
+        places = (np.concatenate([i, j]), numbers)
+        return sp.csr_array((ends, places), shape=(len(w), len(i))) @ flows
+
+    def solve(self, tolerance: float | None = None, method: str = "auto") -> np.ndarray:
+        """The minimiser, (N, d), in float64.
+
+        Linear models with a squared penalty are solved by a sparse factorisation when
+        small and by preconditioned conjugate gradients when large; other smooth models
+        by Newton's method; linear models with norms by the primal-dual method.
+
+        Args:
+            tolerance: Relative residual at which to stop; None takes 1e-10 for
+                conjugate gradients, 1e-12 for Newton's method and 1e-11 for norms. A
+                factorisation is exact to rounding.
+            method: "auto", or for linear models with a squared penalty "factor" or
+                "conjugate_gradients".
+        """
+        return solution.solve(self, tolerance, method)
+
+    def clusters(self, w: Any, tolerance: float = 1e-6) -> np.ndarray:
+        """Which nodes were given the same model: a number for every node.
+
+        Nodes are in one cluster if a path of edges joins them along which models
+        differ by at most `tolerance` (in the coupled coordinates).
+        """
+        w = self._point(w)
+        i, j, _, differences = self._edges(w)
+        mask = np.asarray(self.penalty.mask(self.problem.dim))
+        same = np.linalg.norm(differences * mask, axis=1) <= tolerance
+        n = len(w)
+        kept = sp.csr_array((np.ones(same.sum()), (i[same], j[same])), shape=(n, n))
+        return csgraph.connected_components(kept, directed=False)[1]
+
+    def _point(self, w: Any) -> np.ndarray:
+        array = np.asarray(w, dtype=np.float64)
+        expected = (self.problem.n_agents, self.problem.dim)
+        return np.asarray(check.shape(expected, w=array))
+
+    def _edges(self, w: np.ndarray) -> tuple[Any, Any, Any, Any]:
+        """Both ends of every edge, its weight and the models' difference along it."""
+        receivers, senders = np.asarray(self.graph.receivers), self.graph.senders
+        once = receivers < np.asarray(senders)
+        i, j = receivers[once], np.asarray(senders)[once]
+        return i, j, np.asarray(self.graph.weights)[once], w[i] - w[j]
+
+
+def convex_clustering(points: Any, graph: Any, name: str = "convex clustering") -> Any:
+    """The problem with f_i(w) = ||w - a_i||^2, a_i the i-th point, (67).
+
+    `GTVMin(convex_clustering(points, graph), alpha, "l2")` is convex clustering: the
+    larger alpha, the fewer different models are left; `GTVMin.clusters` finds them.
+
+    Args:
+        points: a_i, shape (nodes, d).
+        graph: Which points are held together.
+        name: Shown in reports.
+    """
+    a = np.asarray(check.finite(points=points), dtype=np.float64)
+    check.shape((None, None), points=a)
+    n, d = a.shape
+    # d rows sqrt(d) e_k with label sqrt(d) a_k: their mean squared error is the loss.
+    x = np.tile(np.sqrt(d) * np.eye(d), (n, 1))
+    y = (np.sqrt(d) * a).ravel()
+    owner = np.repeat(np.arange(n), d)
+    made = from_arrays(x, y, owner, model="linear", name=name)
+    network = graph if isinstance(graph, Graph) else Graph.from_networkx(graph)
+    if len(network.nodes) != n:
+        check.refuse(f"expected a graph with {n} nodes, one per point, got {network}")
+    return Problem(
+        made.population, network.nodes, made.start, None, name, graph=network
+    )

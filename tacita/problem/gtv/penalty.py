@@ -1,0 +1,234 @@
+"""Penalties on the difference of two neighbours' models, for GTVMin.
+
+A penalty is phi in  sum_i f_i(w_i) + alpha sum_{edges} A_ij phi(w_i - w_j)  (A. Jung,
+"Federated Learning: From Theory to Practice", (48)): the squared length (49), the
+length itself (the network lasso) or the sum of absolute values. It may couple only
+some coordinates, and several may be combined with strengths of their own (149).
+
+All are written for ONE difference u, a flat vector; batch them with `jax.vmap`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.trees import record, replace, static
+
+KINDS = ("squared", "l2", "l1")
+
+
+@record
+class Penalty:
+    """One norm of the coupled coordinates.
+
+    Attributes:
+        kind: "squared": ||u||_2^2, "l2": ||u||_2, "l1": ||u||_1.
+        coordinates: Which coordinates are coupled, one boolean each; None couples all.
+            The others are every node's own.
+        strength: A factor, of use where penalties are combined.
+
+    >>> shared = Penalty(kind="l1", coordinates=[True, True, False])
+    >>> float(shared(jnp.array([1.0, -2.0, 5.0])))
+    3.0
+    """
+
+    kind: str = static(default="squared")
+    coordinates: Any = None
+    strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        check.one_of(KINDS, penalty=self.kind)
+        check.not_negative(strength=self.strength)
+        given = self.coordinates
+        listed = isinstance(given, list | tuple | np.ndarray | Array)
+        if listed and np.ndim(given) == 1:
+            mask = np.asarray(given)
+            if not np.all((mask == 0) | (mask == 1)):
+                check.refuse("expected coordinates one boolean each, True if coupled")
+            if not np.any(mask):
+                check.refuse("coordinates couples nothing; use alpha=0 for that")
+            # Two axes, lest a mask be taken for an array of one number per agent.
+            object.__setattr__(self, "coordinates", mask[None].astype(float))
+
+    @property
+    def smooth(self) -> bool:
+        """Whether it has a gradient everywhere."""
+        return self.kind == "squared"
+
+    @property
+    def masked(self) -> bool:
+        """Whether it may leave coordinates alone."""
+        return self.coordinates is not None
+
+    def mask(self, dim: int) -> Any:
+        """1 on coupled coordinates, 0 on the others, (dim,)."""
+        if self.coordinates is None:
+            return np.ones(dim)
+        return self.coordinates[0]
+
+    @property
+    def curvature(self) -> Any:
+        """The c of phi(u) = sum_k c_k u_k^2 where squared: one number, or (d,)."""
+        masked = self.coordinates is not None
+        return self.strength * self.coordinates[0] if masked else self.strength
+
+    def __call__(self, u: Array) -> Array:
+        """phi(u)."""
+        part = self._part(u)
+        if self.kind == "squared":
+            return self.strength * jnp.sum(part**2)
+        if self.kind == "l2":
+            return self.strength * _length(part)
+        return self.strength * jnp.sum(jnp.abs(part))
+
+    def grad(self, u: Array) -> Array:
+        """The gradient; at a kink the shortest subgradient, which is zero there."""
+        part = self._part(u)
+        if self.kind == "squared":
+            return 2 * self.strength * part
+        if self.kind == "l1":
+            return self.strength * jnp.sign(part)
+        length = _length(part)
+        return self.strength * part / jnp.where(length > 0, length, 1)
+
+    def prox(self, v: Array, t: Any) -> Array:
+        """argmin_u t phi(u) + ||u - v||^2 / 2; uncoupled coordinates stay."""
+        part, reach = self._part(v), jnp.asarray(t * self.strength, v.dtype)
+        if self.kind == "squared":
+            shrunk = part / (1 + 2 * reach)
+        elif self.kind == "l1":
+            shrunk = part - jnp.clip(part, -reach, reach)
+        else:
+            length = _length(part)
+            # Exact zero inside the ball: neighbours that agree agree to the last bit.
+            kept = 1 - reach / jnp.where(length > 0, length, 1)
+            shrunk = part * jnp.where(length > reach, kept, 0)
+        return v - part + shrunk
+
+    def _part(self, u: Array) -> Array:
+        mask = self.mask(u.shape[-1])
+        return u if self.coordinates is None else u * jnp.asarray(mask, u.dtype)
+
+    def check(self, dim: int) -> None:
+        """Refuse a mask that does not fit the model."""
+        if self.coordinates is not None and np.shape(self.coordinates)[-1] != dim:
+            check.refuse(
+                f"expected coordinates with {dim} entries, one per parameter, got "
+                f"{np.shape(self.coordinates)[-1]}"
+            )
+
+
+@record
+class Combined:
+    """The sum of penalties on disjoint sets of coordinates, (149).
+
+    Attributes:
+        parts: The penalties, each with its own coordinates, kind and strength.
+
+    >>> first = Penalty(kind="squared", coordinates=[True, False])
+    >>> second = Penalty(kind="l1", coordinates=[False, True], strength=0.5)
+    >>> float(Combined(parts=(first, second))(jnp.array([3.0, -4.0])))
+    11.0
+    """
+
+    parts: tuple[Penalty, ...]
+
+    def __post_init__(self) -> None:
+        masks = [p.coordinates for p in self.parts if isinstance(p, Penalty)]
+        if any(mask is None for mask in masks):
+            check.refuse("penalties are combined by coordinates; give each its own")
+        if masks and all(isinstance(mask, np.ndarray) for mask in masks):
+            if len({np.shape(mask) for mask in masks}) > 1 or np.any(sum(masks) > 1):  # pyright: ignore
+                check.refuse("combined penalties need disjoint coordinates")
+
+    @property
+    def smooth(self) -> bool:
+        """Whether all parts have gradients."""
+        return all(part.smooth for part in self.parts)
+
+    @property
+    def masked(self) -> bool:
+        """Whether it may leave coordinates alone."""
+        return True
+
+    def mask(self, dim: int) -> Any:
+        """1 on coupled coordinates, 0 on the others, (dim,)."""
+        return sum(part.mask(dim) for part in self.parts)
+
+    @property
+    def curvature(self) -> Any:
+        """The c with phi(u) = sum_k c_k u_k^2 where all parts are squared, (d,)."""
+        return sum(part.curvature for part in self.parts)
+
+    def __call__(self, u: Array) -> Array:
+        """phi(u)."""
+        return sum((part(u) for part in self.parts), jnp.zeros((), u.dtype))
+
+    def grad(self, u: Array) -> Array:
+        """The sum of the parts' gradients."""
+        return sum((part.grad(u) for part in self.parts), jnp.zeros_like(u))
+
+    def prox(self, v: Array, t: Any) -> Array:
+        """One part after the other: they touch different coordinates."""
+        for part in self.parts:
+            v = part.prox(v, t)
+        return v
+
+    def check(self, dim: int) -> None:
+        """Refuse masks that do not fit the model."""
+        for part in self.parts:
+            part.check(dim)
+
+
+def of(given: Any) -> Any:
+    """A penalty from what the user gave: a word, a penalty, or several to combine.
+
+    >>> of("l2").kind
+    'l2'
+    """
+    if isinstance(given, str):
+        return Penalty(kind=given)
+    if isinstance(given, list | tuple):
+        if not given or not all(isinstance(part, Penalty) for part in given):
+            check.refuse(
+                "expected several penalties as Penalty(kind=..., coordinates=...), got "
+                f"penalty={given!r}"
+            )
+        return Combined(parts=tuple(given))
+    # Anything else may be a placeholder that JAX puts into records.
+    return given
+
+
+def require_squared(penalty: Any, who: str) -> None:
+    """Refuse a penalty with kinks for a method that needs a smooth one."""
+    if isinstance(penalty, Penalty | Combined) and not penalty.smooth:
+        check.refuse(
+            f"{who} takes squared penalties, got penalty with a norm; use "
+            "tacita.PrimalDual for l2 and l1"
+        )
+
+
+def in_dtype(penalty: Any, dtype: Any) -> Any:
+    """The same penalty with its masks in the precision of the models."""
+    if isinstance(penalty, Combined):
+        return replace(penalty, parts=tuple(in_dtype(p, dtype) for p in penalty.parts))
+    if penalty.coordinates is None:
+        return penalty
+    return replace(penalty, coordinates=penalty.coordinates.astype(dtype))
+
+
+def _length(u: Array) -> Array:
+    """||u||_2 with derivative zero at zero."""
+    squares = jnp.sum(u**2)
+    return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1)), 0)
+
+
+def on_edges(penalty: Any, method: str, differences: Array) -> Array:
+    """A method of the penalty for every row of `differences`, (edges, d)."""
+    return jax.vmap(lambda u: getattr(penalty, method)(u))(differences)

@@ -1,0 +1,105 @@
+"""Holding out rows at every node, to choose or judge personalised models by them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.problem.population import Population, Rows
+from tacita.problem.problem import Problem
+from tacita.trees import double_precision, in_double_precision
+
+
+def hold_out(problem: Problem, share: float, seed: int = 0) -> tuple[Problem, Problem]:
+    """Part every node's rows at random: a problem to train on, one to validate with.
+
+    A node with two rows or more gives at least one to each; a node with a single row
+    keeps it for training.
+
+    Args:
+        problem: Whose rows are parted; ids and graph stay.
+        share: Of every node's rows that is held out, in (0, 1).
+        seed: Of the draw.
+
+    >>> from tacita.problem import synthetic
+    >>> train, held = hold_out(synthetic.linear(agents=3, samples=10), share=0.3)
+    >>> train.counts.tolist(), held.counts.tolist()
+    ([7, 7, 7], [3, 3, 3])
+    """
+    check.in_range(0, 1, share=share)
+    x, y, counts = problem.stacked()
+    wanted = np.rint(share * counts).astype(int)
+    held = np.where(counts > 1, np.clip(wanted, 1, np.maximum(counts - 1, 1)), 0)
+    order = np.random.default_rng(check.count(0, seed=seed)).random(y.shape)
+    order[np.arange(y.shape[1]) >= counts[:, None]] = 2.0  # padding goes last
+    order = np.argsort(order, axis=1)
+    kept = counts - held
+    return (
+        _with_rows(problem, *_taken(x, y, order, 0 * kept, kept), kept),
+        _with_rows(problem, *_taken(x, y, order, kept, held), held),
+    )
+
+
+def _taken(
+    x: np.ndarray, y: np.ndarray, order: np.ndarray, first: Any, count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows order[first : first + count] of every node, padded with zeros."""
+    place = np.arange(max(1, int(count.max())))
+    real = place < count[:, None]
+    at = np.where(real, np.asarray(first)[:, None] + place, 0)
+    chosen = np.take_along_axis(order, at, axis=1)
+    node = np.arange(len(y))[:, None]
+    wide = real.reshape(*real.shape, *[1] * (x.ndim - 2))
+    return np.where(wide, x[node, chosen], 0), np.where(real, y[node, chosen], 0)
+
+
+def _with_rows(
+    problem: Problem, x: np.ndarray, y: np.ndarray, counts: np.ndarray
+) -> Problem:
+    population = problem.population
+    if population.by_feature:
+        x = np.ascontiguousarray(x.swapaxes(1, 2))
+    padded = bool(np.any(counts < y.shape[1]))
+    rows = Rows(x, y, counts.astype(np.int32) if padded else None)
+    with double_precision():
+        rows = jax.tree.map(jnp.asarray, rows)
+    return Problem(
+        dataclasses.replace(population, rows=rows),
+        problem.ids,
+        problem.start,
+        problem.class_names,
+        problem.name,
+        problem.graph,
+    )
+
+
+@in_double_precision
+def node_losses(problem: Problem, w: Any) -> np.ndarray:
+    """The mean loss of every node's own model over its rows, without regulariser.
+
+    Args:
+        problem: Whose rows are asked.
+        w: The models, (N, d), or one for all, (d,).
+
+    Returns:
+        One number per node; NaN for a node without rows.
+    """
+    models = np.broadcast_to(np.asarray(w), (problem.n_agents, problem.dim))
+    found = np.asarray(_losses(problem.population, jnp.asarray(models)))
+    return np.where(problem.counts > 0, found, np.nan)
+
+
+@jax.jit
+def _losses(population: Population, w: Array) -> Array:
+    def one(rows: Rows, v: Array) -> Array:
+        local = population.local(rows)
+        losses = local.model.losses(v, local.x, rows.y)
+        return jnp.sum(local.mean_weights() * losses)
+
+    return jax.vmap(one)(population.rows, w)

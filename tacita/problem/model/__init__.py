@@ -1,0 +1,1 @@
+"""Models: a loss of parameters and rows, with its gradient."""

@@ -1,0 +1,221 @@
+"""Local models: what a loss is, for a stack of rows, as functions of a flat vector.
+
+A generalised linear model sees the data through scores `s = X w` only. Its loss and
+its gradient then need three scalar functions of (s, y): the loss, its first derivative
+(the residual) and its second (the curvature). Gradients are written by hand: on a CPU
+they are 2-4 times faster than differentiating the loss automatically.
+
+Every model is frozen and hashable, so it can be a static part of a compiled program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.problem.model import products
+
+
+class Model(Protocol):
+    """What the rest of Tacita asks of a model. `weights` sum to one over real rows."""
+
+    @property
+    def dim(self) -> int:
+        """Length of the flat parameter vector."""
+        ...
+
+    @property
+    def classes(self) -> int | None:
+        """Number of classes, or None for regression."""
+        ...
+
+    def losses(self, w: Array, x: Array, y: Array) -> Array:
+        """The loss of every row, shape (m,)."""
+        ...
+
+    def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
+        """The weighted sum over rows of the rows' gradients, shape (dim,)."""
+        ...
+
+    def predict(self, w: Array, x: Array) -> Array:
+        """The label (class code, or -1/+1) or the value predicted for every row."""
+        ...
+
+    def start(self) -> np.ndarray:
+        """The model's own starting point."""
+        ...
+
+
+def require_fit(model: Model, x: Any, y: Any) -> None:
+    """Refuse a model that does not make one loss of every row, given some rows."""
+    name, m = getattr(model, "name", type(model).__name__), len(x)
+    misfit = f"model={name} does not fit rows of shape {x.shape[1:]}"
+    w = jax.ShapeDtypeStruct((model.dim,), x.dtype)
+    try:
+        # Shapes only: nothing is computed or compiled.
+        losses, start = jax.eval_shape(model.losses, w, x, y), model.start()
+    except (TypeError, ValueError) as error:
+        check.refuse(f"{misfit}: {str(error).strip().splitlines()[0]}")
+    if losses.shape != (m,):
+        check.refuse(
+            f"{misfit}: the losses of {m} rows have shape {losses.shape}; make one "
+            "number of every row"
+        )
+    check.shape((model.dim,), **{f"the starting point of model={name}": start})
+
+
+@dataclass(frozen=True)
+class _Scalar:
+    """A generalised linear model with one score per row."""
+
+    features: int
+
+    @property
+    def dim(self) -> int:
+        return self.features
+
+    def scores(self, w: Array, x: Array) -> Array:
+        return products.times(x, w)
+
+    def loss_of(self, s: Array, y: Array) -> Array:
+        raise NotImplementedError
+
+    def residual(self, s: Array, y: Array) -> Array:
+        raise NotImplementedError
+
+    def losses(self, w: Array, x: Array, y: Array) -> Array:
+        return self.loss_of(self.scores(w, x), y)
+
+    def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
+        residual = self.residual(self.scores(w, x), y)
+        return products.combine(weights * residual, x)
+
+    def start(self) -> np.ndarray:
+        return np.zeros(self.dim)
+
+
+@dataclass(frozen=True)
+class Linear(_Scalar):
+    """Linear regression, loss (x.w - y)^2, without 1/2 (Jung, (50))."""
+
+    @property
+    def classes(self) -> int | None:
+        """None: a regression."""
+        return None
+
+    def loss_of(self, s: Array, y: Array) -> Array:
+        """(s - y)^2."""
+        return (s - y) ** 2
+
+    def residual(self, s: Array, y: Array) -> Array:
+        """2 (s - y)."""
+        return 2 * (s - y)
+
+    def curvature(self, s: Array, y: Array) -> Array:
+        """2, whatever the score."""
+        return jnp.full_like(s, 2)
+
+    #: Bounds of the curvature over all scores: used for the moduli.
+    curvature_bounds = (2.0, 2.0)
+
+    def predict(self, w: Array, x: Array) -> Array:
+        """The predicted value."""
+        return self.scores(w, x)
+
+
+@dataclass(frozen=True)
+class Logistic(_Scalar):
+    """Logistic regression with labels -1/+1, loss log(1 + exp(-y x.w))."""
+
+    @property
+    def classes(self) -> int | None:
+        """Two."""
+        return 2
+
+    def loss_of(self, s: Array, y: Array) -> Array:
+        """log(1 + exp(-y s)), without overflow."""
+        return jax.nn.softplus(-y * s)
+
+    def residual(self, s: Array, y: Array) -> Array:
+        """-y / (1 + exp(y s))."""
+        return -y * jax.nn.sigmoid(-y * s)
+
+    def curvature(self, s: Array, y: Array) -> Array:
+        """sigmoid(s) sigmoid(-s), at most 1/4."""
+        return jax.nn.sigmoid(s) * jax.nn.sigmoid(-s)
+
+    curvature_bounds = (0.0, 0.25)
+
+    def predict(self, w: Array, x: Array) -> Array:
+        """-1 or +1."""
+        scores = self.scores(w, x)
+        return jnp.where(scores > 0, 1, -1).astype(scores.dtype)
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Softmax regression without bias, mean cross-entropy; y are class codes.
+
+    The weights are stored class by class, as a flattened (classes, features) matrix:
+    measured on a CPU, that layout is 1.5-2 times faster than its transpose.
+    """
+
+    features: int
+    n_classes: int
+
+    @property
+    def dim(self) -> int:
+        """One weight per class and feature."""
+        return self.features * self.n_classes
+
+    @property
+    def classes(self) -> int | None:
+        """Number of classes."""
+        return self.n_classes
+
+    def scores(self, w: Array, x: Array) -> Array:
+        """One score per row and class."""
+        return x @ w.reshape(self.n_classes, self.features).T
+
+    def loss_of(self, s: Array, y: Array) -> Array:
+        """Cross-entropy: logsumexp(s) - s_y."""
+        return jax.nn.logsumexp(s, axis=-1) - pick(s, y)
+
+    def residual(self, s: Array, y: Array) -> Array:
+        """softmax(s) - onehot(y)."""
+        return jax.nn.softmax(s) - jax.nn.one_hot(y, self.n_classes, dtype=s.dtype)
+
+    #: softmax has a Hessian diag(p) - p p^T, whose eigenvalues lie in [0, 1/2].
+    curvature_bounds = (0.0, 0.5)
+
+    def losses(self, w: Array, x: Array, y: Array) -> Array:
+        """Cross-entropy of every row."""
+        return self.loss_of(self.scores(w, x), y)
+
+    def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
+        """residual^T X, flattened."""
+        residual = self.residual(self.scores(w, x), y)
+        return ((jnp.reshape(weights, (-1, 1)) * residual).T @ x).reshape(-1)
+
+    def predict(self, w: Array, x: Array) -> Array:
+        """The class with the largest score."""
+        return jnp.argmax(self.scores(w, x), axis=-1)
+
+    def start(self) -> np.ndarray:
+        """Zero."""
+        return np.zeros(self.dim)
+
+
+GeneralisedLinear = Linear | Logistic | Softmax
+
+
+def pick(scores: Array, y: Array) -> Array:
+    """scores[i, y[i]] for every row i."""
+    codes = y.astype(jnp.int32)
+    return jnp.take_along_axis(scores, codes[..., None], axis=-1)[..., 0]

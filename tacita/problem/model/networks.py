@@ -1,0 +1,206 @@
+"""Small networks for images and tables.
+
+Builders return the same object for the same arguments, so that two problems made alike
+share one compiled program.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.problem.model.differentiable import Differentiable
+from tacita.problem.model.layers import Layers, Perceptron, perceive
+
+Sizes = ParamSpec("Sizes")
+
+
+def _remembered(
+    build: Callable[Sizes, Differentiable],
+) -> Callable[Sizes, Differentiable]:
+    """Build a network once for the same arguments, whether sizes are listed or not."""
+    built = functools.lru_cache(build)
+
+    @functools.wraps(build)
+    def network(*args: Sizes.args, **options: Sizes.kwargs) -> Differentiable:
+        named = {name: _fixed(value) for name, value in options.items()}
+        return built(*map(_fixed, args), **named)
+
+    return network
+
+
+def _fixed(value: Any) -> Any:
+    """Lists and arrays as tuples, which a cache can look up."""
+    if isinstance(value, str) or not np.iterable(value):
+        return value
+    return tuple(_fixed(one) for one in value)
+
+
+def _counts(name: str, sizes: Any) -> Any:
+    """Refuse what is no tuple of whole numbers >= 1."""
+    if not isinstance(sizes, tuple):
+        check.refuse(f"expected {name} a list of sizes such as (32,), got {sizes!r}")
+    for size in sizes:
+        check.count(**{name: check.given(**{name: size})})
+    return sizes
+
+
+def _image(image: Any) -> Any:
+    if len(_counts("image", image)) != 3:
+        check.refuse(f"expected image=(height, width, channels), got image={image!r}")
+    return image
+
+
+def _outputs(classes: Any) -> int:
+    return check.count(2, classes=check.given(classes=classes))
+
+
+@_remembered
+def mlp(
+    features: int, hidden: Sequence[int], classes: int | None, seed: int = 0
+) -> Differentiable:
+    """A multi-layer perceptron with ReLU between its layers.
+
+    Args:
+        features: Numbers in one row of x (rows of more axes are made flat).
+        hidden: Sizes of the layers in between; empty for a linear model.
+        classes: Number of classes, or None for regression.
+        seed: Of the starting point.
+
+    >>> mlp(3, [4], 2).dim  # 3*4 + 4 and 4*2 + 2
+    26
+    """
+    check.count(features=check.given(features=features))
+    _counts("hidden", hidden)
+    outputs = 1 if classes is None else _outputs(classes)
+    sizes = (features, *hidden, outputs)
+    layers = Layers(
+        tuple(
+            shape
+            for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+            for shape in ((a, b), (b,))
+        )
+    )
+
+    def apply(w: Array, x: Array) -> Array:
+        scores = perceive(layers, w, x)[0]
+        return scores[:, 0] if classes is None else scores
+
+    name = f"mlp{list(sizes)}"
+    return layers.network(apply, seed, classes, name, Perceptron)
+
+
+@_remembered
+def cnn(
+    image: Sequence[int],
+    classes: int,
+    channels: Sequence[int] = (16, 32),
+    seed: int = 0,
+) -> Differentiable:
+    """A small convolutional network: 3x3 convolutions, ReLU, 2x2 pooling, one dense.
+
+    Args:
+        image: Height, width and channels of one row of x (flat rows are reshaped).
+        classes: Number of classes.
+        channels: Output channels of the convolutions, one pooling after each.
+        seed: Of the starting point.
+    """
+    height, width, depth = _image(image)
+    if not _counts("channels", channels):
+        check.refuse("channels is empty; give one number per convolution, or use mlp")
+    shrink = 2 ** len(channels)
+    if height % shrink or width % shrink:
+        check.refuse(
+            f"expected image sides divisible by {shrink} for {len(channels)} "
+            f"poolings, got image={image}; pad the images or use fewer channels"
+        )
+    shapes: list[tuple[int, ...]] = []
+    for a, b in zip((depth, *channels[:-1]), channels, strict=True):
+        shapes += [(3, 3, a, b), (b,)]
+    flat = height * width // shrink**2 * channels[-1]
+    layers = Layers((*shapes, (flat, _outputs(classes)), (classes,)))
+
+    def apply(w: Array, x: Array) -> Array:
+        parts = layers.unpack(w)
+        x = x.reshape(x.shape[0], *image)
+        for kernel, bias in zip(parts[:-2:2], parts[1:-2:2], strict=True):
+            x = jax.lax.conv_general_dilated(
+                x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+            )
+            x = jax.nn.relu(x + bias)
+            b, h, v, c = x.shape
+            x = x.reshape(b, h // 2, 2, v // 2, 2, c).max(axis=(2, 4))
+        return x.reshape(x.shape[0], -1) @ parts[-2] + parts[-1]
+
+    name = f"cnn{list(channels)}"
+    return layers.network(apply, seed, classes, name)
+
+
+@_remembered
+def resnet10(
+    image: Sequence[int],
+    classes: int,
+    width: int = 64,
+    groups: int = 4,
+    seed: int = 0,
+) -> Differentiable:
+    """ResNet-10 with group normalisation: four stages of one residual block each.
+
+    K. He et al., CVPR 2016, with one block a stage; Y. Wu, K. He, "Group
+    normalization", ECCV 2018. Every record is normalised by itself, so that gradients
+    of single records exist, which batch normalisation would not allow.
+
+    Args:
+        image: Height, width and channels of one row of x (flat rows are reshaped).
+        classes: Number of classes.
+        width: Channels of the first stage; each later one has twice as many.
+        groups: Channels are normalised in this many groups.
+        seed: Of the starting point.
+    """
+    _image(image)
+    if check.count(width=width) % check.count(groups=groups):
+        check.refuse(f"expected width divisible by groups={groups}, got width={width}")
+    widths = [width * 2**stage for stage in range(4)]
+    shapes: list[tuple[int, ...]] = [(3, 3, image[2], width), (width,), (width,)]
+    for a, b in zip([width, *widths[:-1]], widths, strict=True):
+        shapes += [(3, 3, a, b), (b,), (b,), (3, 3, b, b), (b,), (b,)]
+        shapes += [(1, 1, a, b)] if a != b else []
+    layers = Layers((*shapes, (widths[-1], _outputs(classes)), (classes,)))
+
+    def normalise(x: Array, scale: Array, shift: Array) -> Array:
+        rows, h, v, c = x.shape
+        parts = x.reshape(rows, h * v, groups, c // groups)
+        mean = parts.mean(axis=(1, 3), keepdims=True)
+        spread = parts.var(axis=(1, 3), keepdims=True)
+        x = ((parts - mean) / jnp.sqrt(spread + 1e-5)).reshape(x.shape)
+        # Scales are stored as differences from 1, so that all start at zero.
+        return x * (1 + scale) + shift
+
+    def apply(w: Array, x: Array) -> Array:
+        parts = iter(layers.unpack(w))
+        x = x.reshape(x.shape[0], *image)
+        x = jax.nn.relu(normalise(_conv(x, next(parts)), next(parts), next(parts)))
+        for stage, channels in enumerate(widths):
+            stride = 1 if stage == 0 else 2
+            y = _conv(x, next(parts), stride)
+            y = jax.nn.relu(normalise(y, next(parts), next(parts)))
+            y = normalise(_conv(y, next(parts)), next(parts), next(parts))
+            same = x.shape[-1] == channels
+            x = jax.nn.relu(y + (x if same else _conv(x, next(parts), stride)))
+        return x.mean(axis=(1, 2)) @ next(parts) + next(parts)
+
+    name = f"resnet10[{width}]"
+    return layers.network(apply, seed, classes, name)
+
+
+def _conv(x: Array, kernel: Array, stride: int = 1) -> Array:
+    return jax.lax.conv_general_dilated(
+        x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )

@@ -1,0 +1,76 @@
+"""Strong convexity and smoothness of every agent's loss, computed from its rows.
+
+For a generalised linear model the Hessian of the mean loss is X^T D X / m with the
+entries of D between the model's curvature bounds, so its eigenvalues lie between
+`c_min * eig_min(X^T X / m)` and `c_max * eig_max(X^T X / m)`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tacita import check
+from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.population import Population
+
+#: Agents whose Gram matrices are held in memory at once.
+_BLOCK_BYTES = 2**28
+
+
+class Moduli(NamedTuple):
+    """Per-agent constants; the losses' Hessians have eigenvalues between them."""
+
+    strong_convexity: np.ndarray
+    smoothness: np.ndarray
+
+    @property
+    def smallest(self) -> float:
+        """A strong convexity that holds for every agent."""
+        return float(self.strong_convexity.min())
+
+    @property
+    def largest(self) -> float:
+        """A smoothness that holds for every agent."""
+        return float(self.smoothness.max())
+
+    @property
+    def usual(self) -> float:
+        """The median smoothness of the agents whose loss is not flat."""
+        curved = self.smoothness[self.smoothness > 0]
+        return float(np.median(curved)) if len(curved) else 0.0
+
+
+def of(population: Population) -> Moduli:
+    """Moduli of every agent's f_i, regulariser included."""
+    model = population.model
+    if not isinstance(model, Linear | Logistic | Softmax):
+        name = getattr(model, "name", type(model).__name__)
+        check.refuse(f"the smoothness of {name} is not known; give step_size= yourself")
+    low, high = _gram_eigenvalues(population)
+    c_min, c_max = model.curvature_bounds
+    r_min, r_max = population.regulariser.curvature_bounds
+    return Moduli(c_min * low + float(r_min), c_max * high + float(r_max))
+
+
+def _gram_eigenvalues(population: Population) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest eigenvalue of X_i^T X_i / m_i for every agent i."""
+    x = np.asarray(population.rows.x)
+    x = x.swapaxes(1, 2) if population.by_feature else x
+    counts = np.asarray(population.counts)
+    n, rows, width = x.shape
+    # The smaller of X^T X and X X^T has the same non-zero eigenvalues.
+    wide = width > rows
+    side = min(rows, width)
+    low, high = np.empty(n), np.empty(n)
+    block = max(1, _BLOCK_BYTES // (8 * side * side))
+    for first in range(0, n, block):
+        part = x[first : first + block].astype(np.float64)
+        gram = part @ part.mT if wide else part.mT @ part
+        eigenvalues = np.linalg.eigvalsh(gram)
+        m = np.maximum(counts[first : first + block], 1)
+        low[first : first + block] = eigenvalues[:, 0] / m
+        high[first : first + block] = eigenvalues[:, -1] / m
+    short = (counts < width) | wide
+    return np.where(short, 0.0, np.maximum(low, 0.0)), high

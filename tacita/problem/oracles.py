@@ -1,0 +1,177 @@
+"""Gradients of one agent: over all its rows, or over a random batch.
+
+An oracle makes its random draws for all local steps of a round at once (`draws`), so
+that a sampling may span the steps, as a permutation of the rows does; then it answers
+one gradient per draw. Inside an algorithm:
+
+    draws = oracle.draws(key, steps)          # scanned over, one entry per local step
+    g = oracle(draw, w)                       # the gradient of f_i at w
+
+A privacy wrapper, such as per-example clipping, is an oracle around an oracle. An
+oracle may also have a method `after_run(problem, algorithm, run) -> run`: the runtime
+calls it with the finished run, so that a privacy report can be put into it. What it
+needs to know of all rows in every round it may compute once, in a method
+`prepare(population) -> population`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacita import check
+from tacita.problem.population import Local
+from tacita.random_numbers import uniform
+from tacita.sampling import below, without_replacement
+from tacita.trees import record, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class Oracle(Protocol):
+    """How an agent answers for its gradient: a record, so that it can be traced."""
+
+    @property
+    def random(self) -> bool:
+        """Whether it draws anything."""
+        ...
+
+    def draws(self, local: Local, key: Array, steps: int) -> Any:
+        """The randomness of `steps` gradients: a pytree with a first axis of steps."""
+        ...
+
+    def grad(self, local: Local, draw: Any, w: Array) -> Array:
+        """The gradient of f_i at w, or an estimate of it, for one draw."""
+        ...
+
+    def check(self, problem: Problem) -> None:
+        """Refuse a problem that this oracle cannot serve."""
+        ...
+
+
+@record
+class Full:
+    """The exact gradient over all rows."""
+
+    @property
+    def random(self) -> bool:
+        """No."""
+        return False
+
+    def draws(self, local: Local, key: Array, steps: int) -> None:
+        """Nothing is random."""
+        return None
+
+    def grad(self, local: Local, draw: Any, w: Array) -> Array:
+        """Grad f_i(w)."""
+        return local.grad(w)
+
+    def check(self, problem: Problem) -> None:
+        """Serves every problem."""
+
+
+SAMPLINGS = ("without_replacement", "with_replacement", "poisson", "permutation")
+
+
+@record
+class Minibatch:
+    """The mean gradient over a random batch of an agent's rows.
+
+    Attributes:
+        size: Rows in a batch (their expected number under Poisson sampling).
+        sampling: "without_replacement": a fresh set of rows each step.
+            "with_replacement": independent draws. "poisson": every row joins with
+            probability size/count, the sum is divided by `size`. "permutation": the
+            rows are shuffled in every epoch and batches taken in turn, so that the
+            batches of one epoch are disjoint.
+    """
+
+    size: int = static()
+    sampling: str = static(default="without_replacement")
+
+    @property
+    def random(self) -> bool:
+        """Which rows are used."""
+        return True
+
+    def __post_init__(self) -> None:
+        check.count(batch=self.size)
+        check.one_of(SAMPLINGS, sampling=self.sampling)
+
+    def draws(self, local: Local, key: Array, steps: int) -> Array:
+        """Row numbers, (steps, size); under Poisson row weights, (steps, rows)."""
+        if self.sampling == "with_replacement":
+            return below(key, local.count, (steps, self.size))
+        if self.sampling == "without_replacement":
+            return without_replacement(key, local.count, self.size, steps)
+        if self.sampling == "poisson":
+            return self._poisson(local, key, steps)
+        return jax.vmap(lambda s: self._permuted(local, key, s))(jnp.arange(steps))
+
+    def grad(self, local: Local, draw: Array, w: Array) -> Array:
+        """The batch gradient, regulariser included."""
+        if self.sampling == "poisson":
+            return local.weighted_grad(w, draw)
+        return local.batch_grad(w, draw)
+
+    def check(self, problem: Problem) -> None:
+        """A batch cannot hold more different rows than its agent has."""
+        counts = problem.counts
+        if self.sampling != "with_replacement" and self.size > counts.min():
+            agent = problem.ids[int(np.argmin(counts))]
+            check.refuse(
+                f"batch={self.size} exceeds the {counts.min()} rows of agent "
+                f"{agent!r}; use a smaller batch or sampling='with_replacement'"
+            )
+
+    def _poisson(self, local: Local, key: Array, steps: int) -> Array:
+        rows = local.padded_rows
+        chance = self.size / local.count
+        joins = uniform(key, (steps, rows)) < chance
+        joins &= jnp.arange(rows) < local.count
+        return joins.astype(local.rows.x.dtype) / self.size
+
+    def _permuted(self, local: Local, key: Array, step: Array) -> Array:
+        per_epoch = local.count // self.size
+        epoch, turn = step // per_epoch, step % per_epoch
+        order = uniform(jax.random.fold_in(key, epoch), (local.padded_rows,))
+        order = jnp.where(jnp.arange(local.padded_rows) < local.count, order, 2.0)
+        shuffled = jnp.argsort(order)
+        return jax.lax.dynamic_slice(shuffled, (turn * self.size,), (self.size,))
+
+
+class AgentOracle:
+    """An oracle bound to one agent: what an algorithm's `local` is handed."""
+
+    def __init__(self, oracle: Oracle, local: Local) -> None:
+        self._oracle = oracle
+        self.local = local
+
+    def keys(self, key: Array) -> tuple[Array, Array]:
+        """A key for the draws and one for an algorithm's own noise.
+
+        Where nothing is drawn the noise has the key to itself: deriving keys takes
+        long, compared with a small gradient.
+        """
+        if not self._oracle.random:
+            return key, key
+        # Two folds compile in half the time that a split takes.
+        return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+
+    def draws(self, key: Array, steps: int) -> Any:
+        """The randomness of `steps` gradients."""
+        return self._oracle.draws(self.local, key, steps)
+
+    def __call__(self, draw: Any, w: Array) -> Array:
+        """The gradient of f_i at w for one draw."""
+        return self._oracle.grad(self.local, draw, w)
+
+    def once(self, key: Array, w: Array) -> Array:
+        """One draw and its gradient."""
+        draws = self.draws(key, 1)
+        return self(jax.tree.map(lambda leaf: leaf[0], draws), w)

@@ -1,0 +1,176 @@
+"""What is to be solved: minimise sum_i f_i(w) + h(w) over agents i = 1..N.
+
+f_i is the mean loss over the rows of agent i plus its regulariser; h is added once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from tacita import check
+from tacita.problem import moduli, solve
+from tacita.problem.graph import Graph
+from tacita.problem.model.linear import Logistic, Model
+from tacita.problem.population import Population
+from tacita.trees import in_double_precision
+
+
+class Problem:
+    """A problem over agents. Make one with `tacita.from_arrays` or `problem.synthetic`.
+
+    Attributes:
+        population: All that a compiled program needs of it, as one pytree.
+        ids: The agents' ids, sorted; agent i of every array is `ids[i]`.
+        start: The default starting point, shape (dim,).
+        class_names: What the class codes stand for, or None.
+        name: Shown in reports.
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        ids: Sequence[Hashable],
+        start: np.ndarray,
+        class_names: tuple[str, ...] | None = None,
+        name: str = "problem",
+        graph: Graph | None = None,
+    ) -> None:
+        self.population = population
+        self.ids = ids
+        self.start = start
+        self.class_names = class_names
+        self.name = name
+        self.graph = graph
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents N."""
+        return self.population.n_agents
+
+    @property
+    def dim(self) -> int:
+        """Length of the parameter vector d."""
+        return self.population.model.dim
+
+    @property
+    def model(self) -> Model:
+        """The local model, the same for all agents."""
+        return self.population.model
+
+    @property
+    def h(self) -> Any:
+        """The shared non-smooth part, or None."""
+        return self.population.h
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The floating-point type of the data, the parameters and the results."""
+        return np.dtype(self.population.rows.x.dtype)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Number of rows of every agent."""
+        return np.asarray(self.population.counts)
+
+    def stacked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Features (N, m, ...), labels (N, m) and counts (N,); padding rows are 0."""
+        rows = self.population.rows
+        x = np.asarray(rows.x)
+        x = x.swapaxes(1, 2) if self.population.by_feature else x
+        return x, np.asarray(rows.y), self.counts
+
+    def loss(self, w: Any) -> float:
+        """sum_i f_i(w) + h(w); for w of shape (N, d) every agent at its own."""
+        return float(_evaluate("loss", self.population, self._point(w)))
+
+    def grad(self, w: Any) -> np.ndarray:
+        """The gradient of sum_i f_i; for w of shape (N, d) every agent's own."""
+        return np.asarray(_evaluate("grad", self.population, self._point(w)))
+
+    def accuracy(self, w: Any) -> float:
+        """Share of rows whose label is predicted rightly."""
+        if self.model.classes is None:
+            check.refuse("accuracy needs a classification model; use loss instead")
+        return float(_evaluate("accuracy", self.population, self._point(w)))
+
+    @functools.cached_property
+    def moduli(self) -> moduli.Moduli:
+        """Strong convexity and smoothness of every f_i, from the data."""
+        return moduli.of(self.population)
+
+    @functools.cached_property
+    def _optimum(self) -> np.ndarray:
+        return solve.optimum(self.population, self.start)
+
+    def solve(self) -> np.ndarray:
+        """The exact minimiser, to 1e-12, computed once in float64."""
+        return self._optimum.copy()
+
+    def describe(self) -> dict[str, Any]:
+        """What a run folder says of the problem: numbers and words only."""
+        name = getattr(self.model, "name", type(self.model).__name__.lower())
+        counts = self.counts
+        return {
+            "name": self.name,
+            "model": name,
+            "agents": self.n_agents,
+            "dim": self.dim,
+            "rows": int(counts.sum()),
+            "rows_smallest_agent": int(counts.min()),
+            "rows_largest_agent": int(counts.max()),
+            "dtype": self.dtype.name,
+            "regulariser": type(self.population.regulariser).__name__,
+            "regulariser_weight": float(self.population.regulariser.weight),
+            "h": "none" if self.h is None else type(self.h).__name__,
+            "graph": "none"
+            if self.graph is None
+            else f"{self.graph.n_nodes} nodes, {self.graph.n_edges} edges",
+        }
+
+    def holdings(self) -> dict[str, Any]:
+        """Who holds what: rows, and rows of each class, for every agent."""
+        counts, classes = self.counts, self.model.classes
+        table: dict[str, Any] = {"agent": [str(i) for i in self.ids], "rows": counts}
+        if classes is not None:
+            y = np.asarray(self.population.rows.y)
+            codes = (y > 0).astype(int) if isinstance(self.model, Logistic) else y
+            real = np.arange(y.shape[1]) < counts[:, None]
+            names = self.class_names or tuple(str(c) for c in range(classes))
+            for code, label in enumerate(names):
+                column = f"class {label}" if label in table else label
+                table[column] = np.sum((codes == code) & real, axis=1)
+        return table
+
+    def _point(self, w: Any) -> Any:
+        try:
+            array = np.asarray(w, dtype=self.dtype)
+        except (TypeError, ValueError):
+            check.refuse(f"expected w an array of numbers, got w={w!r}")
+        if array.shape not in ((self.dim,), (self.n_agents, self.dim)):
+            check.refuse(
+                f"expected w of shape ({self.dim},) or ({self.n_agents}, {self.dim}), "
+                f"got {array.shape}"
+            )
+        return array
+
+    def __repr__(self) -> str:
+        told = self.describe()
+        return (
+            f"Problem({told['name']}: {told['model']}, {told['agents']} agents, "
+            f"{told['rows']} rows, dim {told['dim']}, {told['dtype']})"
+        )
+
+
+@in_double_precision
+def _evaluate(method: str, population: Population, w: Any) -> jax.Array:
+    return _compiled(method, population, w)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _compiled(method: str, population: Population, w: Any) -> jax.Array:
+    return getattr(population, method)(w)

@@ -1,0 +1,239 @@
+"""The exact minimiser of sum_i f_i + h, in float64: what algorithms are tested against.
+
+Smooth problems: Newton's method with a line search (Newton-conjugate-gradients when the
+Hessian would be large). Composite problems: proximal gradient steps with momentum and
+restart find the active set, after which Newton steps on the smooth part restricted to
+the coordinates that the proximal operator lets move bring the residual to rounding.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.sparse.linalg import LinearOperator, cg
+
+from tacita import check
+from tacita.problem import moduli
+from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.population import Population
+from tacita.trees import double_precision
+
+#: Above this dimension the Hessian is applied to vectors, not formed.
+_DENSE = 1200
+_TOLERANCE = 1e-13
+
+
+class _Smooth(NamedTuple):
+    """F = sum_i f_i and its derivatives as compiled functions."""
+
+    value: Callable[[Array], Array]
+    grad: Callable[[Array], Array]
+    hessian: Callable[[Array], Array]
+    product: Callable[[Array, Array], Array]
+
+
+def optimum(population: Population, start: np.ndarray) -> np.ndarray:
+    """Minimise sum_i f_i + h to rounding; refuses what has no computable minimiser."""
+    if not isinstance(population.model, Linear | Logistic | Softmax):
+        check.refuse(
+            "solve() needs a linear, logistic or softmax model: the exact optimum of "
+            "other models is not computable; compare losses instead"
+        )
+    with double_precision():
+        exact = in_float64(population)
+        smooth = _smooth(exact)
+        w = np.asarray(start, dtype=np.float64)
+        if population.h is None:
+            return _newton(smooth, w)
+        return _proximal(smooth, exact, w)
+
+
+def in_float64(population: Population) -> Population:
+    """The same agents with all rows in float64."""
+
+    def widen(leaf: Array) -> Array:
+        floating = jnp.issubdtype(leaf.dtype, jnp.floating)
+        return leaf.astype(jnp.float64) if floating else leaf
+
+    return dataclasses.replace(population, rows=jax.tree.map(widen, population.rows))
+
+
+# Compiled once for all problems of a shape: the population is an argument.
+@jax.jit
+def _value(p: Population, w: Array) -> Array:
+    return p.smooth_loss(w)
+
+
+@jax.jit
+def _grad(p: Population, w: Array) -> Array:
+    return p.grad(w)
+
+
+@jax.jit
+def _hessian(p: Population, w: Array) -> Array:
+    return jax.jacfwd(p.grad)(w)
+
+
+@jax.jit
+def _product(p: Population, w: Array, v: Array) -> Array:
+    return jax.jvp(p.grad, (w,), (v,))[1]
+
+
+def _smooth(population: Population) -> _Smooth:
+    return _Smooth(
+        functools.partial(_value, population),
+        functools.partial(_grad, population),
+        functools.partial(_hessian, population),
+        functools.partial(_product, population),
+    )
+
+
+def _newton_step(smooth: _Smooth, w: np.ndarray, g: np.ndarray) -> np.ndarray:
+    if len(w) <= _DENSE:
+        matrix = np.asarray(smooth.hessian(jnp.asarray(w)))
+        # Where the loss is not convex, flip the negative eigenvalues: still downhill.
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+        values = np.maximum(np.abs(values), 1e-12 * max(1.0, abs(values[-1])))
+        return -vectors @ ((vectors.T @ g) / values)
+    operator = LinearOperator(  # pyright: ignore[reportCallIssue]
+        shape=(len(w), len(w)),
+        dtype=np.float64,
+        matvec=lambda v: np.asarray(smooth.product(jnp.asarray(w), jnp.asarray(v))),  # pyright: ignore[reportCallIssue]
+    )
+    step, _ = cg(operator, -g, rtol=min(1e-2, float(np.linalg.norm(g))), maxiter=500)
+    return step
+
+
+def _newton(smooth: _Smooth, w: np.ndarray, steps: int = 200) -> np.ndarray:
+    scale = 1.0 + float(np.linalg.norm(smooth.grad(jnp.asarray(w))))
+    best, best_norm, idle = w, np.inf, 0
+    for _ in range(steps):
+        g = np.asarray(smooth.grad(jnp.asarray(w)))
+        norm = float(np.linalg.norm(g))
+        idle = idle + 1 if norm >= 0.5 * best_norm else 0
+        if norm < best_norm:
+            best, best_norm = w, norm
+        # Near rounding the gradient stops falling: two idle steps say so.
+        if best_norm <= 1e-3 * _TOLERANCE * scale:
+            break
+        if best_norm <= _TOLERANCE * scale * 10 and idle >= 2:
+            break
+        w = _line_search(smooth, w, g, _newton_step(smooth, w, g))
+    if best_norm > 1e-9 * scale or falls_for_ever(smooth.value, best):
+        check.refuse(
+            f"no minimiser found (gradient norm {best_norm:.1e}): the loss may be "
+            "flat or have none, as separable data without l2; add l2 > 0"
+        )
+    return best
+
+
+def falls_for_ever(value: Callable[[Array], Array], w: np.ndarray) -> bool:
+    """Whether the loss still falls at 2w: then the minimum lies at infinity."""
+    here, further = (float(value(jnp.asarray(v))) for v in (w, 2 * w))
+    return further < here - 1e-9 * abs(here)
+
+
+def _line_search(
+    smooth: _Smooth, w: np.ndarray, g: np.ndarray, step: np.ndarray
+) -> np.ndarray:
+    """Armijo backtracking; near the optimum, where values round off, a full step."""
+    value, slope = float(smooth.value(jnp.asarray(w))), float(g @ step)
+    if abs(slope) <= 1e-14 * max(1.0, abs(value)):
+        return w + step
+    size = 1.0
+    while size > 1e-10:
+        trial = w + size * step
+        if float(smooth.value(jnp.asarray(trial))) <= value + 1e-4 * size * slope:
+            return trial
+        size *= 0.5
+    return w + size * step
+
+
+def _proximal(smooth: _Smooth, population: Population, w: np.ndarray) -> np.ndarray:
+    step = 1.0 / float(moduli.of(population).smoothness.sum())
+    w = np.asarray(_accelerated(population, jnp.asarray(w), jnp.asarray(step)))
+    for _ in range(50):
+        moved = _restricted_newton(smooth, population, w, step)
+        if moved is None:
+            break
+        w = moved
+    residual = _residual(smooth, population, w, step)
+    if residual > 1e-9:
+        check.refuse(
+            f"no minimiser of the composite problem found (residual {residual:.1e}); "
+            "add l2 > 0 so that the problem is strongly convex"
+        )
+    return w
+
+
+def _prox_step(
+    smooth: _Smooth, population: Population, w: np.ndarray, step: float
+) -> np.ndarray:
+    forward = jnp.asarray(w) - step * smooth.grad(jnp.asarray(w))
+    return np.asarray(population.h.prox(forward, step))
+
+
+def _residual(
+    smooth: _Smooth, population: Population, w: np.ndarray, step: float
+) -> float:
+    moved = _prox_step(smooth, population, w, step)
+    return float(np.max(np.abs(moved - w))) / max(1.0, float(np.max(np.abs(w))))
+
+
+@jax.jit
+def _accelerated(p: Population, w: Array, step: Array) -> Array:
+    """FISTA with restart (Beck and Teboulle; O'Donoghue and Candes)."""
+
+    def body(carry: tuple) -> tuple:
+        x, y, t, _, k = carry
+        new = p.h.prox(y - step * p.grad(y), step)
+        restart = jnp.sum((y - new) * (new - x)) > 0
+        t = jnp.where(restart, 1.0, t)
+        t_new = (1 + jnp.sqrt(1 + 4 * t**2)) / 2
+        return (
+            new,
+            new + (t - 1) / t_new * (new - x),
+            t_new,
+            jnp.max(jnp.abs(new - y)),
+            k + 1,
+        )
+
+    def go_on(carry: tuple) -> Array:
+        x, _, _, moved, k = carry
+        return (moved > 1e-15 * (1 + jnp.max(jnp.abs(x)))) & (k < 50_000)
+
+    first = (w, w, jnp.asarray(1.0), jnp.asarray(jnp.inf), 0)
+    return jax.lax.while_loop(go_on, body, first)[0]
+
+
+def _restricted_newton(
+    smooth: _Smooth, population: Population, w: np.ndarray, step: float
+) -> np.ndarray | None:
+    """One semi-smooth Newton step on w = prox(w - step grad F(w)); None if no better.
+
+    With P the derivative of the proximal operator at the forward point, the step s
+    solves (I - P (I - step H)) s = prox(...) - w. Coordinates that the operator holds
+    (zeros of l1, bounds of a box) have a zero row in P and stay where they are.
+    """
+    if len(w) > _DENSE:
+        return None
+    matrix = np.asarray(smooth.hessian(jnp.asarray(w)))
+    forward = jnp.asarray(w) - step * smooth.grad(jnp.asarray(w))
+    derivative = np.asarray(jax.jacfwd(lambda v: population.h.prox(v, step))(forward))
+    system = np.eye(len(w)) - derivative @ (np.eye(len(w)) - step * matrix)
+    gap = _prox_step(smooth, population, w, step) - w
+    try:
+        moved = w + np.linalg.solve(system, gap)
+    except np.linalg.LinAlgError:
+        return None
+    moved = _prox_step(smooth, population, moved, step)
+    before = _residual(smooth, population, w, step)
+    after = _residual(smooth, population, moved, step)
+    return moved if after < before else None

@@ -1,0 +1,21 @@
+"""What a run tells: tables, pictures, and one page that holds them all."""
+
+from tacita.report.measures import rounds_to_reach
+from tacita.report.tables import (
+    Table,
+    communication,
+    final_metrics,
+    metrics_of_one,
+    reached,
+)
+from tacita.report.write import write_report
+
+__all__ = [
+    "Table",
+    "communication",
+    "final_metrics",
+    "metrics_of_one",
+    "reached",
+    "rounds_to_reach",
+    "write_report",
+]

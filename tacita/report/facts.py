@@ -1,0 +1,125 @@
+"""What a report says in words: sentences, warnings, the numbers looked for first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacita.report import measures, numbers, tables
+from tacita.trace import Run
+
+
+def several(run: Run) -> bool:
+    """Whether a run has several seeds."""
+    return any(np.ndim(v) > 1 for k, v in run.metrics.items() if k != "round")
+
+
+def band(runs: dict[str, Run]) -> str:
+    """What lines and bands of the curves are; nothing where every run has one seed."""
+    for run in runs.values():
+        if several(run):
+            n = max(len(measures.lanes(run, m)) for m in run.metrics)
+            return (
+                f"Lines are medians over {n} seeds, bands span "
+                "the lowest to the highest."
+            )
+    return ""
+
+
+def sentence(runs: dict[str, Run]) -> str:
+    """What was run, in one sentence."""
+    problems = list(dict.fromkeys(_problem(run) for run in runs.values()))
+    if len(runs) > 1:
+        on = f" on {problems[0]}" if len(problems) == 1 else ""
+        return f"{', '.join(runs)}: {len(runs)} runs compared{on}."
+    (run,) = runs.values()
+    algorithm = measures.described(run).get("algorithm", {}).get("name", run.name)
+    return f"{algorithm} on {problems[0]}, {numbers.whole(run.rounds)} rounds."
+
+
+def _problem(run: Run) -> str:
+    told = measures.described(run).get("problem", {})
+    return (
+        f"{told.get('name', 'a problem')} ({told.get('model', 'a model')} with "
+        f"{numbers.whole(run.params.shape[-1])} parameters): "
+        f"{numbers.whole(run.agents.shape[-2])} agents, "
+        f"{numbers.whole(told.get('rows', 0))} rows"
+    )
+
+
+def key_figures(run: Run) -> list[tuple[str, str]]:
+    """The few numbers of a run that a reader looks for first."""
+    found = []
+    for metric in measures.names({"": run})[:2]:
+        last = measures.lanes(run, metric)[:, -1]
+        found.append(
+            (measures.words(metric), numbers.measured(metric, float(np.median(last))))
+        )
+    sent = run.info.get("communication", {})
+    if sent:
+        found.append(("letters", numbers.whole(sent["letters"])))
+        found.append(("sent in all", numbers.size(sent["bytes"])))
+    return found
+
+
+def warnings(run: Run) -> list[str]:
+    """What a reader must know before anything else."""
+    found = []
+    if run.info.get("diverged"):
+        found.append("the run diverged; its model holds numbers that are not finite.")
+    if run.info.get("stopped_early"):
+        found.append(
+            f"the run stopped after round {run.rounds}, when its tolerance was reached."
+        )
+    return found
+
+
+def activity(runs: dict[str, Run]) -> list[str]:
+    """How often agents were active, each sentence once for the runs that share it."""
+    told: dict[str, list[str]] = {}
+    for label, run in runs.items():
+        turns = np.asarray(run.info.get("turns", []), dtype=float)
+        if not turns.size or turns.min() == turns.max():
+            continue
+        mean = turns.reshape(-1, turns.shape[-1]).mean(axis=0)
+        words = (
+            f"an agent was active in {numbers.real(mean.mean())} of "
+            f"{numbers.whole(run.rounds)} rounds on average, the least active in "
+            f"{numbers.real(mean.min())}, the most active in "
+            f"{numbers.real(mean.max())}."
+        )
+        told.setdefault(words, []).append(label)
+    return [f"{', '.join(labels)}: {words}" for words, labels in told.items()]
+
+
+def data_notes(runs: dict[str, Run]) -> list[str]:
+    """What was done to the data before they were given to agents."""
+    told = [note for run in runs.values() for note in run.info.get("data_notes", [])]
+    return [f"{note[:1].upper()}{note[1:]}." for note in dict.fromkeys(told)]
+
+
+def groups(config: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
+    """The description of a run by table: problem, algorithm, run."""
+    found = {}
+    for title, content in config.items():
+        if isinstance(content, dict):
+            pairs = tables.flat(content).items()
+            found[title] = [(k.replace("_", " "), v) for k, v in pairs]
+    return found
+
+
+def distinct_holdings(runs: dict[str, Run]) -> list[tuple[list[str], dict[str, Any]]]:
+    """The holdings of all runs, each shown once, with the runs that share it."""
+    found: list[tuple[list[str], dict[str, Any]]] = []
+    for label, run in runs.items():
+        held = run.info.get("holdings")
+        if held is None:
+            continue
+        for labels, other in found:
+            if other == held:
+                labels.append(label)
+                break
+        else:
+            found.append(([label], held))
+    return found

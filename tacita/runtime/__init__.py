@@ -1,0 +1,7 @@
+"""Where algorithms run: simulation, debugging, and what they share."""
+
+from tacita.runtime.debug import debug
+from tacita.runtime.simulate import simulate, sweep
+from tacita.runtime.transit import Asynchronous
+
+__all__ = ["Asynchronous", "debug", "simulate", "sweep"]

@@ -1,0 +1,100 @@
+"""Checkpoints: everything a run needs to go on, written so that a crash harms nothing.
+
+A checkpoint is one `.npz` file with plain arrays and a line of JSON, never a pickle. It
+is written to a temporary file, flushed to the disk and renamed: at any moment the file
+on the disk is a whole checkpoint, the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tacita import check
+
+NAME = "checkpoint.npz"
+
+
+class Saved(NamedTuple):
+    """A checkpoint read back."""
+
+    rounds: int
+    leaves: list[np.ndarray]
+    metrics: np.ndarray
+    record_rounds: np.ndarray
+    seconds: float
+
+
+def write_whole(path: Path, fill: Callable[[Path], None]) -> None:
+    """Let `fill` write a file, then put it in place whole and durably."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    fill(partial)
+    with open(partial, "rb") as file:
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def save(folder: Path, saved: Saved, fingerprint: str) -> None:
+    """Write the checkpoint of a run into its folder."""
+    head = {
+        "fingerprint": fingerprint,
+        "rounds": saved.rounds,
+        "seconds": saved.seconds,
+    }
+    arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(saved.leaves)}
+    arrays["metrics"] = saved.metrics
+    arrays["record_rounds"] = saved.record_rounds
+    body = io.BytesIO()
+    np.savez(body, **arrays)  # pyright: ignore[reportArgumentType]
+    content = body.getvalue()
+    head["sha256"] = hashlib.sha256(content).hexdigest()
+
+    def fill(path: Path) -> None:
+        path.write_bytes(json.dumps(head).encode() + b"\n" + content)
+
+    write_whole(folder / NAME, fill)
+
+
+def load(folder: Path, fingerprint: str) -> Saved | None:
+    """Read a checkpoint back; None if there is none, refused if it is not this run's.
+
+    A torn or altered file is refused: its checksum would not fit.
+    """
+    path = folder / NAME
+    if not path.exists():
+        return None
+    head, _, content = path.read_bytes().partition(b"\n")
+    try:
+        told = json.loads(head)
+        whole = told["sha256"] == hashlib.sha256(content).hexdigest()
+    except (ValueError, KeyError, TypeError):
+        whole, told = False, {}
+    if not whole:
+        check.refuse(f"checkpoint {path} is damaged; delete it to start anew")
+    if told["fingerprint"] != fingerprint:
+        check.refuse(
+            f"checkpoint {path} belongs to another run (algorithm, data, seed, "
+            "schedule or reference differ); choose another folder or delete it"
+        )
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            count = sum(name.startswith("leaf_") for name in file.files)
+            leaves = [file[f"leaf_{i}"] for i in range(count)]
+            metrics, rounds = file["metrics"], file["record_rounds"]
+    except (ValueError, KeyError, zipfile.BadZipFile):
+        check.refuse(f"checkpoint {path} is damaged; delete it to start anew")
+    return Saved(told["rounds"], leaves, metrics, rounds, told["seconds"])

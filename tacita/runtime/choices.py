@@ -1,0 +1,117 @@
+"""What a user may choose of a run, checked before anything is compiled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from tacita import check, participation
+from tacita.problem.problem import Problem
+from tacita.runtime import measure
+
+
+def problem_of(problem: Any) -> Problem:
+    """Refuse what is no problem."""
+    if not isinstance(problem, Problem):
+        check.refuse(
+            "expected a problem, made with tacita.from_arrays(...) for example, got "
+            f"problem={problem!r}"
+        )
+    return problem
+
+
+def seed_list(seed: int, seeds: Any) -> list[int]:
+    """Seeds of the lanes: a number of them from `seed` on, or a list."""
+    if isinstance(seeds, int | np.integer):
+        return list(range(seed, seed + check.count(seeds=seeds)))
+    if not np.iterable(seeds):
+        check.refuse(f"expected seeds a whole number or a list, got seeds={seeds!r}")
+    listed = [check.seed(seeds=s) for s in seeds]
+    if not listed:
+        check.refuse("seeds is empty; give a number or a list of seeds")
+    return listed
+
+
+def start_of(problem: Problem, start: Any) -> Any:
+    """The starting point, (d,) or (N, d); default the problem's own."""
+    return _point(problem, problem.start if start is None else start, "start")
+
+
+def reference_of(problem: Problem, reference: Any) -> Any:
+    """The point that "error" measures the distance to, or None."""
+    return None if reference is None else _point(problem, reference, "reference")
+
+
+def _point(problem: Problem, value: Any, name: str) -> Any:
+    try:
+        # Rounding a reference to the data's type would move the point itself.
+        kind = float if name == "reference" else problem.dtype
+        point = np.asarray(value, dtype=kind)
+    except (TypeError, ValueError):
+        check.refuse(f"expected {name} an array of numbers, got {name}={value!r}")
+    check.finite(**{name: point})
+    if point.shape not in ((problem.dim,), (problem.n_agents, problem.dim)):
+        check.refuse(
+            f"expected {name} of shape ({problem.dim},) or "
+            f"({problem.n_agents}, {problem.dim}), got {point.shape}"
+        )
+    return jnp.asarray(point)
+
+
+def schedule_of(
+    problem: Problem, algorithm: Any, participation: Any, lanes: bool = False
+) -> participation.Schedule:
+    """Who takes part; refused where the algorithm needs everybody."""
+    who = participation.of(participation, problem.n_agents, lanes)
+    if who.kind != "all" and not algorithm.partial:
+        check.refuse(
+            f"{algorithm.needs_everybody()}; use participation=1.0 or an algorithm "
+            "with partial participation"
+        )
+    return who
+
+
+def stop_index(record: tuple[Any, ...], stop: Any) -> int | None:
+    """Position of the metric that stops the run, or None."""
+    if stop is None:
+        return None
+    example = "for example stop={'grad_norm_sq': 1e-10}"
+    if not isinstance(stop, Mapping) or len(stop) > 1:
+        check.refuse(f"stop takes one metric, {example}, got stop={stop!r}")
+    if not stop:
+        return None
+    ((metric, value),) = stop.items()
+    names = [measure.name_of(item) for item in record]
+    if metric not in names:
+        check.refuse(f"stop={metric!r} is not recorded; add it to record={names}")
+    if not check.is_number(value) or np.ndim(value) or not np.isfinite(value):
+        check.refuse(f"stop takes a finite number, {example}, got stop={stop!r}")
+    return names.index(metric)
+
+
+def tolerance_of(stop: Mapping[str, Any] | None) -> float:
+    """The number that the stopping metric is compared with.
+
+    Always a float: an int beside it would compile the whole run again.
+    """
+    return float(next(iter(stop.values()))) if stop else 0.0
+
+
+def folder_of(folder: str | os.PathLike[str] | None, resume: bool) -> Path | None:
+    """The folder of a checkpoint, made if it is not there."""
+    if folder is None:
+        if resume:
+            check.refuse(
+                "resume=True needs the folder to resume from; add checkpoint=folder"
+            )
+        return None
+    try:
+        path = Path(folder)
+    except TypeError:
+        check.refuse(f"expected checkpoint the path of a folder, got {folder!r}")
+    return check.folder(checkpoint=path)

@@ -1,0 +1,152 @@
+"""Driving the compiled loop in chunks: progress, checkpoints, early stopping.
+
+Chunks are sized so that one takes a fraction of a second. How a run is cut does not
+change its numbers: the number of rounds in a chunk is an argument of one compiled
+program.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tacita import check
+from tacita.keys import Keys
+from tacita.runtime import checkpoint
+from tacita.runtime.checkpoint import Saved
+from tacita.runtime.engine import CAPACITY, Plan, advance
+from tacita.runtime.fingerprint import fingerprint
+from tacita.runtime.measure import name_of
+from tacita.runtime.progress import Bar
+from tacita.runtime.rounds import World
+
+#: Seconds that a chunk should take when somebody watches or a checkpoint is kept.
+_CHUNK_SECONDS = 0.4
+
+
+class Chunks:
+    """One run in progress. After `run`, its attributes tell what happened."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        world: World,
+        algorithm: Any,
+        bases: Keys,
+        tolerance: float,
+        reference: Any,
+    ) -> None:
+        self._fixed = (plan, world, algorithm, bases)
+        self._limits = (tolerance, reference)
+        self._plan = plan
+        self._bases = bases
+        self._folder: Path | None = None
+        self._fingerprint = ""
+        self.metrics: list[np.ndarray] = []
+        self.record_rounds: list[int] = []
+        self.rounds = 0
+        self.seconds = 0.0
+        self.first_seconds = 0.0
+        self.stopped = False
+
+    def keep_in(self, folder: Path, parts: Any, every: int) -> None:
+        """Keep a checkpoint in `folder`, recognised by what decides the numbers."""
+        names = [name_of(item) for item in self._plan.record]
+        self._folder = folder
+        self._fingerprint = fingerprint(parts, every)
+        self._fingerprint += ":" + ",".join(names)
+
+    def run(
+        self, carry: Any, rounds: int, every: int, progress: bool | None, resume: bool
+    ) -> Any:
+        """Do the rounds that are left and return the last carry."""
+        if resume and self._folder is not None:
+            carry = self._resume(carry, rounds, every)
+        shown = sys.stderr.isatty() if progress is None else progress
+        watched = shown or self._folder is not None
+        if not self._plan.record and not watched:
+            every = rounds
+        size = 1 if watched else CAPACITY
+        with Bar(shown, rounds, self.rounds) as bar:
+            while self.rounds < rounds and not self.stopped:
+                left = rounds - self.rounds
+                # A run that goes on off the grid of records first returns to it.
+                span = min(every - self.rounds % every, left)
+                asked = max(1, min(size, left // span)) if span == every else 1
+                took, carry = self._chunk(carry, asked, span)
+                bar.update(self.rounds, self._last("loss"))
+                if self._folder is not None:
+                    self._save(carry)
+                if watched:
+                    size = self._next_size(size, took / asked)
+        return carry
+
+    def _chunk(self, carry: Any, records: int, every: int) -> tuple[float, Any]:
+        began = time.perf_counter()
+        lanes = self._bases.agents.shape[:1] if self._plan.lanes else ()
+        book = jnp.zeros((*lanes, len(self._plan.record), CAPACITY), jnp.float64)
+        carry, book, made = advance(
+            *self._fixed, self.rounds, carry, book, records, every, *self._limits
+        )
+        made = int(made)
+        self.metrics.append(np.asarray(book)[..., :made])
+        self.record_rounds += [self.rounds + every * (k + 1) for k in range(made)]
+        self.rounds += every * made
+        self.stopped = made < records or self._reached()
+        took = time.perf_counter() - began
+        self.seconds += took
+        self.first_seconds = self.first_seconds or took
+        return took, carry
+
+    def _reached(self) -> bool:
+        if self._plan.stop is None or not self.metrics[-1].size:
+            return False
+        last = self.metrics[-1][..., self._plan.stop, -1]
+        return bool(np.all(self._plan.enough(last, self._limits[0])))
+
+    def _next_size(self, size: int, seconds_per_record: float) -> int:
+        """Grow at most eightfold: the first chunk's time holds the compilation."""
+        wanted = int(_CHUNK_SECONDS / max(seconds_per_record, 1e-9))
+        return max(1, min(CAPACITY, 8 * size, wanted if size > 1 else 8))
+
+    def _last(self, metric: str) -> float | None:
+        names = [name_of(item) for item in self._plan.record]
+        if metric not in names or not self.metrics[-1].size:
+            return None
+        return float(np.mean(self.metrics[-1][..., names.index(metric), -1]))
+
+    def _save(self, carry: Any) -> None:
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(carry)]
+        metrics = np.concatenate(self.metrics, axis=-1)
+        saved = Saved(
+            self.rounds, leaves, metrics, np.array(self.record_rounds), self.seconds
+        )
+        assert self._folder is not None
+        checkpoint.save(self._folder, saved, self._fingerprint)
+
+    def _resume(self, carry: Any, rounds: int, every: int) -> Any:
+        assert self._folder is not None
+        saved = checkpoint.load(self._folder, self._fingerprint)
+        if saved is None:
+            return carry
+        if saved.rounds > rounds:
+            check.refuse(
+                f"the checkpoint in {self._folder} is at round {saved.rounds}, beyond "
+                f"rounds={rounds}; ask for at least {saved.rounds} rounds, or choose "
+                "another folder"
+            )
+        self.rounds, self.seconds = saved.rounds, saved.seconds
+        # A last round off the grid was recorded because it was the last one.
+        odd = saved.rounds < rounds and saved.rounds % every != 0
+        kept = len(saved.record_rounds) - odd
+        self.metrics = [saved.metrics[..., :kept]]
+        self.record_rounds = saved.record_rounds[:kept].tolist()
+        self.stopped = self._reached()
+        leaves = [jnp.asarray(leaf) for leaf in saved.leaves]
+        return jax.tree.unflatten(jax.tree.structure(carry), leaves)

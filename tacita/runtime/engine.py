@@ -1,0 +1,149 @@
+"""The compiled loop: rounds, then a record, again and again, for one or many lanes.
+
+A lane is one seed, or one configuration of a sweep. The number of rounds, of records
+and of rounds per record are arguments of the compiled program, so that none of them
+compiles anew, and a run cut into chunks anywhere gives the same bits.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita.algorithm.base import GraphAlgorithm
+from tacita.keys import Keys
+from tacita.runtime.measure import measure
+from tacita.runtime.rounds import Carry, Stage, World, first_carry, one_round
+
+#: Records that one call of the compiled program can hold.
+CAPACITY = 512
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The static part of a run: what the compiled program is specialised for.
+
+    Attributes:
+        record: Metrics, by name or as functions.
+        together: Compute agents vmapped rather than one by one.
+        lanes: Whether there is a first axis of lanes everywhere.
+        sweep: Whether the algorithm's numbers differ between lanes.
+        stop: Position of the metric that stops the run, or None.
+        rising: Whether it stops the run by being large, as an accuracy does.
+    """
+
+    record: tuple[Any, ...]
+    together: bool
+    lanes: bool = False
+    sweep: bool = False
+    stop: int | None = None
+    rising: bool = False
+
+    def enough(self, values: Any, tolerance: Any) -> Any:
+        """Whether values of the stopping metric are good enough to stop."""
+        return values >= tolerance if self.rising else values <= tolerance
+
+
+def _per_lane(plan: Plan, function: Any, arguments: int) -> Any:
+    """Map over lanes a function (algorithm, key, ...); the rest has a lane axis."""
+    if not plan.lanes:
+        return function
+    axes = (0 if plan.sweep else None, *([0] * (arguments - 1)))
+    return jax.vmap(function, axes)
+
+
+def models(algorithm: Any, carry: Carry) -> tuple[Array, Array]:
+    """The shared model (d,) and every agent's model (N, d), of one lane."""
+    agents = jax.vmap(algorithm.model)(carry.states)
+    if isinstance(algorithm, GraphAlgorithm):
+        return agents.mean(axis=0), agents
+    return algorithm.shared(carry.broadcast), agents
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def begin(plan: Plan, world: World, algorithm: Any, bases: Keys, start: Array) -> Any:
+    """The carry before the first round, of every lane."""
+    return _per_lane(plan, lambda a, base: first_carry(world, a, base, start), 2)(
+        algorithm, bases
+    )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def finish(plan: Plan, algorithm: Any, carry: Any) -> tuple[Array, Array]:
+    """The shared and the agents' models at the end, of every lane."""
+    return _per_lane(plan, models, 2)(algorithm, carry)
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=(5, 6))
+def advance(
+    plan: Plan,
+    world: World,
+    algorithm: Any,
+    bases: Keys,
+    done: Any,
+    carry: Any,
+    book: Array,
+    records: Any,
+    every: Any,
+    tolerance: Any,
+    reference: Any,
+) -> tuple[Any, Array, Array]:
+    """Run `records` times `every` rounds and measure after each.
+
+    Args:
+        plan: The static part.
+        world: Population, graph and schedule.
+        algorithm: Its numbers are leaves.
+        bases: The lanes' keys.
+        done: Rounds done before this call.
+        carry: What the last round left.
+        book: Where metrics are written, (metrics, CAPACITY) or (lanes, metrics, ...).
+        records: How many records, at most CAPACITY.
+        every: Rounds per record.
+        tolerance: The run stops when the stopping metric of every lane has reached it.
+        reference: For the metric "error".
+
+    Returns:
+        The carry, the book, and the number of records made.
+    """
+
+    def rounds_then_measure(a: Any, base: Keys, state: Any, first: Array) -> Any:
+        state = jax.lax.fori_loop(
+            0,
+            every,
+            lambda j, c: one_round(
+                Stage(world, a, base, first + j + 1, plan.together), c
+            ),
+            state,
+        )
+        if not plan.record:
+            return state, jnp.zeros(0, jnp.float64)
+        shared, agents = models(a, state)
+        own = isinstance(a, GraphAlgorithm)
+        return state, measure(
+            plan.record, world.population, shared, agents, own, reference
+        )
+
+    def body(loop: tuple) -> tuple:
+        k, state, pages, _ = loop
+        first = done + k * every
+        state, values = _per_lane(
+            plan, lambda a, b, c: rounds_then_measure(a, b, c, first), 3
+        )(algorithm, bases, state)
+        pages = pages.at[..., k].set(values)
+        reached = jnp.asarray(False)
+        if plan.stop is not None:
+            reached = jnp.all(plan.enough(values[..., plan.stop], tolerance))
+        return k + 1, state, pages, reached
+
+    def go_on(loop: tuple) -> Array:
+        return (loop[0] < records) & ~loop[3]
+
+    first = (jnp.asarray(0), carry, book, jnp.asarray(False))
+    k, carry, book, _ = jax.lax.while_loop(go_on, body, first)
+    return carry, book, k

@@ -1,0 +1,104 @@
+"""From the last carry to a `Run`: what was run, what came out, what it sent."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import numpy as np
+
+from tacita.problem.problem import Problem
+from tacita.runtime import traffic
+from tacita.runtime.engine import Plan
+from tacita.runtime.measure import name_of
+from tacita.runtime.rounds import World
+from tacita.trace.run import Run
+
+#: Beyond this many agents a run folder keeps totals, not one row per agent.
+_MANY_AGENTS = 2000
+
+
+def describe(item: Any) -> Any:
+    """A record as a table of plain values: its name and its fields."""
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        table: dict[str, Any] = {"name": type(item).__name__}
+        for field in dataclasses.fields(item):
+            value = describe(getattr(item, field.name))
+            if value is not None:
+                table[field.name] = value
+        return table
+    if callable(item):
+        return getattr(item, "__name__", type(item).__name__)
+    if isinstance(item, tuple):
+        return [describe(part) for part in item]
+    if isinstance(item, jax.Array | np.ndarray):
+        array = np.asarray(item)
+        return float(array) if array.ndim == 0 else array.tolist()
+    return item
+
+
+@functools.cache
+def _made_with() -> dict[str, str]:
+    named = {name: version(name) for name in ("tacita", "jax", "numpy", "scipy")}
+    return {"python": platform.python_version(), **named}
+
+
+def versions() -> dict[str, str]:
+    """What a run was made with."""
+    return dict(_made_with())
+
+
+def to_run(
+    problem: Problem,
+    algorithm: Any,
+    world: World,
+    plan: Plan,
+    chunks: Any,
+    carry: Any,
+    models: tuple[Any, Any],
+    told: dict[str, Any],
+) -> Run:
+    """Put the run together."""
+    params, agents = (np.asarray(m) for m in models)
+    book = np.concatenate(chunks.metrics, axis=-1)
+    metrics = {name_of(item): book[..., k, :] for k, item in enumerate(plan.record)}
+    metrics["round"] = np.asarray(chunks.record_rounds)
+    config = {
+        "problem": problem.describe(),
+        "algorithm": describe(algorithm),
+        "run": {"rounds": chunks.rounds, **told, "record": list(metrics)[:-1]},
+    }
+    turns = np.asarray(carry.turns)
+    info = {
+        "rounds": chunks.rounds,
+        "stopped_early": chunks.stopped,
+        "diverged": not bool(np.all(np.isfinite(params))),
+        "seed": told["seed"],
+        "versions": versions(),
+        "seconds": {
+            "total": chunks.seconds,
+            "first_chunk_with_compilation": chunks.first_seconds,
+        },
+        "communication": traffic.count(
+            world,
+            algorithm_of_first_lane(plan, algorithm),
+            turns,
+            problem.dim,
+            problem.dtype,
+        ),
+    }
+    if problem.n_agents <= _MANY_AGENTS:
+        info["holdings"] = problem.holdings()
+        info["turns"] = turns
+    return Run(params, agents, metrics, config, info)
+
+
+def algorithm_of_first_lane(plan: Plan, algorithm: Any) -> Any:
+    """Of a sweep, the first configuration; letters have the same shape in all."""
+    if not plan.sweep:
+        return algorithm
+    return jax.tree.map(lambda leaf: leaf[0], algorithm)

@@ -1,0 +1,310 @@
+"""Run an algorithm on a problem, all agents in one process, as fast as JAX goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tacita import check, keys
+from tacita.algorithm.base import Algorithm, GraphAlgorithm
+from tacita.problem.oracles import Minibatch
+from tacita.problem.problem import Problem
+from tacita.runtime import choices, crew, delivery, measure, transit
+from tacita.runtime.chunks import Chunks
+from tacita.runtime.engine import Plan, begin, finish
+from tacita.runtime.finish import describe, to_run
+from tacita.runtime.rounds import World
+from tacita.runtime.transit import Asynchronous
+from tacita.trace.run import Run
+from tacita.trees import in_double_precision
+
+DEFAULT_RECORD = ("loss", "grad_norm_sq", "disagreement")
+MAPPINGS = ("auto", "together", "one_by_one")
+
+
+@in_double_precision
+def simulate(
+    problem: Problem,
+    algorithm: Algorithm,
+    rounds: int,
+    seed: int = 0,
+    participation: float | int | Sequence[float] | np.ndarray = 1.0,
+    start: Any = None,
+    record: Sequence[str | Callable[..., Any]] = DEFAULT_RECORD,
+    record_every: int = 1,
+    *,
+    seeds: int | Sequence[int] | None = None,
+    stop: Mapping[str, float] | None = None,
+    reference: Any = None,
+    progress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    mapping: str = "auto",
+    asynchronous: Asynchronous | None = None,
+) -> Run:
+    """Simulate a federation and return the run.
+
+    Args:
+        problem: What is solved.
+        algorithm: How; numbers that were left out are set by theory.
+        rounds: Number of rounds.
+        seed: Of all randomness: same seed, same bits.
+        participation: Float p (each agent independently), int K (of N, without
+            replacement), or an array with one probability per agent. Mind that 1.0 is
+            everybody and 1 is one agent.
+        start: Starting point, (d,) or (N, d); default the problem's own.
+        record: Metrics: names, or functions of (shared model, agents' models).
+        record_every: Rounds between records; the last round is always recorded.
+        seeds: Run several seeds at once: a number (seed, seed+1, ...) or a list. All
+            arrays of the run then have a first axis over seeds.
+        stop: Stop early, e.g. {"grad_norm_sq": 1e-10}, at the first record at which
+            the metric (of every seed) is that small; an accuracy, that large.
+        reference: Point that the metric "error" measures the distance to.
+        progress: Show a progress bar; None shows it on a terminal.
+        checkpoint: Folder in which a checkpoint is kept after every chunk of rounds.
+        resume: Go on from the checkpoint there, if there is one, to `rounds` in all; a
+            run resumed gives the same bits.
+        mapping: Compute agents "together", "one_by_one", or let the engine choose.
+        asynchronous: For algorithms on a graph: delays, lost letters and bounds of an
+            asynchronous run; a round is then an event. See `tacita.Asynchronous`.
+
+    >>> import tacita
+    >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=20)
+    >>> run = simulate(problem, tacita.FedAvg(step_size=0.5, local_steps=3), rounds=20)
+    >>> bool(run.metrics["loss"][-1] < run.metrics["loss"][0])
+    True
+    """
+    choices.problem_of(problem)
+    seed = check.seed(seed=seed)
+    lanes = None if seeds is None else choices.seed_list(seed, seeds)
+    bases = (
+        keys.from_seed(seed)
+        if lanes is None
+        else jax.vmap(keys.from_seed)(jnp.asarray(lanes))
+    )
+    ready = prepare(problem, algorithm)
+    plan, world = make_plan(
+        problem,
+        ready,
+        participation,
+        record,
+        reference,
+        stop,
+        mapping,
+        lanes,
+        asynchronous,
+    )
+    return _run(
+        problem,
+        ready,
+        plan,
+        world,
+        bases,
+        _Choices(
+            rounds=check.count(rounds=check.given(rounds=rounds)),
+            every=check.count(record_every=check.given(record_every=record_every)),
+            start=choices.start_of(problem, start),
+            tolerance=choices.tolerance_of(stop),
+            reference=choices.reference_of(problem, reference),
+            progress=progress,
+            folder=choices.folder_of(checkpoint, resume),
+            resume=resume,
+            told={
+                "seed": seed,
+                "seeds": lanes,
+                "participation": participation,
+                "record_every": record_every,
+                "stop": dict(stop) if stop else None,
+                "asynchronous": describe(asynchronous),
+            },
+        ),
+    )
+
+
+@in_double_precision
+def sweep(
+    problem: Problem,
+    algorithms: Sequence[Algorithm],
+    rounds: int,
+    seed: int = 0,
+    participation: Any = 1.0,
+    start: Any = None,
+    record: Sequence[str | Callable[..., Any]] = DEFAULT_RECORD,
+    record_every: int = 1,
+    *,
+    stop: Mapping[str, float] | None = None,
+    reference: Any = None,
+    progress: bool | None = None,
+) -> Run:
+    """Run many configurations of one algorithm at once, vmapped over their numbers.
+
+    The algorithms must differ in numbers only, not in counts (those are compiled). All
+    arrays of the run have a first axis over configurations; all use the same seed.
+    """
+    choices.problem_of(problem)
+    if not np.iterable(algorithms):
+        check.refuse(
+            "expected algorithms a list such as [tacita.FedAvg(step_size=s) for s in "
+            f"(0.1, 1.0)], got algorithms={algorithms!r}"
+        )
+    ready = [prepare(problem, a) for a in algorithms]
+    if not ready:
+        check.refuse("sweep needs at least one algorithm")
+    kinds = {(jax.tree.structure(a), *map(np.shape, jax.tree.leaves(a))) for a in ready}
+    if len(kinds) > 1:
+        check.refuse(
+            "a sweep varies numbers only; these algorithms differ in class, in counts "
+            "or in which numbers are per agent: run one sweep for each"
+        )
+    stacked = jax.tree.map(lambda *v: jnp.stack([jnp.asarray(x) for x in v]), *ready)
+    lanes = [check.seed(seed=seed)] * len(ready)
+    bases = jax.vmap(keys.from_seed)(jnp.asarray(lanes))
+    plan, world = make_plan(
+        problem, ready[0], participation, record, reference, stop, "auto", lanes
+    )
+    chosen = _Choices(
+        rounds=check.count(rounds=check.given(rounds=rounds)),
+        every=check.count(record_every=check.given(record_every=record_every)),
+        start=choices.start_of(problem, start),
+        tolerance=choices.tolerance_of(stop),
+        reference=choices.reference_of(problem, reference),
+        progress=progress,
+        told={"seed": int(seed), "configs": len(ready), "participation": participation},
+    )
+    plan = dataclasses.replace(plan, sweep=True)
+    return _run(problem, stacked, plan, world, bases, chosen)
+
+
+def prepare(problem: Problem, algorithm: Algorithm) -> Any:
+    """Check that the algorithm fits the problem; let theory set what was left out."""
+    if not isinstance(algorithm, Algorithm):
+        check.refuse(
+            f"expected an algorithm such as tacita.FedAvg(...), got {algorithm!r}"
+        )
+    oracle = algorithm.oracle
+    if isinstance(oracle, type) or not hasattr(oracle, "draws"):
+        check.refuse(
+            "expected oracle such as tacita.Full() or tacita.Minibatch(size=16), got "
+            f"oracle={oracle!r}"
+        )
+    algorithm.refuse_problem(problem)
+    oracle.check(problem)
+    ready = _in_precision_of(problem, algorithm.resolve(problem))
+    for leaf in jax.tree.leaves(ready):
+        if np.ndim(leaf) == 1 and np.shape(leaf)[0] != problem.n_agents:
+            check.refuse(
+                f"{type(algorithm).__name__} has a number with {np.shape(leaf)[0]} "
+                f"entries; per-agent numbers need {problem.n_agents}, one per agent"
+            )
+    return ready
+
+
+def _in_precision_of(problem: Problem, algorithm: Any) -> Any:
+    """Per-agent numbers in the problem's type, lest float64 ones lift float32 data."""
+
+    def cast(leaf: Any) -> Any:
+        floats = np.ndim(leaf) > 0 and np.issubdtype(leaf.dtype, np.floating)
+        return leaf.astype(problem.dtype) if floats else leaf
+
+    return jax.tree.map(cast, algorithm)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Choices:
+    """What the user chose of a run, checked."""
+
+    rounds: int
+    every: int
+    start: Any
+    tolerance: float
+    reference: Any
+    progress: bool | None
+    told: dict[str, Any]
+    folder: Path | None = None
+    resume: bool = False
+
+
+def _run(
+    problem: Problem,
+    algorithm: Any,
+    plan: Plan,
+    world: World,
+    bases: Any,
+    chosen: _Choices,
+) -> Run:
+    carry = begin(plan, world, algorithm, bases, chosen.start)
+    chunks = Chunks(plan, world, algorithm, bases, chosen.tolerance, chosen.reference)
+    if chosen.folder is not None:
+        parts = (
+            problem.population,
+            algorithm,
+            (world.schedule, world.asynchronous),
+            jax.tree.map(jax.random.key_data, bases),
+            chosen.start,
+            chosen.reference,
+        )
+        chunks.keep_in(chosen.folder, parts, chosen.every)
+    carry = chunks.run(
+        carry, chosen.rounds, chosen.every, chosen.progress, chosen.resume
+    )
+    params, agents = finish(plan, algorithm, carry)
+    run = to_run(
+        problem, algorithm, world, plan, chunks, carry, (params, agents), chosen.told
+    )
+    after_run = getattr(algorithm.oracle, "after_run", None)
+    if after_run is None or plan.sweep:
+        return run
+    return after_run(problem, algorithm, run)
+
+
+def make_plan(
+    problem: Problem,
+    algorithm: Any,
+    participation: Any,
+    record: Any,
+    reference: Any,
+    stop: Mapping[str, float] | None,
+    mapping: str,
+    lanes: list[int] | None,
+    asynchronous: Asynchronous | None = None,
+) -> tuple[Plan, World]:
+    """What the compiled program is specialised for, and what it is given."""
+    who = choices.schedule_of(problem, algorithm, participation, lanes is not None)
+    chosen = measure.choose(record, problem, reference)
+    network = None
+    if isinstance(algorithm, GraphAlgorithm):
+        assert problem.graph is not None
+        network = delivery.of(
+            problem.graph, algorithm, problem.dtype, asynchronous is not None
+        )
+    stopper = choices.stop_index(chosen, stop)
+    plan = Plan(
+        record=chosen,
+        together=_together(problem, algorithm, mapping),
+        lanes=lanes is not None,
+        stop=stopper,
+        rising=stopper is not None
+        and measure.name_of(chosen[stopper]) in measure.RISING,
+    )
+    transit.require(asynchronous, algorithm)
+    prepare_rows = getattr(algorithm.oracle, "prepare", lambda population: population)
+    return plan, World(prepare_rows(problem.population), network, who, asynchronous)
+
+
+def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:
+    """Whether to vmap over agents: small local gradients yes, large ones no."""
+    check.one_of(MAPPINGS, mapping=mapping)
+    if mapping != "auto":
+        return mapping == "together"
+    oracle = getattr(algorithm.oracle, "oracle", algorithm.oracle)
+    rows = problem.population.rows.y.shape[1]
+    if isinstance(oracle, Minibatch) and oracle.sampling != "poisson":
+        rows = oracle.size
+    return rows * problem.dim < crew.ONE_BY_ONE_WORK

@@ -1,0 +1,83 @@
+"""What a run sends: letters and bytes, counted from the shapes of its letters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tacita import keys
+from tacita.algorithm.base import GraphAlgorithm
+from tacita.problem.oracles import AgentOracle
+from tacita.runtime.rounds import World, coordinator, first_carry, split_numbers
+from tacita.trees import tree_rows
+
+
+def bytes_of(tree: Any) -> int:
+    """Payload of a letter: its numbers, without any envelope."""
+    return sum(
+        math.prod(leaf.shape) * np.dtype(leaf.dtype).itemsize
+        for leaf in jax.tree.leaves(tree)
+    )
+
+
+@jax.jit  # never run: tracing is remembered, which a plain eval_shape would repeat
+def _exchanges(world: World, algorithm: Any, start: Any) -> list[tuple[Any, Any]]:
+    """What one agent and the coordinator tell each other in one round."""
+    base, key = keys.from_seed(0), jax.random.key(0)
+    carry = first_carry(world, algorithm, base, start)
+    numbers, for_agent = split_numbers(algorithm, world.population.n_agents)
+    mine = for_agent([k[0] for k in numbers])
+    local = world.population.local(tree_rows(world.population.rows, 0))
+    oracle = AgentOracle(mine.oracle, local)
+    state, told = tree_rows(carry.states, 0), carry.broadcast
+    hub, exchanges = carry.hub, []
+    for answer, combine in algorithm.phases:
+        state, letter = getattr(mine, answer)(key, oracle, state, told)
+        exchanges.append((told, letter))
+        hub, told = getattr(algorithm, combine)(
+            key, hub, letter, coordinator(world.population)
+        )
+    return exchanges
+
+
+def per_turn(world: World, algorithm: Any, dim: int, dtype: Any) -> dict[str, Any]:
+    """Bytes that one active agent sends and receives in one round of a server run."""
+    if isinstance(algorithm, GraphAlgorithm):
+        assert world.links is not None
+        edges = tree_rows(world.links.edges, 0)
+        numbers, for_agent = split_numbers(algorithm, world.population.n_agents)
+        mine = for_agent([k[0] for k in numbers])
+        start = jax.ShapeDtypeStruct((dim,), dtype)
+        letters = jax.eval_shape(lambda w: mine.init(w, edges), start)[1]
+        # With slots there is one letter per slot, padded ones included.
+        slots = edges.mask.shape[0] if algorithm.delivery == "slots" else 1
+        return {"letter": bytes_of(letters) // slots}
+
+    exchanges = _exchanges.eval_shape(world, algorithm, jnp.zeros(dim, dtype))
+    return {
+        "up": sum(bytes_of(letter) for _, letter in exchanges),
+        "down": sum(bytes_of(told) for told, _ in exchanges),
+        "exchanges": len(exchanges),
+    }
+
+
+def count(world: World, algorithm: Any, turns: Any, dim: int, dtype: Any) -> dict:
+    """Letters and bytes of a whole run, from how often every agent was active."""
+    one = per_turn(world, algorithm, dim, dtype)
+    turns = np.asarray(turns, dtype=np.int64)
+    lanes = max(1, turns.size // world.population.n_agents)
+    if world.links is not None:
+        neighbours = np.asarray(world.links.edges.neighbour_count)
+        letters = int(np.sum(turns * neighbours)) // lanes
+        return {"letters": letters, "bytes": letters * one["letter"]}
+    active = int(turns.sum()) // lanes
+    return {
+        "letters": active * one["exchanges"],
+        "bytes_up": active * one["up"],
+        "bytes_down": active * one["down"],
+        "bytes": active * (one["up"] + one["down"]),
+    }

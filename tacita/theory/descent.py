@@ -1,0 +1,58 @@
+"""Gradient descent: step sizes and contraction for strongly convex, smooth losses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tacita import check
+from tacita.problem.model.linear import Linear, Logistic, Softmax
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+#: Curvature below this share of the largest is a rounding error.
+_FLAT = 1e-12
+
+
+def best_step_size(strong_convexity: float, smoothness: float) -> float:
+    """2 / (mu + L): the step whose worst-case contraction is smallest (Jung, (83)).
+
+    Without strong convexity 1 / L: there 2 / L would swing for ever in the direction
+    of largest curvature.
+
+    >>> best_step_size(1.0, 3.0), best_step_size(0.0, 4.0)
+    (0.5, 0.25)
+    """
+    check.positive(smoothness=smoothness)
+    if strong_convexity <= _FLAT * smoothness:
+        return 1.0 / smoothness
+    return 2.0 / (strong_convexity + smoothness)
+
+
+def contraction(step_size: float, strong_convexity: float, smoothness: float) -> float:
+    """max(|1 - eta mu|, |1 - eta L|), the factor of one step (Jung, (81)).
+
+    >>> contraction(0.5, 1.0, 3.0)
+    0.5
+    """
+    return max(abs(1 - step_size * strong_convexity), abs(1 - step_size * smoothness))
+
+
+def step_size(problem: Problem) -> float:
+    """The best step for the mean (1/N) sum_i f_i, whose moduli are the agents' mean."""
+    moduli = problem.moduli
+    return best_step_size(
+        float(moduli.strong_convexity.mean()), float(moduli.smoothness.mean())
+    )
+
+
+def safe_step_size(problem: Problem) -> float:
+    """1 / max_i L_i: a step with which no agent's own descent overshoots."""
+    return 1.0 / problem.moduli.largest
+
+
+def require_linear(problem: Problem, who: str) -> None:
+    """Refuse models whose local problem has no computable exact solution."""
+    if not isinstance(problem.model, Linear | Logistic | Softmax):
+        check.refuse(f"{who} needs a linear model; give local_steps= and step_size=")

@@ -1,0 +1,170 @@
+"""A run: its models, its metrics, and the folder it is kept in.
+
+The folder holds `config.toml` (what was run), `trace.npz` (arrays), `privacy.json` if
+the run was private, and `run.json` (seed, versions, timings, communication), written
+last: a folder with a `run.json` is a whole run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+import tomllib
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from tacita import check
+from tacita.trace.privacy_report import PrivacyReport
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What `tacita.simulate` returns.
+
+    With several seeds (or a sweep), arrays have a first axis over them.
+
+    Attributes:
+        params: The shared model, shape (d,).
+        agents: Every agent's model, shape (N, d).
+        metrics: Recorded metrics by name; "round" names the rounds they belong to.
+        config: What was run: problem, algorithm, run; the content of `config.toml`.
+        info: Seed, versions, timings, communication, who holds what: `run.json`.
+        privacy: What each observer may have learnt, where gradients were clipped.
+    """
+
+    params: np.ndarray
+    agents: np.ndarray
+    metrics: dict[str, np.ndarray]
+    config: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+    privacy: PrivacyReport | None = None
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds done."""
+        return int(self.info.get("rounds", 0))
+
+    @property
+    def name(self) -> str:
+        """How the run is called in tables and legends."""
+        return str(self.config.get("name") or self.config["algorithm"]["name"])
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the run into a folder, which is made if it is not there."""
+        path = check.folder(folder=Path(folder))
+        # Without run.json a folder holds no run: parts of two runs never pass for one.
+        (path / "run.json").unlink(missing_ok=True)
+        arrays = {"params": self.params, "agents": self.agents}
+        arrays |= {f"metric_{k}": v for k, v in self.metrics.items()}
+        partial = path / ".trace.npz.partial"
+        with open(partial, "wb") as file:
+            np.savez_compressed(file, **arrays)  # pyright: ignore
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path / "trace.npz")
+        if self.privacy is not None:
+            told = json.dumps(self.privacy.as_dict(), indent=1, allow_nan=False)
+            _write(path / "privacy.json", told.encode())
+        else:
+            (path / "privacy.json").unlink(missing_ok=True)
+        config = tomli_w.dumps(plain_values(self.config))
+        _write(path / "config.toml", config.encode())
+        told = json.dumps(plain_values(self.info), indent=1)
+        _write(path / "run.json", told.encode())
+        return path
+
+    def __repr__(self) -> str:
+        last = {
+            k: float(np.mean(v[..., -1]))
+            for k, v in self.metrics.items()
+            if k != "round" and v.size
+        }
+        told = ", ".join(f"{k}={v:.4g}" for k, v in last.items())
+        return f"Run({self.name}: {self.rounds} rounds, {told})"
+
+
+def load_run(folder: str | os.PathLike[str]) -> Run:
+    """Read a run back from its folder."""
+    path = Path(folder)
+    if not (path / "run.json").exists():
+        check.refuse(f"no finished run in {path}: {_remedy(path)}")
+    try:
+        config = tomllib.loads((path / "config.toml").read_text())
+        info = json.loads((path / "run.json").read_text())
+        # Read whole first: NumPy leaves a torn file open.
+        content = io.BytesIO((path / "trace.npz").read_bytes())
+        with np.load(content, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        privacy = None
+        if (path / "privacy.json").exists():
+            told = json.loads((path / "privacy.json").read_text())
+            privacy = PrivacyReport.from_dict(told)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        check.refuse(f"cannot read the run in {path}: {error}; run it again")
+    _refuse_gaps(path, config, info, arrays)
+    metrics = {
+        k.removeprefix("metric_"): v
+        for k, v in arrays.items()
+        if k.startswith("metric_")
+    }
+    return Run(arrays["params"], arrays["agents"], metrics, config, info, privacy)
+
+
+def _remedy(path: Path) -> str:
+    """What to do about a folder without a finished run."""
+    if (path / "config.toml").exists():
+        return f"it is unfinished, go on with: tacita resume {shlex.quote(str(path))}"
+    if (path / "checkpoint.npz").exists():
+        return (
+            "it is the checkpoint of a simulation, go on with: tacita.simulate(..., "
+            f"checkpoint={str(path)!r}, resume=True), and save what it returns"
+        )
+    if (path / "trace.npz").exists():
+        return "it was not saved whole, save it again"
+    return "name a folder that holds run.json"
+
+
+def _refuse_gaps(path: Path, config: Any, info: Any, arrays: dict[str, Any]) -> None:
+    """Refuse files that can be read but are not those of a run."""
+    lacks = [
+        f"{name} in trace.npz" for name in ("params", "agents") if name not in arrays
+    ]
+    named = config.get("name") or config.get("algorithm", {}).get("name")
+    lacks += [] if named else ["the algorithm's name in config.toml"]
+    lacks += [] if isinstance(info, dict) else ["a table in run.json"]
+    if lacks:
+        check.refuse(
+            f"cannot read the run in {path}: it lacks {lacks[0]}; run it again"
+        )
+
+
+def _write(path: Path, content: bytes) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    with open(partial, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def plain_values(value: Any) -> Any:
+    """Numbers, words, lists and tables only, for TOML and JSON; no None in TOML."""
+    if isinstance(value, dict):
+        return {str(k): plain_values(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [plain_values(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, str | int | float | bool):
+        return value
+    return str(value)

@@ -1,0 +1,217 @@
+"""Errors of every node on rows it was not trained on, and what they say.
+
+Algorithm 1 and section 2.4 of A. Jung, "Federated Learning: From Theory to Practice",
+for every node of a network at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tacita import check
+from tacita.problem.arrays import rows_like
+from tacita.problem.graph import Graph
+from tacita.problem.problem import Problem
+from tacita.theory.diagnosis import Verdict, diagnose
+from tacita.trace import Run
+from tacita.trees import in_double_precision
+
+#: Larger networks get no map: nobody could tell the nodes apart.
+_MAPPED = 2000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class NodeErrors:
+    """Training and validation errors of every node beside a baseline.
+
+    Attributes:
+        ids: The nodes.
+        train: E_t of every node; NaN for a node without rows.
+        validation: E_v of every node, likewise.
+        baseline: E_ref of every node, or None.
+        baseline_name: What the baseline is.
+        factor: From here on one error counts as much larger than another.
+        positions: Latitude and longitude of every node, (N, 2), or None.
+        graph: The network, drawn on the map, or None.
+
+    >>> told = NodeErrors(ids=("a", "b"), train=[1.0, 0.1], validation=[1.0, 1.0],
+    ...                   baseline=[1.0, 1.0], baseline_name="persistence")
+    >>> print(told)
+    2 nodes: mean training error 0.55, mean validation error 1, persistence 1
+      1 as good as the baseline
+      1 overfitting
+    """
+
+    ids: Sequence[Any]
+    train: Any
+    validation: Any
+    baseline: Any = None
+    baseline_name: str = "baseline"
+    factor: float = 1.5
+    positions: Any = None
+    graph: Graph | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.ids)
+        for name in ("train", "validation", "baseline"):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, _per_node(name, given, n))
+        if self.positions is not None:
+            places = np.asarray(check.finite(positions=self.positions), float)
+            object.__setattr__(self, "positions", check.shape((n, 2), positions=places))
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The diagnosis of every node."""
+        reference = [None] * len(self.ids) if self.baseline is None else self.baseline
+        rows = zip(self.train, self.validation, reference, strict=True)
+        return [diagnose(t, v, b, self.factor) for t, v, b in rows]
+
+    def __str__(self) -> str:
+        told = (
+            f"{len(self.ids)} nodes: mean training error {_mean(self.train):.4g}, "
+            f"mean validation error {_mean(self.validation):.4g}"
+        )
+        if self.baseline is not None:
+            told += f", {self.baseline_name} {_mean(self.baseline):.4g}"
+        words = Counter(verdict.word for verdict in self.verdicts)
+        return "\n  ".join([told, *(f"{n} {word}" for word, n in words.most_common())])
+
+    def attach(self, run: Run) -> Run:
+        """The run with these errors in its folder and in its report."""
+        return dataclasses.replace(run, info={**run.info, "nodes": self.as_dict()})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Numbers and words only, for `run.json`."""
+        told: dict[str, Any] = {
+            "node": [str(one) for one in self.ids],
+            "train_error": self.train.tolist(),
+            "validation_error": self.validation.tolist(),
+            "verdict": [verdict.word for verdict in self.verdicts],
+            "meaning": {v.word: v.meaning for v in self.verdicts},
+        }
+        if self.baseline is not None:
+            told["baseline"] = self.baseline.tolist()
+            told["baseline_name"] = self.baseline_name
+        return told | self._layout()
+
+    def _layout(self) -> dict[str, Any]:
+        """Where the map draws the nodes: by their coordinates, else by their edges."""
+        if len(self.ids) > _MAPPED:
+            return {}
+        edges: list = []
+        if self.graph is not None:
+            senders, receivers = map(
+                np.asarray, (self.graph.senders, self.graph.receivers)
+            )
+            once = senders < receivers
+            edges = np.stack([senders[once], receivers[once]], axis=1).tolist()
+        if self.positions is not None:
+            return {
+                "layout": "coordinates",
+                "x": self.positions[:, 1].tolist(),
+                "y": self.positions[:, 0].tolist(),
+                "edges": edges,
+            }
+        if self.graph is None:
+            return {}
+        places = _spring(self.graph)
+        x, y = places.T.tolist()
+        return {"layout": "graph", "x": x, "y": y, "edges": edges}
+
+
+def _mean(errors: np.ndarray) -> float:
+    """Over nodes that have one; NaN if none has."""
+    known = errors[~np.isnan(errors)]
+    return float(known.mean()) if len(known) else np.nan
+
+
+def _per_node(name: str, given: Any, n: int) -> np.ndarray:
+    """One number per node; a single one is everybody's."""
+    try:
+        return np.broadcast_to(np.asarray(given, float), n).copy()
+    except (TypeError, ValueError):
+        check.refuse(
+            f"expected {name} one number, or a list of {n}, one per node, got "
+            f"{name}={given!r}"
+        )
+
+
+def validate(
+    problem: Problem,
+    models: Any,
+    validation: tuple[Any, Any, Any],
+    *,
+    baseline: Any = None,
+    baseline_name: str = "baseline",
+    positions: Any = None,
+    intercept: bool = False,
+    factor: float = 1.5,
+) -> NodeErrors:
+    """Training and validation error of every node, by the model's own loss.
+
+    Args:
+        problem: What was solved; its rows are the training rows.
+        models: A run, every node's model (N, d), or one model for all (d,).
+        validation: Features, labels and node ids of rows kept back.
+        baseline: An error to compare with: a number, or one per node.
+        baseline_name: What it is.
+        positions: Latitude and longitude of every node, for the map in the report.
+        intercept: Append a column of ones to the validation features, as `from_arrays`
+            did to the training features.
+        factor: From here on one error counts as much larger than another.
+    """
+    if isinstance(models, Run):
+        models = models.agents
+    if not isinstance(validation, tuple | list) or len(validation) != 3:
+        check.refuse("expected validation=(X, y, agent), rows that were kept back")
+    w = np.asarray(models, problem.dtype)
+    everybody = (problem.n_agents, problem.dim)
+    check.shape(everybody if w.ndim != 1 else everybody[1:], models=w)
+    w = np.broadcast_to(w, everybody)
+    x, y, counts = problem.stacked()
+    real = np.arange(y.shape[1]) < counts[:, None]
+    own = (x[real], y[real], np.repeat(np.arange(len(counts)), counts))
+    held_out = rows_like(problem, *validation, intercept=intercept)
+    return NodeErrors(
+        ids=problem.ids,
+        train=_errors(problem, w, *own),
+        validation=_errors(problem, w, *held_out),
+        baseline=baseline,
+        baseline_name=baseline_name,
+        positions=positions,
+        graph=problem.graph,
+        factor=factor,
+    )
+
+
+@in_double_precision
+def _errors(
+    problem: Problem, w: np.ndarray, x: np.ndarray, y: np.ndarray, node: np.ndarray
+) -> np.ndarray:
+    """The mean loss of every node over its rows."""
+
+    def one(model: Any, row: Any, label: Any) -> Any:
+        return problem.model.losses(model, row[None], label[None])[0]
+
+    losses = jax.jit(jax.vmap(one))(
+        jnp.asarray(w[node]), jnp.asarray(x), jnp.asarray(y)
+    )
+    counts = np.bincount(node, minlength=problem.n_agents).astype(float)
+    sums = np.bincount(node, np.asarray(losses, float), minlength=problem.n_agents)
+    return sums / np.where(counts > 0, counts, np.nan)
+
+
+def _spring(graph: Graph) -> np.ndarray:
+    import networkx as nx  # slow to import, needed only here
+
+    places = nx.spring_layout(graph.to_networkx(), seed=0)
+    return np.array([places[one] for one in graph.nodes])

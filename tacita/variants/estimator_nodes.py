@@ -1,0 +1,185 @@
+"""Nodes of a graph that hold rows and a scikit-learn model each, of whatever kind.
+
+Trees and ridge regressions have no parameters in common. What couples them is what
+they predict on one shared set of unlabelled points: A. Jung, "Federated Learning: From
+Theory to Practice", (64)-(66).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacita import check
+from tacita.problem.graph import Graph
+
+
+class EstimatorNode(NamedTuple):
+    """What one node holds; nothing of it is ever sent.
+
+    Attributes:
+        x: Features of its rows, (m_i, features).
+        y: Their targets: values, or class codes.
+        estimator: Its model, not fitted; a copy is fitted in every round.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    estimator: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EstimatorNetwork:
+    """A GTVMin problem over models of different kinds, (66).
+
+    Make one with `estimator_network`.
+
+    Attributes:
+        ids: The nodes' ids, sorted.
+        nodes: What each of them holds.
+        graph: Who is coupled with whom.
+        shared: The unlabelled points on which predictions are compared, (m', features).
+        classes: What class codes stand for; None for a regression.
+    """
+
+    ids: Sequence[Any]
+    nodes: tuple[EstimatorNode, ...]
+    graph: Graph
+    shared: np.ndarray
+    classes: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        kinds = sorted({type(node.estimator).__name__ for node in self.nodes})
+        rows = sum(len(node.y) for node in self.nodes)
+        return (
+            f"EstimatorNetwork({len(self.ids)} nodes, {rows} rows, "
+            f"{len(self.shared)} shared points, {', '.join(kinds)})"
+        )
+
+    def rows(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        agent: Any,
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Other rows, of the same nodes, by node and with coded targets."""
+        return _by_node(self.ids, *_checked(X, y, agent), self.classes)
+
+
+def estimator_network(
+    X: Any,  # noqa: N803 - the name every user of scikit-learn expects
+    y: Any,
+    agent: Any,
+    estimators: Any,
+    graph: Any,
+    shared: Any,
+) -> EstimatorNetwork:
+    """Give every node its rows and a model.
+
+    Args:
+        X: Features, shape (rows, features).
+        y: Targets, one per row: values for regressors, labels for classifiers.
+        agent: Id of the node that holds the row.
+        estimators: One scikit-learn estimator for all nodes, one per node in the order
+            of the sorted ids, or a mapping from id to estimator. All regressors, or all
+            classifiers.
+        graph: `networkx` graph or `tacita.problem.Graph`, nodes named by ids.
+        shared: Unlabelled points, shape (m', features), that all nodes know.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from tacita.problem import graph
+    >>> X = np.arange(6.0)[:, None]
+    >>> models = [Ridge(), DecisionTreeRegressor(), Ridge()]
+    >>> estimator_network(X, X[:, 0], [0, 0, 1, 1, 2, 2], models, graph.ring(3), X)
+    EstimatorNetwork(3 nodes, 6 rows, 6 shared points, DecisionTreeRegressor, Ridge)
+    """
+    x, target, holder = _checked(X, y, agent)
+    points = np.asarray(check.finite(shared=shared), np.float64)
+    check.shape((None, x.shape[1]), shared=points)
+    if not len(points):
+        check.refuse("expected shared with at least one point, got none")
+    ids = tuple(np.unique(holder).tolist())
+    network = graph if isinstance(graph, Graph) else Graph.from_networkx(graph)
+    models = _models(estimators, ids)
+    classes = np.unique(target) if _are_classifiers(models, ids) else None
+    if classes is None:
+        target = np.asarray(check.finite(y=target), np.float64)
+    held = _by_node(ids, x, target, holder, classes)
+    nodes = tuple(EstimatorNode(*r, m) for r, m in zip(held, models, strict=True))
+    return EstimatorNetwork(ids, nodes, network.match(ids), points, classes)
+
+
+def _checked(x: Any, y: Any, agent: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    features = np.asarray(check.finite(X=x), np.float64)
+    check.shape((None, None), X=features)
+    target, holder = np.asarray(y), np.asarray(agent)
+    check.shape((len(features),), y=target)
+    check.shape((len(features),), agent=holder)
+    return features, target, holder
+
+
+def _by_node(
+    ids: Sequence[Hashable],
+    x: np.ndarray,
+    y: np.ndarray,
+    holder: np.ndarray,
+    classes: np.ndarray | None,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    if classes is not None:
+        codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+        if not np.array_equal(classes[codes], y):
+            check.refuse("y has a label that no node has rows of; leave its rows out")
+        y = codes
+    place = {one: i for i, one in enumerate(ids)}
+    index = np.array([place.get(one, -1) for one in holder.tolist()], int)
+    if np.any(index < 0):
+        stranger = holder[int(np.argmin(index))]
+        check.refuse(f"unknown node {stranger!r} in agent; its rows belong to nobody")
+    order = np.argsort(index, kind="stable")
+    ends = np.cumsum(np.bincount(index, minlength=len(ids)))[:-1]
+    return [(x[rows], y[rows]) for rows in np.split(order, ends)]
+
+
+def _models(estimators: Any, ids: tuple) -> list[Any]:
+    if isinstance(estimators, Mapping):
+        missing = [one for one in ids if one not in estimators]
+        if missing:
+            check.refuse(f"node {missing[0]!r} has no estimator; add it to estimators")
+        return [estimators[one] for one in ids]
+    if isinstance(estimators, Sequence) and not isinstance(estimators, str):
+        if len(estimators) != len(ids):
+            check.refuse(
+                f"expected {len(ids)} estimators, one per node, got {len(estimators)}"
+            )
+        return list(estimators)
+    return [estimators] * len(ids)
+
+
+def _are_classifiers(models: list[Any], ids: tuple) -> bool:
+    kinds = [_classifies(model, one) for model, one in zip(models, ids, strict=True)]
+    if any(kinds) and not all(kinds):
+        check.refuse("expected all regressors or all classifiers, got some of each")
+    return kinds[0]
+
+
+def _classifies(model: Any, node: Hashable) -> bool:
+    """Whether a node's model is a classifier; refused unless that or a regressor."""
+    from sklearn.base import is_classifier, is_regressor  # slow to import
+
+    try:
+        classifies = is_classifier(model)
+        known = classifies or is_regressor(model)
+    except (AttributeError, TypeError):  # what scikit-learn makes of foreign objects
+        classifies = known = False
+    if not known:
+        is_class = isinstance(model, type)
+        name = f"the class {model.__name__}" if is_class else type(model).__name__
+        check.refuse(
+            f"the estimator of node {node!r}, {name}, is neither a regressor nor a "
+            "classifier of scikit-learn; pass an object such as Ridge()"
+        )
+    return classifies
