@@ -38,6 +38,8 @@ from tacita.algorithm import (
     solvers,
 )
 from tacita.check import TacitaError
+from tacita.privacy.clipped import Clipped
+from tacita.privacy.noisy import Noisy
 from tacita.problem import GTVMin, Problem, from_arrays
 from tacita.problem.oracles import Full, Minibatch
 from tacita.runtime import Asynchronous, debug, simulate, sweep
@@ -64,6 +66,7 @@ __all__ = [
     "TAMUNA",
     "Asynchronous",
     "ClientDPFedAvg",
+    "Clipped",
     "DPFedAvg",
     "DPNorm",
     "FedAvg",
@@ -85,6 +88,7 @@ __all__ = [
     "Minibatch",
     "ModelAgnosticFedRelax",
     "NodeErrors",
+    "Noisy",
     "PrimalDual",
     "Problem",
     "ProxSkip",

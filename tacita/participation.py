@@ -11,10 +11,10 @@ from jax import Array
 
 from tacita import check
 from tacita.sampling import cohort
-from tacita.trees import record, static
+from tacita.trees import frozen, static
 
 
-@record
+@frozen
 class Schedule:
     """Participation, as a traced record.
 
@@ -46,12 +46,12 @@ class Schedule:
         return float(np.sum(np.broadcast_to(np.asarray(self.chance), (n,))))
 
 
-def of(participation: Any, n: int, lanes: bool = False) -> Schedule:
+def schedule_for(participation: Any, n: int, lanes: bool = False) -> Schedule:
     """Read what the user gave: float p, int K of N, or an array of p_i.
 
-    >>> of(1.0, 10).kind, of(3, 10).size, of([0.5, 1.0], 2).kind
-    ('all', 3, 'bernoulli')
-    >>> of(0, 10)
+    >>> schedule_for(1.0, 10).kind, schedule_for(3, 10).size
+    ('all', 3)
+    >>> schedule_for(0, 10)
     Traceback (most recent call last):
     tacita.check.TacitaError: expected participation of 1 to 10 agents, got participation=0
     """  # noqa: E501

@@ -26,7 +26,7 @@ def static(default: Any = dataclasses.MISSING, **options: Any) -> Any:
 @dataclass_transform(
     frozen_default=True, kw_only_default=True, field_specifiers=(static,)
 )
-def record(cls: type[T]) -> type[T]:
+def frozen(cls: type[T]) -> type[T]:
     """Make `cls` a frozen, keyword-only dataclass that is also a JAX pytree."""
     _wrap_post_init(cls)
     made = dataclasses.dataclass(frozen=True, kw_only=True, eq=False)(cls)

@@ -29,7 +29,7 @@ from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacita.algorithm.defaults import require_common, splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
-from tacita.trees import record, replace
+from tacita.trees import frozen, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -50,7 +50,7 @@ class Told(NamedTuple):
     round: Array  # t, from 1; decides eta_t
 
 
-@record
+@frozen
 class DPADMM(ServerAlgorithm):
     """Linearised ADMM on noisy letters.
 

@@ -29,7 +29,7 @@ from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -41,7 +41,7 @@ class State(NamedTuple):
     w: Array  # w_i, what it last sent
 
 
-@record
+@frozen
 class DPFedAvg(ServerAlgorithm):
     """Local steps on clipped gradients, noise in the letter.
 
@@ -108,7 +108,7 @@ class Hub(NamedTuple):
     started: Array  # 0 before the first letters came
 
 
-@record
+@frozen
 class ClientDPFedAvg(ServerAlgorithm):
     """Clipped updates, summed by a trusted coordinator who adds the noise.
 

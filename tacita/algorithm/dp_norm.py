@@ -25,7 +25,7 @@ from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -45,7 +45,7 @@ class EdgeNumbers(NamedTuple):
     pull: Array  # mu eta_ij / gamma_ij; zero where there is no edge
 
 
-@record
+@frozen
 class DPNorm(GraphAlgorithm):
     """Dual letters with noise and denoising normalisation.
 

@@ -28,7 +28,7 @@ from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
-from tacita.trees import record, replace
+from tacita.trees import frozen, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -56,7 +56,7 @@ class Told(NamedTuple):
     mean: Array  # the model to publish
 
 
-@record
+@frozen
 class DPSGD(ServerAlgorithm):
     """Stochastic gradient descent on noisy letters.
 

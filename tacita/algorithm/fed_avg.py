@@ -16,7 +16,7 @@ from tacita import check
 from tacita.algorithm.base import Number, ServerAlgorithm, gradient_steps, noise_for
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -28,7 +28,7 @@ class State(NamedTuple):
     w: Array  # w_i, the model after its last local steps
 
 
-@record
+@frozen
 class FedAvg(ServerAlgorithm):
     """Local gradient steps, averaged over the active agents.
 

@@ -23,7 +23,7 @@ from tacita.problem.gtv import penalty as penalties
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.oracles import AgentOracle, Full, Minibatch, Oracle
 from tacita.theory import gtv
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -101,7 +101,7 @@ class _GTVDescent(GraphAlgorithm):
         return state.w
 
 
-@record
+@frozen
 class FedGD(_GTVDescent):
     """Gradient descent on GTVMin with exact local gradients.
 
@@ -129,7 +129,7 @@ class FedGD(_GTVDescent):
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithms 4 and 5"
 
 
-@record
+@frozen
 class FedSGD(_GTVDescent):
     """FedGD with stochastic gradients.
 

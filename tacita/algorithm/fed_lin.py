@@ -19,7 +19,7 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm, descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -39,7 +39,7 @@ class Told(NamedTuple):
     g: Array  # the mean gradient there
 
 
-@record
+@frozen
 class FedLin(ServerAlgorithm):
     """Local gradient steps towards the minimum of the mean loss.
 

@@ -20,7 +20,7 @@ from tacita import check
 from tacita.algorithm.base import Number, ServerAlgorithm, descend
 from tacita.algorithm.defaults import proximal_step_size, require_common, splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -33,7 +33,7 @@ class State(NamedTuple):
     lam: Array  # lambda_i, its multiplier
 
 
-@record
+@frozen
 class FedPD(ServerAlgorithm):
     """Local gradient steps on the augmented Lagrangian.
 

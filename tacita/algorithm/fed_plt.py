@@ -23,7 +23,7 @@ from tacita.algorithm.defaults import require_common, splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import fed_plt as theory
-from tacita.trees import record, replace
+from tacita.trees import frozen, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -39,7 +39,7 @@ class State(NamedTuple):
     z: Array  # z_i, what it last sent
 
 
-@record
+@frozen
 class FedPLT(ServerAlgorithm):
     """Federated private local training.
 

@@ -19,7 +19,7 @@ from tacita.algorithm.base import Number, ServerAlgorithm, descend
 from tacita.algorithm.solvers import exact_prox
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -31,7 +31,7 @@ class State(NamedTuple):
     w: Array  # w_i, the solution of its last proximal problem
 
 
-@record
+@frozen
 class FedProx(ServerAlgorithm):
     """Proximal local problems, averaged over the active agents.
 

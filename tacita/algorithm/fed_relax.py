@@ -25,7 +25,7 @@ from tacita.problem.gtv import penalty as penalties
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.model import ridge
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -37,7 +37,7 @@ class State(NamedTuple):
     w: Array  # w_i, its own model
 
 
-@record
+@frozen
 class FedRelax(GraphAlgorithm):
     """Proximal steps at the neighbours' mean.
 

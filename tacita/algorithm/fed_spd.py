@@ -34,7 +34,7 @@ from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacita.algorithm.defaults import require_common, splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -56,7 +56,7 @@ class Told(NamedTuple):
     round: Array  # t, from 1; decides gamma_t
 
 
-@record
+@frozen
 class FedSPD(ServerAlgorithm):
     """Federated stochastic primal-dual learning.
 

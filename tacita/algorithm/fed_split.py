@@ -22,7 +22,7 @@ from tacita.algorithm.base import Number, ServerAlgorithm
 from tacita.algorithm.defaults import require_common, splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import record, replace
+from tacita.trees import frozen, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -35,7 +35,7 @@ class State(NamedTuple):
     z: Array  # z_i, what it last sent
 
 
-@record
+@frozen
 class FedSplit(ServerAlgorithm):
     """Approximate proximal steps without a warm start.
 

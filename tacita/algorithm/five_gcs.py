@@ -24,7 +24,7 @@ from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacita.algorithm.defaults import require_common
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import record, replace
+from tacita.trees import frozen, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -77,7 +77,7 @@ class _Flattened:
         return self._oracle.once(key, w) - self._mu * w
 
 
-@record
+@frozen
 class FiveGCS(ServerAlgorithm):
     """Local training on duals, with client sampling.
 

@@ -23,7 +23,7 @@ from tacita.algorithm.base import Edges, GraphAlgorithm, Number, descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -47,7 +47,7 @@ class ModelState(NamedTuple):
     w: Array  # w_i, its own model, which is also its letter
 
 
-@record
+@frozen
 class GossipSGD(GraphAlgorithm):
     """Mix models with the neighbours, then take local gradient steps.
 
@@ -141,7 +141,7 @@ class TrackedState(NamedTuple):
     g: Array  # its own gradient at w_i, in the round before
 
 
-@record
+@frozen
 class GradientTracking(GraphAlgorithm):
     """Gossip models and an estimate of the mean gradient; exact with full gradients.
 

@@ -24,7 +24,7 @@ from tacita.algorithm.defaults import require_common
 from tacita.algorithm.gossip import noisy_steps
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -37,7 +37,7 @@ class State(NamedTuple):
     lam: Array  # lambda_i, the sum of its edges' multipliers
 
 
-@record
+@frozen
 class GraphADMM(GraphAlgorithm):
     """ADMM whose local problems are solved by K gradient steps.
 

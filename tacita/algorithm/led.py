@@ -20,7 +20,7 @@ from tacita.algorithm.base import Number, ServerAlgorithm, descend
 from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -34,7 +34,7 @@ class State(NamedTuple):
     trained: Array  # 1 once f_i was sent, 0 before the first round
 
 
-@record
+@frozen
 class LED(ServerAlgorithm):
     """Local gradient steps, corrected by how far the agent ended from the mean.
 

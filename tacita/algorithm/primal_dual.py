@@ -33,7 +33,7 @@ from tacita.problem.gtv.edges import edge_rho
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.model import ridge
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -46,7 +46,7 @@ class State(NamedTuple):
     u: Array  # u_ij / rho, the flow out along each of its edges, (slots, d)
 
 
-@record
+@frozen
 class PrimalDual(GraphAlgorithm):
     """Proximal steps at the nodes, projected flows on the edges.
 

@@ -22,7 +22,7 @@ from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import record, replace
+from tacita.trees import frozen, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -43,7 +43,7 @@ class Told(NamedTuple):
     steps: Array  # l, the number of local steps until the next exchange
 
 
-@record
+@frozen
 class ProxSkip(ServerAlgorithm):
     """Gradient steps with control variates and rare, random exchanges.
 

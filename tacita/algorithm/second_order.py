@@ -21,7 +21,7 @@ from tacita.algorithm.base import Number
 from tacita.algorithm.defaults import proximal_step_size
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -86,7 +86,7 @@ class _ExactGradients:
         return self
 
 
-@record
+@frozen
 class Newton(_ExactGradients):
     """Damped Newton steps on the proximal problem.
 
@@ -113,7 +113,7 @@ class Newton(_ExactGradients):
         return jax.lax.scan(body, w, None, length=self.local_steps)[0]
 
 
-@record
+@frozen
 class ExactProx(_ExactGradients):
     """The exact proximal point: Fed-PLT is then Peaceman-Rachford splitting."""
 
@@ -136,7 +136,7 @@ class _Memory(NamedTuple):
     changes: Array  # y_j, (memory, d)
 
 
-@record
+@frozen
 class QuasiNewton(_ExactGradients):
     """L-BFGS steps, each checked against a gradient step (2 gradients a step).
 

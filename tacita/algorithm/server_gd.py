@@ -15,7 +15,7 @@ from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
-from tacita.trees import record, replace
+from tacita.trees import frozen, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -27,7 +27,7 @@ class State(NamedTuple):
     w: Array  # the model it was last told
 
 
-@record
+@frozen
 class ServerGD(ServerAlgorithm):
     """Every active agent sends its gradient; the coordinator takes one step.
 

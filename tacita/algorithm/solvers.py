@@ -26,7 +26,7 @@ from tacita.algorithm.base import Number, descend, noise_for
 from tacita.algorithm.defaults import curvature_bounds, proximal_step_size
 from tacita.algorithm.second_order import ExactProx, Newton, QuasiNewton, exact_prox
 from tacita.problem.oracles import AgentOracle, Oracle
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -69,7 +69,7 @@ class _AnyGradients:
         """Nothing to refuse."""
 
 
-@record
+@frozen
 class GradientDescent(_AnyGradients):
     """Gradient steps; stochastic ones with a `Minibatch` oracle.
 
@@ -103,7 +103,7 @@ class GradientDescent(_AnyGradients):
         return descend(key, oracle, w, self.local_steps, update)
 
 
-@record
+@frozen
 class NoisyGradient(_AnyGradients):
     """Gradient steps with Gaussian noise, for privacy.
 
@@ -145,7 +145,7 @@ class NoisyGradient(_AnyGradients):
         return jax.lax.scan(body, w, (draws, noise))[0]
 
 
-@record
+@frozen
 class Accelerated(_AnyGradients):
     """Nesterov's gradient steps with constant momentum, (12) of the revised paper.
 
@@ -197,7 +197,7 @@ class Accelerated(_AnyGradients):
         return jax.lax.scan(body, (w, w), draws, length=self.local_steps)[0][0]
 
 
-@record
+@frozen
 class Mixed:
     """Agents with different solvers (Remark 1).
 

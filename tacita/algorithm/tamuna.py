@@ -28,7 +28,7 @@ from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm
 from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -50,7 +50,7 @@ class Told(NamedTuple):
     cohort: Any  # the size of the cohort, with compression
 
 
-@record
+@frozen
 class TAMUNA(ServerAlgorithm):
     """Gradient steps with control variates; any cohort of at least two agents.
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacita import data, keys, participation
+from tacita import data, keys
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.check import nearest, refuse
 from tacita.federation.coordinator import Coordinator
@@ -29,6 +29,7 @@ from tacita.federation.work import AgentWork, GraphWork, Outline, ServerWork
 from tacita.job import algorithms as algorithms
 from tacita.job.networks import build as build_graph
 from tacita.job.run_file import AlgorithmTable
+from tacita.participation import Schedule
 from tacita.privacy import Ledger, Question, forecast, guarantee, private
 from tacita.privacy.letters import natural_relation
 from tacita.problem import Problem, from_arrays
@@ -142,7 +143,7 @@ class Setting:
     outline: Outline
     algorithm: Any
     base: keys.Keys
-    schedule: participation.Schedule
+    schedule: Schedule
 
     @property
     def on_graph(self) -> bool:

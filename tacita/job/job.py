@@ -8,12 +8,12 @@ from typing import Any
 
 import tomli_w
 
-from tacita import participation
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.check import refuse
 from tacita.job import algorithms, networks, problems, rows
 from tacita.job.calls import call, plain_name, told_of
 from tacita.job.run_file import RunFile, RunTable, validate
+from tacita.participation import schedule_for
 from tacita.problem import Problem
 from tacita.runtime import Asynchronous, measure, transit
 from tacita.runtime.simulate import prepare
@@ -133,7 +133,7 @@ def _rehearse(job: Job) -> None:
                 "out by the data set, for example problems.test_share = 0.2"
             )
     with told_of("run"):
-        participation.of(job.options["participation"], job.problem.n_agents)
+        schedule_for(job.options["participation"], job.problem.n_agents)
         transit.require(job.options.get("asynchronous"), job.algorithm)
         measure.choose(job.options["record"], job.problem, job.options.get("reference"))
     for metric in job.options["stop"] or {}:

@@ -39,7 +39,7 @@ from tacita.privacy.letters import (
 from tacita.problem.oracles import AgentOracle
 from tacita.problem.problem import Problem
 from tacita.random_numbers import normal
-from tacita.trees import record, replace
+from tacita.trees import frozen, replace
 
 
 class Sent(NamedTuple):
@@ -56,7 +56,7 @@ class Told(NamedTuple):
     norm: Array
 
 
-@record
+@frozen
 class AdaptiveClipping(Wrapper):
     """An algorithm whose clipping norm follows a quantile of the gradient norms.
 

@@ -34,7 +34,7 @@ from tacita.privacy.spend import stand_ins
 from tacita.privacy.statement import relation_of
 from tacita.problem.oracles import AgentOracle
 from tacita.problem.problem import Problem
-from tacita.trees import record
+from tacita.trees import frozen
 
 
 class State(NamedTuple):
@@ -52,7 +52,7 @@ class Sent(NamedTuple):
     speaks: Array  # 1, or 0 for a silent client
 
 
-@record
+@frozen
 class Budgeted(Wrapper):
     """An algorithm in which client i speaks in its first `turns[i]` rounds only.
 

@@ -23,16 +23,16 @@ from jax import Array
 
 from tacita import check
 from tacita.privacy import inputs
+from tacita.privacy.noisy import Noisy
 from tacita.problem.model import products
 from tacita.problem.model.layers import LayerGradient, Perceptron
 from tacita.problem.model.linear import Linear, Logistic, Model, Softmax
 from tacita.problem.oracles import Full, Minibatch, Oracle
 from tacita.problem.population import Local, Population
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
-    from tacita.trace.run import Run
 
 #: Rows shorter than this count as this long. Their squares may vanish in float32, and
 #: a length taken for zero would let a huge residual through.
@@ -52,7 +52,7 @@ class Batch(NamedTuple):
         return _lengths(self.x) if self.lengths is None else self.lengths
 
 
-@record
+@frozen
 class Promise:
     """The budget that `tacita.private` set the noise for; the run's report repeats it.
 
@@ -71,7 +71,7 @@ class Promise:
     relation: str = static()
 
 
-@record
+@frozen
 class Clipped:
     """Gradients in which every record has l2 norm at most `norm`.
 
@@ -192,11 +192,17 @@ class Clipped:
             used = 1
         return (2 if relation == "replace_one" else 1) * bound / used
 
-    def after_run(self, problem: Problem, algorithm: Any, run: Run) -> Run:
-        """Put the privacy report into a finished run; called by the runtime."""
-        from tacita.privacy.statement import attach
+    def rows_used(self, rows: int) -> int:
+        """As many as the inner oracle."""
+        return self.oracle.rows_used(rows)
 
-        return attach(problem, algorithm, run)
+
+def is_clipped(oracle: Oracle) -> bool:
+    """Whether records' gradients are clipped somewhere inside an oracle."""
+    inner: Any = oracle
+    while inner is not None and not isinstance(inner, Clipped):
+        inner = inner.oracle if isinstance(inner, Noisy) else None
+    return inner is not None
 
 
 def clipped_sum(model: Model, w: Array, batch: Batch, norm: Any, micro: int) -> Array:

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacita import keys, participation
+from tacita import keys
+from tacita.participation import schedule_for
 from tacita.trace.run import Run
 from tacita.trees import in_double_precision
 
@@ -33,7 +34,7 @@ def turns_by_round(run: Run, n: int) -> tuple[np.ndarray, np.ndarray]:
     told = settings(run)
     last = max(run.rounds, 1)
     grid = np.unique(np.linspace(1, last, min(last, POINTS)).round().astype(int))
-    who = participation.of(_as_given(told.get("participation", 1.0)), n)
+    who = schedule_for(_as_given(told.get("participation", 1.0)), n)
     size = who.size if who.kind == "cohort" else n
     if who.kind == "all" or last * size > _MOST_DRAWS:
         return grid, np.repeat(grid[:, None], n, axis=1)

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from tacita import participation
 from tacita.algorithm.base import GraphAlgorithm
+from tacita.participation import Schedule, schedule_for
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.clipped import Clipped
 from tacita.privacy.letters import Question, facts_of_agents, guarantee
@@ -41,7 +41,7 @@ class Turns:
 def planned(problem: Problem, rounds: int, participation: Any) -> Turns:
     """What a plan can say of participation: a probability per agent."""
     n = problem.n_agents
-    who = participation.of(participation, n)
+    who = schedule_for(participation, n)
     chance = who.size / n if who.kind == "cohort" else who.chance
     chances = np.broadcast_to(np.asarray(chance, dtype=float), (n,))
     return Turns(np.full(n, rounds), chances, _always_active(who, n), rounds)
@@ -50,11 +50,11 @@ def planned(problem: Problem, rounds: int, participation: Any) -> Turns:
 def realised(turns: Any, participation: Any, n: int, total: int | None = None) -> Turns:
     """What a run shows: how often each agent was active, in its busiest seed."""
     counted = np.asarray(turns, dtype=int).reshape(-1, n).max(axis=0)
-    who = participation.of(participation, n)
+    who = schedule_for(participation, n)
     return Turns(counted, np.ones(n), _always_active(who, n), total)
 
 
-def _always_active(who: participation.Schedule, n: int) -> int | None:
+def _always_active(who: Schedule, n: int) -> int | None:
     return {"all": n, "cohort": who.size}.get(who.kind)
 
 

@@ -7,11 +7,8 @@ one gradient per draw. Inside an algorithm:
     draws = oracle.draws(key, steps)          # scanned over, one entry per local step
     g = oracle(draw, w)                       # the gradient of f_i at w
 
-A privacy wrapper, such as per-example clipping, is an oracle around an oracle. An
-oracle may also have a method `after_run(problem, algorithm, run) -> run`: the runtime
-calls it with the finished run, so that a privacy report can be put into it. What it
-needs to know of all rows in every round it may compute once, in a method
-`prepare(population) -> population`.
+Clipping and noise are oracles around oracles (`tacita.Clipped`, `tacita.Noisy`): an
+algorithm that asks for gradients does not know that they are clipped or noised.
 """
 
 from __future__ import annotations
@@ -24,10 +21,10 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.problem.population import Local
+from tacita.problem.population import Local, Population
 from tacita.random_numbers import uniform
 from tacita.sampling import below, without_replacement
-from tacita.trees import record, static
+from tacita.trees import frozen, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -53,8 +50,16 @@ class Oracle(Protocol):
         """Refuse a problem that this oracle cannot serve."""
         ...
 
+    def prepare(self, population: Population) -> Population:
+        """Note, once per run, what it needs to know of all rows in every round."""
+        ...
 
-@record
+    def rows_used(self, rows: int) -> int:
+        """How many rows one gradient costs, out of an agent's `rows`."""
+        ...
+
+
+@frozen
 class Full:
     """The exact gradient over all rows."""
 
@@ -74,11 +79,19 @@ class Full:
     def check(self, problem: Problem) -> None:
         """Serves every problem."""
 
+    def prepare(self, population: Population) -> Population:
+        """Nothing to note."""
+        return population
+
+    def rows_used(self, rows: int) -> int:
+        """All of them."""
+        return rows
+
 
 SAMPLINGS = ("without_replacement", "with_replacement", "poisson", "permutation")
 
 
-@record
+@frozen
 class Minibatch:
     """The mean gradient over a random batch of an agent's rows.
 
@@ -128,6 +141,14 @@ class Minibatch:
                 f"batch={self.size} exceeds the {counts.min()} rows of agent "
                 f"{agent!r}; use a smaller batch or sampling='with_replacement'"
             )
+
+    def prepare(self, population: Population) -> Population:
+        """Nothing to note."""
+        return population
+
+    def rows_used(self, rows: int) -> int:
+        """A batch; a Poisson batch is computed as all rows, most with weight zero."""
+        return rows if self.sampling == "poisson" else self.size
 
     def _poisson(self, local: Local, key: Array, steps: int) -> Array:
         rows = local.padded_rows

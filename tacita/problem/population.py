@@ -16,7 +16,7 @@ from jax import Array
 
 from tacita.problem.model.linear import Model
 from tacita.problem.model.regulariser import Regulariser
-from tacita.trees import record, static
+from tacita.trees import frozen, static
 
 #: Up to this many features, rows are stored feature by feature: on a CPU the products
 #: with such narrow matrices then run 2-5 times faster (bench/simulator.py, workload A).
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     lengths: Any = None  # l2 norms of the rows, where an oracle asked for them
 
 
-@record
+@frozen
 class Local:
     """f_i(w) = mean over the agent's rows of the model's loss + the regulariser.
 
@@ -116,7 +116,7 @@ class Local:
         return jnp.sum(right)
 
 
-@record
+@frozen
 class Population:
     """All agents' local problems, as one pytree that a compiled program takes."""
 

@@ -34,7 +34,7 @@ class Proximable(Protocol):
 
     One of your own is a record, so that JAX knows its numbers:
 
-    >>> from tacita.trees import record
+    >>> from tacita.trees import frozen
     >>> @record
     ... class Ridge:
     ...     weight: float
@@ -348,7 +348,7 @@ def penalty_of(h: Any, dim: int) -> Any:
     if jax.tree_util.all_leaves([h]):
         refuse(
             f"h={type(h).__name__} is of a class that JAX does not know; put "
-            "@tacita.trees.record above the class and write its numbers as fields"
+            "@tacita.trees.frozen above the class and write its numbers as fields"
         )
     w = jax.ShapeDtypeStruct((dim,), jnp.float32)
     try:

@@ -10,7 +10,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from tacita import check, participation
+from tacita import check
+from tacita.participation import Schedule, schedule_for
 from tacita.problem.problem import Problem
 from tacita.runtime import measure
 
@@ -65,9 +66,9 @@ def _point(problem: Problem, value: Any, name: str) -> Any:
 
 def schedule_of(
     problem: Problem, algorithm: Any, participation: Any, lanes: bool = False
-) -> participation.Schedule:
+) -> Schedule:
     """Who takes part; refused where the algorithm needs everybody."""
-    who = participation.of(participation, problem.n_agents, lanes)
+    who = schedule_for(participation, problem.n_agents, lanes)
     if who.kind != "all" and not algorithm.partial:
         check.refuse(
             f"{algorithm.needs_everybody()}; use participation=1.0 or an algorithm "

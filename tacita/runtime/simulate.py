@@ -14,7 +14,8 @@ import numpy as np
 
 from tacita import check, keys
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
-from tacita.problem.oracles import Minibatch
+from tacita.privacy.clipped import is_clipped
+from tacita.privacy.statement import attach
 from tacita.problem.problem import Problem
 from tacita.runtime import choices, crew, delivery, measure, transit
 from tacita.runtime.chunks import Chunks
@@ -258,10 +259,9 @@ def _run(
     run = to_run(
         problem, algorithm, world, plan, chunks, carry, (params, agents), chosen.told
     )
-    after_run = getattr(algorithm.oracle, "after_run", None)
-    if after_run is None or plan.sweep:
+    if plan.sweep or not is_clipped(algorithm.oracle):
         return run
-    return after_run(problem, algorithm, run)
+    return attach(problem, algorithm, run)
 
 
 def make_plan(
@@ -294,8 +294,8 @@ def make_plan(
         and measure.name_of(chosen[stopper]) in measure.RISING,
     )
     transit.require(asynchronous, algorithm)
-    prepare_rows = getattr(algorithm.oracle, "prepare", lambda population: population)
-    return plan, World(prepare_rows(problem.population), network, who, asynchronous)
+    population = algorithm.oracle.prepare(problem.population)
+    return plan, World(population, network, who, asynchronous)
 
 
 def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:
@@ -303,8 +303,5 @@ def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:
     check.one_of(MAPPINGS, mapping=mapping)
     if mapping != "auto":
         return mapping == "together"
-    oracle = getattr(algorithm.oracle, "oracle", algorithm.oracle)
-    rows = problem.population.rows.y.shape[1]
-    if isinstance(oracle, Minibatch) and oracle.sampling != "poisson":
-        rows = oracle.size
+    rows = algorithm.oracle.rows_used(problem.population.rows.y.shape[1])
     return rows * problem.dim < crew.ONE_BY_ONE_WORK

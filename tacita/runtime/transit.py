@@ -27,12 +27,12 @@ from tacita import check
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.participation import Schedule
 from tacita.problem.graph import Slots, exchange
-from tacita.trees import record, static
+from tacita.trees import frozen, static
 
 LAWS = ("uniform", "geometric")
 
 
-@record
+@frozen
 class Asynchronous:
     """How far a run on a graph may be out of step.
 

@@ -14,10 +14,11 @@ from typing import Any, overload
 
 import numpy as np
 
-from tacita import check, participation
+from tacita import check
 from tacita.algorithm import ALGORITHMS
 from tacita.algorithm.base import Algorithm
 from tacita.algorithm.fed_plt import FedPLT
+from tacita.participation import schedule_for
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.problem import Problem
 from tacita.runtime.measure import RISING
@@ -238,7 +239,7 @@ def _predict(
     if kind is not FedPLT or problem.moduli.smallest <= 0:
         return None
     n = problem.n_agents
-    share = participation.of(participation, n).expected(n) / n
+    share = schedule_for(participation, n).expected(n) / n
     return theory.plan(
         problem.moduli.strong_convexity,
         problem.moduli.smoothness,
@@ -277,7 +278,7 @@ def _probe(
         **choices,
     )
     n = problem.n_agents
-    active = participation.of(choices["participation"], n).expected(n)
+    active = schedule_for(choices["participation"], n).expected(n)
     exchanges = candidates[0].exchanges
     per_round = float(round_cost(steps, t_grad, t_comm, active, exchanges=exchanges))
     trials = []

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita.cli import execute, folder, job_from, run_file
+from tacita.cli import execute
+from tacita.job import folder, job_from, run_file
 from tacita.job.changes import with_changes
 
 FILES = {"config.toml", "run.json", "trace.npz"}

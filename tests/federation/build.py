@@ -10,7 +10,6 @@ import numpy as np
 
 import tacita
 from tacita import keys
-from tacita import participation as schedule
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.federation.checkpoints import Store
 from tacita.federation.coordinator import Coordinator
@@ -23,6 +22,7 @@ from tacita.federation.server_agent import ServerAgent
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity
 from tacita.federation.work import AgentWork, GraphWork, ServerWork
+from tacita.participation import schedule_for
 from tacita.runtime.rounds import mean_weights
 from tacita.runtime.simulate import prepare
 from tacita.trees import double_precision, tree_rows
@@ -53,7 +53,7 @@ class Federation:
             self.base = keys.from_seed(seed)
             start = jnp.asarray(problem.start)
             n = problem.n_agents
-            self.who = schedule.of(participation, n)
+            self.who = schedule_for(participation, n)
             self.names = [f"agent-{i}" for i in range(n)]
             population = problem.population
             self.locals = [

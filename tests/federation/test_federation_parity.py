@@ -17,7 +17,7 @@ import tacita
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.federation.post import Faults
 from tacita.problem.oracles import Full
-from tacita.trees import record
+from tacita.trees import frozen
 from tests.cases import CASES, Case, case_of
 from tests.federation.build import Federation
 from tests.test_contract import participations
@@ -91,7 +91,7 @@ def test_sealed_letters_carry_the_same_numbers(tmp_path: Path):
         assert a.tobytes() == c.tobytes() and b.tobytes() == d.tobytes()
 
 
-@record
+@frozen
 class Gossip(GraphAlgorithm):
     """Sends another letter along every edge: its model, tilted by the edge's sign."""
 

@@ -14,7 +14,7 @@ from tacita.algorithm.solvers import NoisyGradient
 from tacita.audits import Canary
 from tacita.audits.transcript import watch
 from tacita.privacy import AdaptiveClipping, Clipped, fed_plt, gaussian_guarantee
-from tacita.trees import record
+from tacita.trees import frozen
 
 DELTA, ROUNDS, RUNS = 1e-2, 3, 12_000
 BUDGET: Any = {
@@ -54,7 +54,7 @@ class Memory(NamedTuple):
     rounds: Any
 
 
-@record
+@frozen
 class HalvedNoise(tacita.ServerGD):
     """Adds half the noise that it says it adds."""
 
@@ -65,7 +65,7 @@ class HalvedNoise(tacita.ServerGD):
         return state._replace(w=inbox), (with_all + without) / 2
 
 
-@record
+@frozen
 class ReusedNoise(tacita.ServerGD):
     """Draws its noise in its first round and adds it again in every other."""
 
@@ -79,7 +79,7 @@ class ReusedNoise(tacita.ServerGD):
         return Memory(inbox, noise, state.rounds + 1), letter
 
 
-@record
+@frozen
 class SharedKey(tacita.ServerGD):
     """Derives its noise from what everybody was told."""
 
@@ -89,7 +89,7 @@ class SharedKey(tacita.ServerGD):
         return state._replace(w=inbox), oracle.once(key, inbox) + self.noise_std * noise
 
 
-@record
+@frozen
 class NotClipped(Clipped):
     """Says that it clips."""
 

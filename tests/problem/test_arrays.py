@@ -154,7 +154,7 @@ BAD = {
     "h class": (dict(h=prox.L1), "expected h a proximable function"),
     "h of another size": (dict(h=prox.L1(np.ones(5))), "L1 does not fit 3 parameters"),
     "h of a matrix": (dict(h=prox.L1(np.ones((3, 1)))), "does not fit 3 parameters"),
-    "h of a plain class": (dict(h=Plain()), "put @tacita.trees.record above the class"),
+    "h of a plain class": (dict(h=Plain()), "put @tacita.trees.frozen above the class"),
     "network of another width": (
         dict(model=mlp(5, [2], 2), y=Y > 0),
         r"model=mlp\[5, 2, 2\] does not fit rows of shape \(3,\): .*dot",

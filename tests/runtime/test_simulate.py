@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita import participation
+from tacita.participation import schedule_for
 from tacita.problem import graph, synthetic
 from tacita.runtime import engine
 
@@ -160,12 +160,12 @@ def test_participation_happens_as_often_as_asked(problem):
 
 
 def test_few_active_agents_are_computed_in_blocks():
-    assert participation.of(0.1, 100).block > 0
-    assert participation.of(0.9, 100).block == 0
-    assert participation.of(0.1, 100, lanes=True).block == 0
+    assert schedule_for(0.1, 100).block > 0
+    assert schedule_for(0.9, 100).block == 0
+    assert schedule_for(0.1, 100, lanes=True).block == 0
     # Numbers nearby share a program, which has room for at most twice as many.
-    assert participation.of(0.2, 100).block == participation.of(0.31, 100).block == 50
-    assert participation.of(0.05, 1000).block == 125
+    assert schedule_for(0.2, 100).block == schedule_for(0.31, 100).block == 50
+    assert schedule_for(0.05, 1000).block == 125
 
 
 def test_nobody_active_changes_nothing(problem):

@@ -11,11 +11,12 @@ import pytest
 
 import tacita
 from tacita.algorithm.base import GraphAlgorithm
+from tacita.participation import schedule_for
 from tacita.problem import graph, synthetic
 from tacita.problem.oracles import Full
 from tacita.runtime.transit import Asynchronous, event, first
 from tacita.theory import gtv
-from tacita.trees import record
+from tacita.trees import frozen
 
 ALPHA = 0.05
 
@@ -26,7 +27,7 @@ class Clock(NamedTuple):
     seen: Any
 
 
-@record
+@frozen
 class Clocks(GraphAlgorithm):
     """Letters carry the event in which they were written: delays can be read off."""
 
@@ -93,7 +94,7 @@ def test_mean_of_the_geometric_law():
 
 def test_everybody_is_active_once_in_every_window(problem):
     """At the first event, and then in any B events, however rare its own draws are."""
-    rule, chances = Asynchronous(most_delay=5), tacita.participation.of(0.01, 10)
+    rule, chances = Asynchronous(most_delay=5), schedule_for(0.01, 10)
     slots = jax.tree.map(jnp.asarray, problem.graph.slots)
     letters = jnp.zeros((10, 1))
 

@@ -24,7 +24,7 @@ from tacita.algorithm import base, fed_lin, fed_pd, led, random_steps, tamuna
 from tacita.algorithm.base import Coordinator, Phase, ServerAlgorithm
 from tacita.algorithm.solvers import Accelerated
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import record, replace
+from tacita.trees import frozen, replace
 from tacita.tuning.grids import GRIDS
 
 
@@ -58,7 +58,7 @@ def descend(
     return plain(key, _AtFirst(oracle), pair, steps, both)[0]
 
 
-@record
+@frozen
 class AcceleratedFedPD(ServerAlgorithm):
     """FedPD, whose local problem is a proximal one: centre c - eta lambda_i."""
 
@@ -90,7 +90,7 @@ class AcceleratedFedPD(ServerAlgorithm):
         return state.x
 
 
-@record
+@frozen
 class AcceleratedFedLin(ServerAlgorithm):
     """FedLin; both exchanges as they are, the local steps accelerated."""
 
@@ -141,7 +141,7 @@ class AcceleratedFedLin(ServerAlgorithm):
         return self.inner.shared(broadcast)
 
 
-@record
+@frozen
 class AcceleratedLED(ServerAlgorithm):
     """LED with accelerated local steps."""
 
@@ -171,7 +171,7 @@ class AcceleratedLED(ServerAlgorithm):
         return self.inner.model(state)
 
 
-@record
+@frozen
 class AcceleratedTAMUNA(ServerAlgorithm):
     """TAMUNA without compression, its random number of steps accelerated."""
 

@@ -21,7 +21,7 @@ import tacita
 from tacita.algorithm.fed_spd import State, Told
 from tacita.audits.statistics import AuditResult, epsilon_lower_bound
 from tacita.problem.oracles import AgentOracle
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 #: Runs that are computed at once.
 LANES = 50_000
@@ -34,7 +34,7 @@ class Place(NamedTuple):
     n_agents: int
 
 
-@record
+@frozen
 class Telling:
     """Gradients of a client with one telling record, of sign `side`.
 

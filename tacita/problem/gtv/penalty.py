@@ -18,12 +18,12 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.trees import record, replace, static
+from tacita.trees import frozen, replace, static
 
 KINDS = ("squared", "l2", "l1")
 
 
-@record
+@frozen
 class Penalty:
     """One norm of the coupled coordinates.
 
@@ -124,7 +124,7 @@ class Penalty:
             )
 
 
-@record
+@frozen
 class Combined:
     """The sum of penalties on disjoint sets of coordinates, (149).
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.trees import record
+from tacita.trees import frozen
 
 
-@record
+@frozen
 class SquaredL2:
     """(weight/2) ||w||^2: convex, its gradient is weight * w."""
 
@@ -38,7 +38,7 @@ class SquaredL2:
         return self.weight, self.weight
 
 
-@record
+@frozen
 class NonConvex:
     """weight * sum_j w_j^2 / (1 + w_j^2): smooth and not convex (Fed-PLT, sec. VII)."""
 
