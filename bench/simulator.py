@@ -21,7 +21,7 @@ import tacita
 from bench.timing import in_turns, table
 from tacita import keys
 from tacita.runtime import engine
-from tacita.runtime.simulate import make_plan, prepare
+from tacita.runtime.simulate import make_plan, make_world, prepare
 
 STEP, LOCAL_STEPS = 0.1, 5
 ROUNDS = 50
@@ -31,9 +31,8 @@ def tacita_rounds(problem: tacita.Problem, algorithm, participation, rounds: int
     """A function that does `rounds` rounds of the real engine, without set-up."""
     with jax.enable_x64(True):
         ready = prepare(problem, algorithm)
-        plan, world = make_plan(
-            problem, ready, participation, (), None, None, "auto", None
-        )
+        plan = make_plan(problem, ready, (), None, None)
+        world = make_world(problem, ready, participation)
         base = keys.from_seed(0)
         state = {"carry": engine.begin(plan, world, ready, base, problem.start)}
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tacita import problem
+from tacita import aggregation, problem
 from tacita.algorithm import (
     DPADMM,
     DPSGD,
     LED,
+    SCAFFOLD,
     TAMUNA,
     ClientDPFedAvg,
     DPFedAvg,
@@ -63,6 +64,7 @@ __all__ = [
     "DPADMM",
     "DPSGD",
     "LED",
+    "SCAFFOLD",
     "TAMUNA",
     "Asynchronous",
     "ClientDPFedAvg",
@@ -96,6 +98,7 @@ __all__ = [
     "ServerGD",
     "TacitaError",
     "VerticalNewton",
+    "aggregation",
     "audit",
     "data",
     "debug",

@@ -111,6 +111,11 @@ CASES = [
         {"step_size": 0.0, "local_steps": 2.5},
     ),
     Case(
+        tacita.SCAFFOLD(step_size=0.2, local_steps=3, oracle=minibatch),
+        {"server_step": 0.9},
+        {"step_size": 0.0, "local_steps": 0, "server_step": -1.0},
+    ),
+    Case(
         tacita.TAMUNA(step_size=0.3, eta=0.3, local_steps=3),
         {"local_steps": 2},
         {"step_size": -1.0, "eta": 0.0, "local_steps": 0.5, "sparsity": 1},

@@ -20,6 +20,7 @@ from tacita.algorithm.graph_admm import GraphADMM
 from tacita.algorithm.led import LED
 from tacita.algorithm.primal_dual import PrimalDual
 from tacita.algorithm.prox_skip import ProxSkip
+from tacita.algorithm.scaffold import SCAFFOLD
 from tacita.algorithm.server_gd import ServerGD
 from tacita.algorithm.tamuna import TAMUNA
 
@@ -31,6 +32,7 @@ ALGORITHMS = (
     FedPLT,
     FedPD,
     FedLin,
+    SCAFFOLD,
     TAMUNA,
     LED,
     FiveGCS,
@@ -56,6 +58,7 @@ __all__ = [
     "DPADMM",
     "DPSGD",
     "LED",
+    "SCAFFOLD",
     "TAMUNA",
     "ClientDPFedAvg",
     "DPFedAvg",

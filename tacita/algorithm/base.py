@@ -11,6 +11,7 @@ its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import jax
@@ -19,35 +20,37 @@ from jax import Array
 
 from tacita import check
 from tacita.problem.oracles import AgentOracle, Oracle
+from tacita.problem.prox import Proximable
 from tacita.random_numbers import normal
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
 
-State = Any
-Letter = Any
-Hub = Any
-Broadcast = Any
+#: Any tree of arrays; what it holds is the algorithm's own affair.
+Tree = Any
+State = Letter = Hub = Broadcast = Tree
 #: A float, an array with one entry per agent, or None to let theory choose.
 Number = Any
 
 
 class Coordinator(NamedTuple):
-    """What the coordinator knows besides the letters."""
+    """What the coordinator knows of a round besides the letters."""
 
     n_agents: int
-    h: Any
+    h: Proximable | None
+    round: Array | int  # its number; 0 before the first, when nobody has answered yet
+    active: Array | int  # how many agents answered in it
 
-    def prox(self, v: Array, step: Any) -> Array:
+    def prox(self, v: Array, step: Number) -> Array:
         """prox_{step * h}(v); v itself for a problem without h."""
         return v if self.h is None else self.h.prox(v, step)
 
 
 class Phase(NamedTuple):
-    """One exchange: the agents' method, then the coordinator's, by name."""
+    """One exchange: the agents' step, then the coordinator's."""
 
-    local: str = "local"
-    combine: str = "combine"
+    local: Callable[[Array, AgentOracle, State, Broadcast], tuple[State, Letter]]
+    combine: Callable[[Array, Hub, Letter, Coordinator], tuple[Hub, Broadcast]]
 
 
 class Algorithm:
@@ -63,6 +66,8 @@ class Algorithm:
     source: ClassVar[str] = ""
     #: How agents compute gradients; a field of every algorithm.
     oracle: Oracle
+    #: What letters weigh in a mean: "uniform", or as much as an agent has rows.
+    weights: str = "uniform"
 
     def resolve(self, problem: Problem) -> Self:
         """The same algorithm with every number that was left out set by theory."""
@@ -102,7 +107,11 @@ class ServerAlgorithm(Algorithm):
     #: Exchanges that carry a letter to the coordinator; the cost of a round counts
     #: them, and one more gradient for each beyond the first.
     exchanges: ClassVar[int] = 1
-    phases: ClassVar[tuple[Phase, ...]] = (Phase(),)
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The exchanges of a round."""
+        return (Phase(self.local, self.combine),)
 
     def init(self, w: Array) -> tuple[State, Letter]:
         """One agent's state and letter before the first round."""
@@ -202,18 +211,22 @@ def noise_for(key: Array, steps: int, w: Array) -> Array:
 
 
 def gradient_steps(
-    key: Array, oracle: AgentOracle, w: Array, step_size: Any, steps: int
+    key: Array, oracle: AgentOracle, w: Array, step_size: Number, steps: int
 ) -> Array:
     """`steps` gradient steps from w: w <- w - step_size * g(w)."""
     return descend(key, oracle, w, steps, lambda v, g: v - step_size * g)
 
 
 def descend(
-    key: Array, oracle: AgentOracle, w: Array, steps: int, update: Any
+    key: Array,
+    oracle: AgentOracle,
+    w: Array,
+    steps: int,
+    update: Callable[[Array, Array], Array],
 ) -> Array:
     """`steps` times w <- update(w, g) with g the oracle's gradient at w."""
 
-    def body(v: Array, draw: Any) -> tuple[Array, None]:
+    def body(v: Array, draw: Tree) -> tuple[Array, None]:
         return update(v, oracle(draw, v)), None
 
     return jax.lax.scan(body, w, oracle.draws(key, steps), length=steps)[0]

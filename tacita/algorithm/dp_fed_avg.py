@@ -105,7 +105,6 @@ class Hub(NamedTuple):
 
     w: Array  # the model
     mean: Array  # the mean letter of the last round
-    started: Array  # 0 before the first letters came
 
 
 @frozen
@@ -166,7 +165,7 @@ class ClientDPFedAvg(ServerAlgorithm):
 
     def hub(self, w: Array) -> Hub:
         """The coordinator keeps the model."""
-        return Hub(w, jnp.zeros_like(w), jnp.zeros((), w.dtype))
+        return Hub(w, jnp.zeros_like(w))
 
     def combine(
         self, key: Array, hub: Hub, mean: Array, coordinator: Coordinator
@@ -176,9 +175,10 @@ class ClientDPFedAvg(ServerAlgorithm):
         if self.noise_std is not None:
             # No noise before the first round: nothing was sent.
             noise = normal(key, mean.shape, mean.dtype)
-            change = change + hub.started * self.noise_std * noise
+            std = jnp.where(coordinator.round > 0, self.noise_std, 0.0)
+            change = change + std.astype(mean.dtype) * noise
         w = hub.w + change / self.cohort
-        return Hub(w, mean, jnp.ones_like(hub.started)), w
+        return Hub(w, mean), w
 
     def local(
         self, key: Array, oracle: AgentOracle, state: Sum, inbox: Array

@@ -46,7 +46,6 @@ class Hub(NamedTuple):
     w: Array  # the iterate
     v: Array  # the sum of past mean letters, fading
     mean: Array  # the running average of iterates
-    started: Array  # 0 before the first letters came
 
 
 class Told(NamedTuple):
@@ -106,7 +105,7 @@ class DPSGD(ServerAlgorithm):
 
     def hub(self, w: Array) -> Hub:
         """No step was made yet."""
-        return Hub(w, 0 * w, w, jnp.zeros((), w.dtype))
+        return Hub(w, 0 * w, w)
 
     def combine(
         self, key: Array, hub: Hub, mean: Array, coordinator: Coordinator
@@ -120,10 +119,10 @@ class DPSGD(ServerAlgorithm):
         moved = coordinator.prox(
             hub.w - self.step_size * v, reach / coordinator.n_agents
         )
-        w = jnp.where(hub.started > 0, moved, hub.w)
+        w = jnp.where(coordinator.round > 0, moved, hub.w)
         # m <- average m + (1 - average) w
         kept = self.average * hub.mean + (1 - self.average) * w
-        return Hub(w, v, kept, jnp.ones_like(hub.started)), Told(w, kept)
+        return Hub(w, v, kept), Told(w, kept)
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Told

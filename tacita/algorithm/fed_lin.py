@@ -56,10 +56,6 @@ class FedLin(ServerAlgorithm):
 
     partial: ClassVar[bool] = False
     exchanges: ClassVar[int] = 2
-    phases: ClassVar[tuple[Phase, ...]] = (
-        Phase("gradient", "average_gradient"),
-        Phase("train", "average_model"),
-    )
     source: ClassVar[str] = "A. Mitra et al., Linear Convergence in FL, NeurIPS 2021"
 
     def __post_init__(self) -> None:
@@ -72,6 +68,14 @@ class FedLin(ServerAlgorithm):
             return self
         size = 1 / (problem.moduli.largest * self.local_steps)
         return replace(self, step_size=size)
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The gradient at the shared model, then training."""
+        return (
+            Phase(self.gradient, self.average_gradient),
+            Phase(self.train, self.average_model),
+        )
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm
+from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
@@ -44,7 +44,6 @@ class ServerGD(ServerAlgorithm):
     noise_std: Number = None
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
-    phases: ClassVar[tuple[Phase, ...]] = (Phase("local", "combine"),)
 
     def __post_init__(self) -> None:
         check.positive(step_size=self.step_size)

@@ -83,10 +83,15 @@ class TAMUNA(ServerAlgorithm):
         check.count(at_least=2, sparsity=self.sparsity)
 
     @property
-    def phases(self) -> tuple[Phase, ...]:  # pyright: ignore
+    def phases(self) -> tuple[Phase, ...]:
         """Training, then the control variates; before them the masks, if any."""
-        after = Phase("train", "average"), Phase("control", "announce")
-        return after if self.sparsity is None else (Phase("join", "assign"), *after)
+        after = (
+            Phase(self.train, self.average),
+            Phase(self.control, self.announce),
+        )
+        return (
+            after if self.sparsity is None else (Phase(self.join, self.assign), *after)
+        )
 
     def refuse_problem(self, problem: Problem) -> None:
         """Number of their own would spoil sum_i h_i = 0."""

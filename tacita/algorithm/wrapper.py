@@ -23,9 +23,9 @@ class Wrapper(ServerAlgorithm):
         return self.algorithm.oracle
 
     @property
-    def weights(self) -> str:
+    def weights(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The inner algorithm's."""
-        return getattr(self.algorithm, "weights", "uniform")
+        return self.algorithm.weights
 
     @property
     def averages(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -12,12 +12,11 @@ from jax import Array
 
 from tacita import check, keys
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.problem.oracles import AgentOracle
 from tacita.problem.problem import Problem
 from tacita.runtime import engine
 from tacita.runtime.delivery import deliver
-from tacita.runtime.rounds import Stage, World, first_carry, one_round, split_numbers
-from tacita.runtime.simulate import make_plan
+from tacita.runtime.rounds import Stage, World, first_carry, one_round
+from tacita.runtime.simulate import make_world
 from tacita.trees import tree_rows
 
 #: Numbers that one batch of runs may hold at once.
@@ -70,9 +69,7 @@ def world_of(problem: Problem, algorithm: Any, participation: Any) -> World:
             f"{type(algorithm).__name__} has several letters a round, which an audit "
             "does not record"
         )
-    return make_plan(
-        problem, algorithm, participation, (), None, None, "together", [0]
-    )[1]
+    return make_world(problem, algorithm, participation, lanes=True)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -128,14 +125,4 @@ def answer(
     broadcast: Any,
 ) -> tuple[Any, Any]:
     """State and letter with which an agent answers a broadcast, or its inbox."""
-    population = world.population
-    numbers, for_agent = split_numbers(algorithm, population.n_agents)
-    here = for_agent([stacked[agent] for stacked in numbers])
-    oracle = AgentOracle(
-        here.oracle, population.local(tree_rows(population.rows, agent))
-    )
-    if world.links is not None:
-        edges = tree_rows(world.links.edges, agent)
-        return here.local(key, oracle, edges, state, broadcast)
-    local = getattr(here, algorithm.phases[0].local)
-    return local(key, oracle, state, broadcast)
+    return world.seats(algorithm)[agent].answer(0, key, state, broadcast)

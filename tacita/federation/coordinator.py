@@ -116,7 +116,8 @@ class Coordinator(Party):
         letter = Form(work.first_letters(0)).in_types(mean)
         key = keys.coordinator_key(self._base, 0, 0)
         hub = work.algorithm.hub(work.start)
-        self.hub, self.broadcast = work.combine(last, key, hub, letter)
+        n = len(self.agents)
+        self.hub, self.broadcast = work.combine(last, key, hub, letter, 0, n)
         if work.algorithm.averages == "all":
             self._mean = mean
         self._members = self._active(1)
@@ -246,7 +247,9 @@ class Coordinator(Party):
         if not silent:
             letter = work.exchanges[phase].letter.in_types(mean)
             key = keys.coordinator_key(self._base, number, phase)
-            self.hub, self.broadcast = work.combine(phase, key, self.hub, letter)
+            self.hub, self.broadcast = work.combine(
+                phase, key, self.hub, letter, number, len(self._counted)
+            )
         if silent or phase == work.phases - 1:
             self._when = (number + 1, 0)
             self._members = self._active(number + 1)

@@ -11,14 +11,13 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Edges, GraphAlgorithm
+from tacita.algorithm.base import Coordinator, GraphAlgorithm
 from tacita.federation.shapes import Form
 from tacita.problem.graph import Graph
-from tacita.problem.oracles import AgentOracle
 from tacita.problem.population import Local
 from tacita.problem.problem import Problem
 from tacita.runtime import delivery
-from tacita.runtime.rounds import split_numbers
+from tacita.runtime.seat import Seat, split_numbers
 from tacita.trees import tree_rows
 
 
@@ -96,9 +95,9 @@ class ServerWork:
         self.phases = len(algorithm.phases)
         self.exchanges, self.hub, self.last_told = self._forms(local)
 
-    def for_agent(self, agent: int) -> Any:
-        """The algorithm with this agent's own numbers."""
-        return self._for_agent([k[agent] for k in self._numbers])
+    def seat(self, agent: int, local: Local) -> Seat:
+        """The seat of an agent with this loss."""
+        return Seat(self._for_agent([k[agent] for k in self._numbers]), local)
 
     def keeps(self, phase: int) -> bool:
         """Whether the last letters of all agents stay valid after this exchange."""
@@ -106,58 +105,54 @@ class ServerWork:
 
     def first_letters(self, agent: int) -> Any:
         """An agent's letter before the first round; it depends on no data."""
-        return self.for_agent(agent).init(self.start)[1]
+        mine = self._for_agent([k[agent] for k in self._numbers])
+        return mine.init(self.start)[1]
 
-    def combine(self, phase: int, key: Array, hub: Any, mean: Any) -> tuple[Any, Any]:
-        """The coordinator's step."""
-        name = self.algorithm.phases[phase].combine
-        return _combine(name, self.n_agents, self.algorithm, self._h, key, hub, mean)
+    def combine(
+        self, phase: int, key: Array, hub: Any, mean: Any, number: int, active: int
+    ) -> tuple[Any, Any]:
+        """The coordinator's step in round `number`, which `active` agents answered."""
+        known = (self._h, number, active)
+        return _combine(phase, self.n_agents, self.algorithm, known, key, hub, mean)
 
     def _forms(self, local: Local) -> tuple[list[Exchange], Form, Form]:
-        mine = self.for_agent(0)
-
         def play(rows: Local, start: Array) -> Any:
-            key = jax.random.key(0)
-            state, letter = mine.init(start)
-            last = self.phases - 1
-            hub, told = self._plain(last, key, self.algorithm.hub(start), letter)
+            key, seat = jax.random.key(0), self.seat(0, rows)
+            alone = Coordinator(self.n_agents, self._h, 1, 1)
+            state, letter = seat.begin(start)
+            hub, told = self.algorithm.phases[-1].combine(
+                key, self.algorithm.hub(start), letter, alone
+            )
             forms = []
-            oracle = AgentOracle(mine.oracle, rows)
-            for phase, (answer, _) in enumerate(self.algorithm.phases):
-                state, letter = getattr(mine, answer)(key, oracle, state, told)
+            for number, phase in enumerate(self.algorithm.phases):
+                state, letter = seat.answer(number, key, state, told)
                 forms.append((told, letter))
-                hub, told = self._plain(phase, key, hub, letter)
+                hub, told = phase.combine(key, hub, letter, alone)
             return forms, hub, told
 
         forms, hub, told = jax.eval_shape(play, local, self.start)
         made = [Exchange(Form(t), Form(letter)) for t, letter in forms]
         return made, Form(hub), Form(told)
 
-    def _plain(self, phase: int, key: Array, hub: Any, mean: Any) -> tuple[Any, Any]:
-        combine = getattr(self.algorithm, self.algorithm.phases[phase].combine)
-        return combine(key, hub, mean, Coordinator(self.n_agents, self._h))
-
 
 class AgentWork:
     """One agent's side of a server algorithm."""
 
     def __init__(self, server: ServerWork, agent: int, local: Local) -> None:
-        self.server, self._local = server, local
-        self._mine = server.for_agent(agent)
-        self.state = Form(jax.eval_shape(self._mine.init, server.start)[0])
+        self.server, self._seat = server, server.seat(agent, local)
+        self.state = Form(jax.eval_shape(self._seat.begin, server.start)[0])
 
     def init(self) -> tuple[Any, Any]:
         """State and letter before the first round."""
-        return self._mine.init(self.server.start)
+        return self._seat.begin(self.server.start)
 
     def answer(self, phase: int, key: Array, state: Any, told: Any) -> tuple[Any, Any]:
         """The agent's step."""
-        name = self._mine.phases[phase].local
-        return _answer(name, self._mine, self._local, key, state, told)
+        return _answer(phase, self._seat, key, state, told)
 
     def model(self, state: Any) -> np.ndarray:
         """The agent's own model."""
-        return np.asarray(self._mine.model(state))
+        return np.asarray(self._seat.algorithm.model(state))
 
 
 class GraphWork:
@@ -179,17 +174,16 @@ class GraphWork:
         local: Local,
         start: Any,
     ) -> None:
-        self.start, self._local = jnp.asarray(start), local
+        self.start = jnp.asarray(start)
         numbers, for_agent = split_numbers(algorithm, graph.n_nodes)
-        self._mine = for_agent([k[agent] for k in numbers])
+        edges = tree_rows(delivery.of(graph, algorithm, self.start.dtype).edges, agent)
+        self._seat = Seat(for_agent([k[agent] for k in numbers]), local, edges)
         self.slots = algorithm.delivery == "slots"
-        all_edges = delivery.of(graph, algorithm, self.start.dtype).edges
-        self._edges: Edges = tree_rows(all_edges, agent)
         mine = np.asarray(graph.receivers) == agent
         # Ascending, as in the graph: sums over neighbours keep one order.
         self.neighbours: list[int] = np.asarray(graph.senders)[mine].tolist()
         self._weights = np.asarray(graph.weights)[mine]
-        state, letters = jax.eval_shape(self._mine.init, self.start, self._edges)
+        state, letters = jax.eval_shape(self._seat.begin, self.start)
         self.state, self.letters = Form(state), Form(letters)
         (whole,) = jax.tree.leaves(letters)
         one = jax.ShapeDtypeStruct(
@@ -199,7 +193,7 @@ class GraphWork:
 
     def init(self) -> tuple[Any, Any]:
         """State and letters before the first round."""
-        return self._mine.init(self.start, self._edges)
+        return self._seat.begin(self.start)
 
     def to_neighbour(self, letters: np.ndarray, place: int) -> np.ndarray:
         """The letter for the neighbour at this place of `neighbours`."""
@@ -217,31 +211,27 @@ class GraphWork:
             inbox = np.zeros(self.letter.zeros()[0].shape, self.start.dtype)
             for weight, letter in zip(self._weights, received, strict=True):
                 inbox = inbox + weight.astype(inbox.dtype) * letter
-        return _graph_step(
-            self._mine, self._local, self._edges, key, state, jnp.asarray(inbox)
-        )
+        return _answer(0, self._seat, key, state, jnp.asarray(inbox))
 
     def model(self, state: Any) -> np.ndarray:
         """The agent's own model."""
-        return np.asarray(self._mine.model(state))
+        return np.asarray(self._seat.algorithm.model(state))
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _answer(
-    name: str, mine: Any, local: Local, key: Array, state: Any, told: Any
-) -> Any:
-    return getattr(mine, name)(key, AgentOracle(mine.oracle, local), state, told)
-
-
-@jax.jit
-def _graph_step(
-    mine: Any, local: Local, edges: Edges, key: Array, state: Any, inbox: Array
-) -> Any:
-    return mine.local(key, AgentOracle(mine.oracle, local), edges, state, inbox)
+def _answer(phase: int, seat: Seat, key: Array, state: Any, told: Any) -> Any:
+    return seat.answer(phase, key, state, told)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _combine(
-    name: str, n_agents: int, algorithm: Any, h: Any, key: Array, hub: Any, mean: Any
+    phase: int,
+    n_agents: int,
+    algorithm: Any,
+    known: tuple[Any, Any, Any],
+    key: Array,
+    hub: Any,
+    mean: Any,
 ) -> Any:
-    return getattr(algorithm, name)(key, hub, mean, Coordinator(n_agents, h))
+    told = Coordinator(n_agents, *known)
+    return algorithm.phases[phase].combine(key, hub, mean, told)

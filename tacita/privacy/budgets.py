@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Phase, ServerAlgorithm
+from tacita.algorithm.base import Coordinator, ServerAlgorithm
 from tacita.algorithm.wrapper import Wrapper
 from tacita.privacy import inputs
 from tacita.privacy.accounting.calibrate import affordable_rounds
@@ -76,7 +76,7 @@ class Budgeted(Wrapper):
     def refuse_problem(self, problem: Problem) -> None:
         """Also wants one exchange a round, and silence to be allowed."""
         inner = self.algorithm
-        one = isinstance(inner, ServerAlgorithm) and inner.phases == (Phase(),)
+        one = isinstance(inner, ServerAlgorithm) and len(inner.phases) == 1
         if not one or not inner.partial:
             check.refuse(
                 f"{type(inner).__name__} cannot go on without some of its clients; "

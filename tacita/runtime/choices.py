@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
+from tacita.aggregation import Aggregation, Mean
+from tacita.algorithm.base import GraphAlgorithm
 from tacita.participation import Schedule, schedule_for
 from tacita.problem.problem import Problem
 from tacita.runtime import measure
@@ -75,6 +77,26 @@ def schedule_of(
             "with partial participation"
         )
     return who
+
+
+def rule_of(
+    problem: Problem, algorithm: Any, aggregation: Aggregation | None
+) -> Aggregation:
+    """How letters are joined; refused where nobody joins any."""
+    if aggregation is None:
+        return Mean()
+    if isinstance(aggregation, type) or not callable(aggregation):
+        check.refuse(
+            "expected aggregation a rule such as tacita.aggregation.Mean(), got "
+            f"aggregation={aggregation!r}"
+        )
+    if isinstance(algorithm, GraphAlgorithm):
+        check.refuse(
+            f"{type(algorithm).__name__} has no coordinator who joins letters; leave "
+            "aggregation out"
+        )
+    aggregation.check(problem.n_agents)
+    return aggregation
 
 
 def stop_index(record: tuple[Any, ...], stop: Any) -> int | None:

@@ -17,12 +17,12 @@ import numpy as np
 from jax import Array
 
 from tacita import check, keys
+from tacita.aggregation import Aggregation, Heard
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.problem.oracles import AgentOracle
 from tacita.problem.problem import Problem
-from tacita.runtime import choices, delivery, measure, transit
+from tacita.runtime import choices, delivery, measure
 from tacita.runtime.finish import describe, versions
-from tacita.runtime.mail import Mail, mean_of
+from tacita.runtime.gather import Mail
 from tacita.runtime.rounds import (
     Carry,
     Stage,
@@ -30,9 +30,9 @@ from tacita.runtime.rounds import (
     event_of,
     first_carry,
     mean_weights,
-    split_numbers,
+    rule_key,
 )
-from tacita.runtime.simulate import DEFAULT_RECORD, prepare
+from tacita.runtime.simulate import DEFAULT_RECORD, make_world, prepare
 from tacita.runtime.transit import Asynchronous
 from tacita.trace.run import Run
 from tacita.trees import in_double_precision, tree_rows
@@ -54,19 +54,12 @@ def debug(
     *,
     reference: Any = None,
     asynchronous: Asynchronous | None = None,
+    aggregation: Aggregation | None = None,
 ) -> Run:
     """As `simulate`, one agent at a time. A failing agent is named, as is a NaN."""
     choices.problem_of(problem)
     ready = prepare(problem, algorithm)
-    who = choices.schedule_of(problem, ready, participation)
-    network = None
-    if isinstance(ready, GraphAlgorithm):
-        assert problem.graph is not None
-        network = delivery.of(
-            problem.graph, ready, problem.dtype, asynchronous is not None
-        )
-    transit.require(asynchronous, ready)
-    world = World(problem.population, network, who, asynchronous)
+    world = make_world(problem, ready, participation, asynchronous, aggregation)
     base = keys.from_seed(check.seed(seed=seed))
     chosen = measure.choose(record, problem, reference)
     point = choices.start_of(problem, start)
@@ -130,13 +123,11 @@ def _round(problem: Problem, stage: Stage, carry: Carry) -> Carry:
         assert stage.world.links is not None
         if inbox is None:
             inbox = delivery.deliver(stage.world.links, carry.mail.letters)
-        states, letters = carry.states, carry.mail.letters
-        for i in active:
-            state, letter = _ask(problem, stage, 0, i, carry.states, inbox[i])
-            states, letters = _put(states, i, state), _put(letters, i, letter)
-        return carry._replace(
-            states=states, mail=Mail((), letters), turns=turns, transit=under_way
+        states, answers = _ask_all(
+            problem, stage, 0, carry.states, {i: inbox[i] for i in active}
         )
+        post = Mail((), _filed(carry.mail.letters, answers))
+        return carry._replace(states=states, mail=post, turns=turns, transit=under_way)
     for phase in range(len(stage.algorithm.phases)):
         if active or stage.algorithm.averages == "all":
             carry = _server_exchange(problem, stage, phase, active, carry)
@@ -146,48 +137,44 @@ def _round(problem: Problem, stage: Stage, carry: Carry) -> Carry:
 def _server_exchange(
     problem: Problem, stage: Stage, phase: int, active: list[int], carry: Carry
 ) -> Carry:
-    states, answers = carry.states, {}
-    for i in active:
-        state, answers[i] = _ask(problem, stage, phase, i, states, carry.broadcast)
-        states = _put(states, i, state)
-    weights = mean_weights(stage.algorithm, stage.world.population)
-    kept = carry.mail
+    told = dict.fromkeys(active, carry.broadcast)
+    states, answers = _ask_all(problem, stage, phase, carry.states, told)
+    world, key = stage.world, stage.coordinator_key(phase)
+    weights, kept = mean_weights(stage.algorithm, world), carry.mail
     if stage.keeps_letters(phase):
-        letters = carry.mail.letters
-        for i, letter in answers.items():
-            letters = _put(letters, i, letter)
-        mean = mean_of(weights, letters)
-        kept = Mail(mean, letters)
+        letters = _filed(carry.mail.letters, answers)
     else:
-        stacked = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
-        mean = mean_of(weights[jnp.asarray(active)], stacked)
-    key = keys.coordinator_key(stage.keys, stage.number, phase)
-    combine = getattr(stage.algorithm, stage.algorithm.phases[phase].combine)
-    hub, broadcast = combine(key, carry.hub, mean, stage.coordinator)
+        letters = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
+        weights = weights[jnp.asarray(active)]
+    joint = world.rule(Heard(letters, weights, None, rule_key(key)))
+    if stage.keeps_letters(phase):
+        kept = Mail(joint, letters)
+    hub, broadcast = stage.algorithm.phases[phase].combine(
+        key, carry.hub, joint, world.coordinator(stage.number, len(active))
+    )
     return Carry(hub, broadcast, states, kept, carry.turns)
 
 
+def _ask_all(
+    problem: Problem, stage: Stage, phase: int, states: Any, told: dict[int, Any]
+) -> tuple[Any, dict[int, Any]]:
+    """All states, and the letters of the agents that were told something."""
+    after, answers = states, {}
+    for i, words in told.items():
+        own = tree_rows(states, i)
+        state, answers[i] = _ask(problem, stage, phase, i, own, words)
+        after = _put(after, i, state)
+    return after, answers
+
+
 def _ask(
-    problem: Problem, stage: Stage, phase: int, agent: int, states: Any, inbox: Any
+    problem: Problem, stage: Stage, phase: int, agent: int, state: Any, told: Any
 ) -> tuple[Any, Any]:
     """One agent's answer; an error or a NaN names the agent and the round."""
-    algorithm, population = stage.algorithm, stage.world.population
-    numbers, for_agent = split_numbers(algorithm, problem.n_agents)
-    mine = for_agent([k[agent] for k in numbers])
-    key = keys.agent_key(keys.agent_secret(stage.keys, agent), stage.number, phase)
-    oracle = AgentOracle(
-        mine.oracle, population.local(tree_rows(population.rows, agent))
-    )
-    state = tree_rows(states, agent)
+    seat = stage.world.seats(stage.algorithm)[agent]
     where = f"agent {problem.ids[agent]!r} in round {stage.number}"
     try:
-        if isinstance(algorithm, GraphAlgorithm):
-            assert stage.world.links is not None
-            edges = tree_rows(stage.world.links.edges, agent)
-            state, letter = mine.local(key, oracle, edges, state, inbox)
-        else:
-            answer = getattr(mine, algorithm.phases[phase].local)
-            state, letter = answer(key, oracle, state, inbox)
+        state, letter = seat.answer(phase, stage.agent_key(agent, phase), state, told)
     except Exception as error:
         raise AgentError(f"{where}: {error}") from error
     for leaf in jax.tree.leaves(letter):
@@ -197,6 +184,12 @@ def _ask(
                 "step size"
             )
     return state, letter
+
+
+def _filed(letters: Any, answers: dict[int, Any]) -> Any:
+    for i, letter in answers.items():
+        letters = _put(letters, i, letter)
+    return letters
 
 
 def _put(stacked: Any, i: int, one: Any) -> Any:

@@ -65,15 +65,17 @@ def models(algorithm: Any, carry: Carry) -> tuple[Array, Array]:
     return algorithm.shared(carry.broadcast), agents
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def begin(plan: Plan, world: World, algorithm: Any, bases: Keys, start: Array) -> Any:
-    """The carry before the first round, of every lane."""
-    return _per_lane(plan, lambda a, base: first_carry(world, a, base, start), 2)(
-        algorithm, bases
-    )
+    """The carry before the first round, of every lane.
+
+    Not compiled: it is a handful of operations, and a program of its own would take
+    longer to make than they take.
+    """
+    first = _per_lane(plan, lambda a, base: first_carry(world, a, base, start), 2)
+    # A letter may be the state itself, but `advance` takes every array as its own.
+    return jax.tree.map(jnp.copy, first(algorithm, bases))
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def finish(plan: Plan, algorithm: Any, carry: Any) -> tuple[Array, Array]:
     """The shared and the agents' models at the end, of every lane."""
     return _per_lane(plan, models, 2)(algorithm, carry)

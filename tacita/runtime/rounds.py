@@ -7,7 +7,6 @@ the mean letter into the next broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -15,18 +14,15 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import keys
+from tacita.aggregation import Aggregation, Heard, Mean
 from tacita.algorithm.base import Coordinator, GraphAlgorithm
 from tacita.participation import Schedule
-from tacita.problem.oracles import AgentOracle
 from tacita.problem.population import Population
-from tacita.runtime import mail, transit
-from tacita.runtime.collect import Collector, Own
+from tacita.runtime import transit
 from tacita.runtime.delivery import Links, deliver
-from tacita.runtime.mail import Mail
+from tacita.runtime.gather import NOTHING, Gathering, Mail, Slice
+from tacita.runtime.seat import Seats
 from tacita.runtime.transit import Asynchronous
-
-#: A mail of which nothing needs to be kept.
-NOTHING = Mail((), ())
 
 
 class World(NamedTuple):
@@ -36,6 +32,16 @@ class World(NamedTuple):
     links: Links | None
     schedule: Schedule
     asynchronous: Asynchronous | None = None
+    rule: Aggregation = Mean()
+
+    def seats(self, algorithm: Any) -> Seats:
+        """All agents' places."""
+        edges = () if self.links is None else self.links.edges
+        return Seats(algorithm, self.population, edges)
+
+    def coordinator(self, number: Any, active: Any) -> Coordinator:
+        """What the coordinator knows of a round besides the letters."""
+        return Coordinator(self.population.n_agents, self.population.h, number, active)
 
 
 class Carry(NamedTuple):
@@ -49,62 +55,41 @@ class Carry(NamedTuple):
     transit: Any = ()  # letters under way, of an asynchronous run
 
 
-def split_numbers(algorithm: Any, n: int) -> tuple[list[Array], Callable[..., Any]]:
-    """Part the algorithm's per-agent numbers, shape (n,), from its common ones.
-
-    Returns the stacked per-agent numbers, and a function that puts one agent's
-    numbers back into an algorithm for that agent.
-    """
-    leaves, treedef = jax.tree.flatten(algorithm)
-    varies = [jnp.ndim(leaf) == 1 and jnp.shape(leaf)[0] == n for leaf in leaves]
-    stacked = [jnp.asarray(x) for x, v in zip(leaves, varies, strict=True) if v]
-
-    def for_agent(numbers: list[Array]) -> Any:
-        mine = iter(numbers)
-        chosen = [next(mine) if v else x for x, v in zip(leaves, varies, strict=True)]
-        return jax.tree.unflatten(treedef, chosen)
-
-    return stacked, for_agent
-
-
-def mean_weights(algorithm: Any, population: Population) -> Array:
+def mean_weights(algorithm: Any, world: World) -> Array:
     """The weight of every agent's letter in the coordinator's mean."""
+    population = world.population
     dtype = population.rows.x.dtype
-    if getattr(algorithm, "weights", "uniform") == "samples":
+    if algorithm.weights == "samples":
         return population.counts.astype(dtype)
     return jnp.ones(population.n_agents, dtype)
 
 
 def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> Carry:
     """Everything before the first round; `start` is (d,) or (N, d)."""
-    n = world.population.n_agents
-    numbers, for_agent = split_numbers(algorithm, n)
+    n, seats = world.population.n_agents, world.seats(algorithm)
     everyone = jnp.broadcast_to(start, (n, start.shape[-1]))
     turns = jnp.zeros(n, jnp.int32)
+    states, letters = jax.vmap(lambda own, w: seats.at(own).begin(w))(
+        seats.stacked, everyone
+    )
     if isinstance(algorithm, GraphAlgorithm):
-        assert world.links is not None
-        states, letters = jax.vmap(lambda k, w, e: for_agent(k).init(w, e))(
-            numbers, everyone, world.links.edges
-        )
         under_way = ()
         if world.asynchronous is not None:
-            assert world.links.slots is not None
+            assert world.links is not None and world.links.slots is not None
             under_way = transit.first(world.links.slots, letters)
         return Carry((), (), states, Mail((), letters), turns, under_way)
-    states, letters = jax.vmap(lambda k, w: for_agent(k).init(w))(numbers, everyone)
-    mean = mail.mean_of(mean_weights(algorithm, world.population), letters)
-    key = keys.coordinator_key(base, 0, 0)
-    combine = getattr(algorithm, algorithm.phases[-1].combine)
-    hub, broadcast = combine(
-        key, algorithm.hub(everyone.mean(axis=0)), mean, coordinator(world.population)
+    key, weights = keys.coordinator_key(base, 0, 0), mean_weights(algorithm, world)
+    joint = world.rule(Heard(letters, weights, None, rule_key(key)))
+    hub, broadcast = algorithm.phases[-1].combine(
+        key, algorithm.hub(everyone.mean(axis=0)), joint, world.coordinator(0, n)
     )
-    kept = Mail(mean, letters) if algorithm.averages == "all" else NOTHING
+    kept = Mail(joint, letters) if algorithm.averages == "all" else NOTHING
     return Carry(hub, broadcast, states, kept, turns)
 
 
-def coordinator(population: Population) -> Coordinator:
-    """What the coordinator knows besides the letters."""
-    return Coordinator(population.n_agents, population.h)
+def rule_key(key: Array) -> Array:
+    """A key for the rule, out of the coordinator's."""
+    return jax.random.fold_in(key, 1)
 
 
 class Stage(NamedTuple):
@@ -116,10 +101,13 @@ class Stage(NamedTuple):
     number: Any  # of the round; the first is 1
     together: bool = True  # whether agents are computed vmapped
 
-    @property
-    def coordinator(self) -> Coordinator:
-        """What the coordinator knows besides the letters."""
-        return coordinator(self.world.population)
+    def agent_key(self, agent: Any, phase: int) -> Array:
+        """The key of one agent's exchange."""
+        return keys.agent_key(keys.agent_secret(self.keys, agent), self.number, phase)
+
+    def coordinator_key(self, phase: int) -> Array:
+        """The key of the coordinator's step."""
+        return keys.coordinator_key(self.keys, self.number, phase)
 
     def keeps_letters(self, phase: int) -> bool:
         """Whether letters of this exchange stay valid while their writer is silent."""
@@ -174,14 +162,17 @@ def _server_exchange(
     stage: Stage, phase: int, carry: Carry, active: Array | None
 ) -> Carry:
     """The agents answer the broadcast, the coordinator makes the next one."""
-    states, post, anybody = _exchange(stage, phase, carry, active, ())
-    combine = getattr(stage.algorithm, stage.algorithm.phases[phase].combine)
-    key = keys.coordinator_key(stage.keys, stage.number, phase)
-    told = combine(key, carry.hub, post.mean, stage.coordinator)
-    if anybody is not None and stage.algorithm.averages == "active":
+    states, post, count = _exchange(stage, phase, carry, active, ())
+    told = stage.algorithm.phases[phase].combine(
+        stage.coordinator_key(phase),
+        carry.hub,
+        post.joint,
+        stage.world.coordinator(stage.number, count),
+    )
+    if isinstance(count, Array) and stage.algorithm.averages == "active":
         # Nobody answered: the coordinator has nothing new to say.
         told = jax.tree.map(
-            lambda new, old: jnp.where(anybody, new, old),
+            lambda new, old: jnp.where(count > 0, new, old),
             told,
             (carry.hub, carry.broadcast),
         )
@@ -210,43 +201,33 @@ def _count_turns(schedule: Schedule, turns: Array, active: Array | None) -> Arra
 
 def _exchange(
     stage: Stage, phase: int, carry: Carry, active: Array | None, inbox: Any
-) -> tuple[Any, Mail, Array | None]:
-    """States and mail after the active agents answered; and whether anybody did."""
-    world, algorithm = stage.world, stage.algorithm
-    population = world.population
-    numbers, for_agent = split_numbers(algorithm, population.n_agents)
-    graph = isinstance(algorithm, GraphAlgorithm)
+) -> tuple[Any, Mail, Any]:
+    """States and mail after the active agents answered; and how many did."""
+    world, seats = stage.world, stage.world.seats(stage.algorithm)
+    graph = isinstance(stage.algorithm, GraphAlgorithm)
 
-    def keys_of(agents: Array) -> Array:
-        # Hashed for all agents at once, outside the loop over agents.
-        secrets = jax.vmap(lambda i: keys.agent_secret(stage.keys, i))(agents)
-        return jax.vmap(lambda s: keys.agent_key(s, stage.number, phase))(secrets)
+    def one(key: Array, mine: Slice) -> tuple[Any, Any]:
+        told = mine.inbox if graph else carry.broadcast
+        return seats.at(mine.own).answer(phase, key, mine.state, told)
 
-    def one(key: Array, mine: Own) -> tuple[Any, Any]:
-        here = for_agent(mine.numbers)
-        oracle = AgentOracle(here.oracle, population.local(mine.rows))
-        if graph:
-            return here.local(key, oracle, mine.edges, mine.state, mine.inbox)
-        answer = getattr(here, algorithm.phases[phase].local)
-        return answer(key, oracle, mine.state, carry.broadcast)
-
-    edges = () if world.links is None else world.links.edges
-    collect = Collector(
+    gathering = Gathering(
         one,
-        keys_of,
-        Own(population.rows, carry.states, numbers, edges, inbox),
+        # Hashed for all agents at once, outside the loop over agents.
+        jax.vmap(lambda agent: stage.agent_key(agent, phase)),
+        Slice(seats.stacked, carry.states, inbox),
         carry.mail,
-        mean_weights(algorithm, population),
+        mean_weights(stage.algorithm, world),
+        None if graph else world.rule,
+        rule_key(stage.coordinator_key(phase)),
         stage.keeps_letters(phase),
-        graph,
         stage.together,
     )
     if active is None:
-        return collect.everyone()
-    if world.asynchronous is not None:
-        return collect.mask(active)
-    if world.schedule.kind == "cohort":
-        return collect.cohort(active)
-    if world.schedule.block:
-        return collect.blocks(active, world.schedule.block)
-    return collect.mask(active)
+        return gathering.everyone()
+    if world.asynchronous is None and world.schedule.kind == "cohort":
+        return gathering.cohort(active)
+    # A rule that needs the letters one by one takes none in blocks.
+    few = world.asynchronous is None and (graph or world.rule.additive)
+    if few and world.schedule.block:
+        return gathering.blocks(active, world.schedule.block)
+    return gathering.mask(active)

@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check, keys
+from tacita.aggregation import Aggregation
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.privacy.clipped import is_clipped
 from tacita.privacy.statement import attach
 from tacita.problem.problem import Problem
-from tacita.runtime import choices, crew, delivery, measure, transit
+from tacita.runtime import choices, delivery, gather, measure, transit
 from tacita.runtime.chunks import Chunks
 from tacita.runtime.engine import Plan, begin, finish
 from tacita.runtime.finish import describe, to_run
@@ -49,6 +50,7 @@ def simulate(
     resume: bool = False,
     mapping: str = "auto",
     asynchronous: Asynchronous | None = None,
+    aggregation: Aggregation | None = None,
 ) -> Run:
     """Simulate a federation and return the run.
 
@@ -75,6 +77,7 @@ def simulate(
         mapping: Compute agents "together", "one_by_one", or let the engine choose.
         asynchronous: For algorithms on a graph: delays, lost letters and bounds of an
             asynchronous run; a round is then an event. See `tacita.Asynchronous`.
+        aggregation: How the coordinator joins letters; default their mean.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=20)
@@ -91,17 +94,9 @@ def simulate(
         else jax.vmap(keys.from_seed)(jnp.asarray(lanes))
     )
     ready = prepare(problem, algorithm)
-    plan, world = make_plan(
-        problem,
-        ready,
-        participation,
-        record,
-        reference,
-        stop,
-        mapping,
-        lanes,
-        asynchronous,
-    )
+    many = lanes is not None
+    plan = make_plan(problem, ready, record, reference, stop, mapping, many)
+    world = make_world(problem, ready, participation, asynchronous, aggregation, many)
     return _run(
         problem,
         ready,
@@ -124,6 +119,7 @@ def simulate(
                 "record_every": record_every,
                 "stop": dict(stop) if stop else None,
                 "asynchronous": describe(asynchronous),
+                "aggregation": describe(aggregation),
             },
         ),
     )
@@ -167,9 +163,8 @@ def sweep(
     stacked = jax.tree.map(lambda *v: jnp.stack([jnp.asarray(x) for x in v]), *ready)
     lanes = [check.seed(seed=seed)] * len(ready)
     bases = jax.vmap(keys.from_seed)(jnp.asarray(lanes))
-    plan, world = make_plan(
-        problem, ready[0], participation, record, reference, stop, "auto", lanes
-    )
+    plan = make_plan(problem, ready[0], record, reference, stop, lanes=True)
+    world = make_world(problem, ready[0], participation, lanes=True)
     chosen = _Choices(
         rounds=check.count(rounds=check.given(rounds=rounds)),
         every=check.count(record_every=check.given(record_every=record_every)),
@@ -246,7 +241,7 @@ def _run(
         parts = (
             problem.population,
             algorithm,
-            (world.schedule, world.asynchronous),
+            (world.schedule, world.asynchronous, world.rule),
             jax.tree.map(jax.random.key_data, bases),
             chosen.start,
             chosen.reference,
@@ -267,35 +262,45 @@ def _run(
 def make_plan(
     problem: Problem,
     algorithm: Any,
-    participation: Any,
     record: Any,
     reference: Any,
     stop: Mapping[str, float] | None,
-    mapping: str,
-    lanes: list[int] | None,
-    asynchronous: Asynchronous | None = None,
-) -> tuple[Plan, World]:
-    """What the compiled program is specialised for, and what it is given."""
-    who = choices.schedule_of(problem, algorithm, participation, lanes is not None)
+    mapping: str = "auto",
+    lanes: bool = False,
+) -> Plan:
+    """What the compiled program is specialised for."""
     chosen = measure.choose(record, problem, reference)
+    stopper = choices.stop_index(chosen, stop)
+    return Plan(
+        record=chosen,
+        together=_together(problem, algorithm, mapping),
+        lanes=lanes,
+        stop=stopper,
+        rising=stopper is not None
+        and measure.name_of(chosen[stopper]) in measure.RISING,
+    )
+
+
+def make_world(
+    problem: Problem,
+    algorithm: Any,
+    participation: Any,
+    asynchronous: Asynchronous | None = None,
+    aggregation: Aggregation | None = None,
+    lanes: bool = False,
+) -> World:
+    """What the compiled program is given: rows, edges, who is active, the rule."""
+    who = choices.schedule_of(problem, algorithm, participation, lanes)
+    rule = choices.rule_of(problem, algorithm, aggregation)
     network = None
     if isinstance(algorithm, GraphAlgorithm):
         assert problem.graph is not None
         network = delivery.of(
             problem.graph, algorithm, problem.dtype, asynchronous is not None
         )
-    stopper = choices.stop_index(chosen, stop)
-    plan = Plan(
-        record=chosen,
-        together=_together(problem, algorithm, mapping),
-        lanes=lanes is not None,
-        stop=stopper,
-        rising=stopper is not None
-        and measure.name_of(chosen[stopper]) in measure.RISING,
-    )
     transit.require(asynchronous, algorithm)
     population = algorithm.oracle.prepare(problem.population)
-    return plan, World(population, network, who, asynchronous)
+    return World(population, network, who, asynchronous, rule)
 
 
 def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:
@@ -304,4 +309,4 @@ def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:
     if mapping != "auto":
         return mapping == "together"
     rows = algorithm.oracle.rows_used(problem.population.rows.y.shape[1])
-    return rows * problem.dim < crew.ONE_BY_ONE_WORK
+    return rows * problem.dim < gather.ONE_BY_ONE_WORK

@@ -11,8 +11,7 @@ import numpy as np
 
 from tacita import keys
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.problem.oracles import AgentOracle
-from tacita.runtime.rounds import World, coordinator, first_carry, split_numbers
+from tacita.runtime.rounds import World, first_carry
 from tacita.trees import tree_rows
 
 
@@ -29,32 +28,24 @@ def _exchanges(world: World, algorithm: Any, start: Any) -> list[tuple[Any, Any]
     """What one agent and the coordinator tell each other in one round."""
     base, key = keys.from_seed(0), jax.random.key(0)
     carry = first_carry(world, algorithm, base, start)
-    numbers, for_agent = split_numbers(algorithm, world.population.n_agents)
-    mine = for_agent([k[0] for k in numbers])
-    local = world.population.local(tree_rows(world.population.rows, 0))
-    oracle = AgentOracle(mine.oracle, local)
+    seat, alone = world.seats(algorithm)[0], world.coordinator(1, 1)
     state, told = tree_rows(carry.states, 0), carry.broadcast
     hub, exchanges = carry.hub, []
-    for answer, combine in algorithm.phases:
-        state, letter = getattr(mine, answer)(key, oracle, state, told)
+    for number, phase in enumerate(algorithm.phases):
+        state, letter = seat.answer(number, key, state, told)
         exchanges.append((told, letter))
-        hub, told = getattr(algorithm, combine)(
-            key, hub, letter, coordinator(world.population)
-        )
+        hub, told = phase.combine(key, hub, letter, alone)
     return exchanges
 
 
 def per_turn(world: World, algorithm: Any, dim: int, dtype: Any) -> dict[str, Any]:
     """Bytes that one active agent sends and receives in one round of a server run."""
     if isinstance(algorithm, GraphAlgorithm):
-        assert world.links is not None
-        edges = tree_rows(world.links.edges, 0)
-        numbers, for_agent = split_numbers(algorithm, world.population.n_agents)
-        mine = for_agent([k[0] for k in numbers])
+        seat = world.seats(algorithm)[0]
         start = jax.ShapeDtypeStruct((dim,), dtype)
-        letters = jax.eval_shape(lambda w: mine.init(w, edges), start)[1]
+        letters = jax.eval_shape(seat.begin, start)[1]
         # With slots there is one letter per slot, padded ones included.
-        slots = edges.mask.shape[0] if algorithm.delivery == "slots" else 1
+        slots = seat.edges.mask.shape[0] if algorithm.delivery == "slots" else 1
         return {"letter": bytes_of(letters) // slots}
 
     exchanges = _exchanges.eval_shape(world, algorithm, jnp.zeros(dim, dtype))

@@ -42,6 +42,7 @@ def distance(algorithm, rounds: int, participation=1.0, made=None) -> float:
 COMPARATORS = [
     (tacita.FedPD(), 80),
     (tacita.FedLin(), 100),
+    (tacita.SCAFFOLD(), 100),
     (tacita.LED(), 130),
     (tacita.ProxSkip(), 80),
     (tacita.TAMUNA(), 250),
@@ -59,6 +60,8 @@ def test_comparators_reach_the_optimum_with_theory_s_numbers(algorithm, rounds):
 
 
 PARTIAL = [
+    (tacita.SCAFFOLD(), 5, 300),
+    (tacita.SCAFFOLD(), 0.3, 500),
     (tacita.TAMUNA(local_steps=2), 5, 400),
     (tacita.TAMUNA(local_steps=2), 0.3, 800),
     (tacita.TAMUNA(local_steps=2, sparsity=3), 5, 1500),
@@ -169,7 +172,14 @@ def test_fixed_point_of_fed_plt():
 
 @pytest.mark.parametrize(
     "algorithm",
-    [tacita.FedPLT(), tacita.FedPD(), tacita.FedLin(), tacita.LED(), tacita.FiveGCS()],
+    [
+        tacita.FedPLT(),
+        tacita.FedPD(),
+        tacita.FedLin(),
+        tacita.SCAFFOLD(),
+        tacita.LED(),
+        tacita.FiveGCS(),
+    ],
     ids=lambda a: type(a).__name__,
 )
 def test_the_optimum_does_not_depend_on_the_start(algorithm):

@@ -23,7 +23,7 @@ from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity
 from tacita.federation.work import AgentWork, GraphWork, ServerWork
 from tacita.participation import schedule_for
-from tacita.runtime.rounds import mean_weights
+from tacita.runtime.rounds import World, mean_weights
 from tacita.runtime.simulate import prepare
 from tacita.trees import double_precision, tree_rows
 
@@ -70,7 +70,9 @@ class Federation:
                 ]
             else:
                 self.server = ServerWork(self.algorithm, self.locals[0], n, start)
-                self.weights = np.asarray(mean_weights(self.algorithm, population))
+                self.weights = np.asarray(
+                    mean_weights(self.algorithm, World(population, None, self.who))
+                )
                 self.terms = Terms(rounds=rounds, schedule=self.who, **terms)
         everybody = [*self.names, COORDINATOR]
         self.keys = {name: PrivateKeys.fresh() for name in everybody}

@@ -22,7 +22,7 @@ from tacita.algorithm.gossip import mixed
 from tacita.problem.problem import Problem
 from tacita.runtime.delivery import deliver
 from tacita.runtime.rounds import Carry, Stage, World, first_carry, one_round
-from tacita.runtime.simulate import make_plan, prepare
+from tacita.runtime.simulate import make_world, prepare
 from tacita.trees import in_double_precision
 
 
@@ -53,7 +53,7 @@ def curves(
     stacked = jax.tree.map(
         lambda *v: jnp.stack([jnp.asarray(x, problem.dtype) for x in v]), *ready
     )
-    world = make_plan(problem, ready[0], 1.0, (), None, None, "auto", [0])[1]
+    world = make_world(problem, ready[0], 1.0, lanes=True)
     base = keys.from_seed(seed)
     start = jnp.asarray(problem.start)
     carry = jax.vmap(lambda a: first_carry(world, a, base, start))(stacked)

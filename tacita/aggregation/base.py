@@ -1,0 +1,44 @@
+"""What every rule says of itself, and what it is handed.
+
+A rule is a frozen record, as algorithms are: its numbers are leaves, its counts static.
+The runtime, `debug` and a federation's coordinator call the same object.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from jax import Array
+
+#: A letter, or letters stacked over agents: any tree of arrays.
+Letters = Any
+
+
+class Heard(NamedTuple):
+    """The letters of one exchange, stacked over agents along the first axis."""
+
+    letters: Letters
+    weights: Array  # of every agent's letter
+    active: Array | None  # whether it is heard; None: all of them are
+    key: Array  # for rules that draw
+
+
+class Aggregation(Protocol):
+    """How the letters of an exchange become one."""
+
+    @property
+    def additive(self) -> bool:
+        """Whether it is the weighted mean, so that letters may be added as they come.
+
+        Where it is not, all letters of an exchange are kept until the last has come.
+        Privacy reads it too: only in a mean does everybody's noise cover everybody.
+        """
+        ...
+
+    def check(self, agents: int) -> None:
+        """Refuse a number of agents that it cannot serve."""
+        ...
+
+    def __call__(self, heard: Heard) -> Letters:
+        """One letter out of many."""
+        ...

@@ -1,0 +1,62 @@
+"""The weighted mean of the letters that are heard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita.aggregation.base import Heard
+from tacita.trees import frozen
+
+
+@frozen
+class Mean:
+    """sum_i weight_i letter_i / sum_i weight_i, over the agents that are heard.
+
+    >>> import tacita
+    >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=20)
+    >>> run = tacita.simulate(problem, tacita.FedAvg(), rounds=2, aggregation=Mean())
+    """
+
+    @property
+    def additive(self) -> bool:
+        """Yes: it is the mean itself."""
+        return True
+
+    def check(self, agents: int) -> None:
+        """Serves any number."""
+
+    def __call__(self, heard: Heard) -> Any:
+        """The mean; zero where nobody is heard."""
+        if heard.active is None:
+            return mean_of(heard.weights, heard.letters)
+        weights = jnp.where(heard.active, heard.weights, 0)
+        silent = jax.tree.map(jnp.zeros_like, heard.letters)
+        return mean_of(weights, keep_silent(heard.active, heard.letters, silent))
+
+
+def keep_silent(active: Array, new: Any, old: Any) -> Any:
+    """The new entries of active agents and the old ones of the silent."""
+
+    def choose(a: Array, b: Array) -> Array:
+        wide = active.reshape(active.shape + (1,) * (a.ndim - 1))
+        return jnp.where(wide, a, b)
+
+    return jax.tree.map(choose, new, old)
+
+
+def weighted_sum(weights: Array, letters: Any) -> Any:
+    """sum_i weight_i letter_i over the first axis."""
+    return jax.tree.map(
+        lambda a: jnp.tensordot(weights.astype(a.dtype), a, axes=1), letters
+    )
+
+
+def mean_of(weights: Array, letters: Any) -> Any:
+    """The weighted mean over the first axis; zero where all weights are zero."""
+    total = jnp.sum(weights)
+    share = weights / jnp.where(total > 0, total, 1)
+    return weighted_sum(share, letters)

@@ -1,0 +1,113 @@
+"""SCAFFOLD: local steps corrected by control variates, any cohort.
+
+S. P. Karimireddy, S. Kale, M. Mohri, S. Reddi, S. Stich, A. T. Suresh, "SCAFFOLD:
+Stochastic Controlled Averaging for Federated Learning", ICML 2020, Algorithm 1 with
+option II.
+
+    agent i in S   y = x, then K times  y <- y - eta (g_i(y) - c_i + c)
+                   c_i+ = c_i - c + (x - y)/(K eta)
+                   sends y - x and c_i+ - c_i
+    coordinator    x <- x + eta_g (1/|S|) sum_{i in S} (y_i - x)
+                   c <- c + (1/N) sum_{i in S} (c_i+ - c_i)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm, descend
+from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.trees import frozen, replace, static
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+class State(NamedTuple):
+    """One agent's memory."""
+
+    y: Array  # y_i, the model after its last local steps
+    c: Array  # c_i, which tends to grad f_i(x*)
+
+
+class Pair(NamedTuple):
+    """A model and a control variate: what is told, or how they changed."""
+
+    x: Array
+    c: Array
+
+
+@frozen
+class SCAFFOLD(ServerAlgorithm):
+    """Gradient steps with control variates that survive silent rounds.
+
+    Attributes:
+        step_size: eta of the local steps; None chooses 1 / (L K), with which a round
+            moves no further than one gradient step of size 1/L.
+        local_steps: K, gradient steps in a round.
+        server_step: eta_g, how far the coordinator follows the mean change.
+        oracle: How agents compute gradients.
+    """
+
+    step_size: Number = None
+    local_steps: int = static(default=5)
+    server_step: Number = 1.0
+    oracle: Oracle = Full()
+
+    source: ClassVar[str] = "S. P. Karimireddy et al., SCAFFOLD, ICML 2020, Algorithm 1"
+
+    def __post_init__(self) -> None:
+        check.positive(step_size=self.step_size)
+        check.positive(server_step=self.server_step)
+        check.count(local_steps=self.local_steps)
+
+    def resolve(self, problem: Problem) -> Self:
+        """Set the step size where the user gave none."""
+        if self.step_size is not None:
+            return self
+        return replace(self, step_size=1 / (problem.moduli.largest * self.local_steps))
+
+    def init(self, w: Array) -> tuple[State, Pair]:
+        """c_i = 0; the first letter changes nothing."""
+        return State(w, 0 * w), Pair(0 * w, 0 * w)
+
+    def hub(self, w: Array) -> Pair:
+        """The coordinator keeps x and c."""
+        return Pair(w, 0 * w)
+
+    def combine(
+        self, key: Array, hub: Pair, mean: Pair, coordinator: Coordinator
+    ) -> tuple[Pair, Pair]:
+        """The mean change of models, and the cohort's part in the mean control."""
+        # x <- x + eta_g (1/|S|) sum_{i in S} (y_i - x)
+        x = hub.x + self.server_step * mean.x
+        # c <- c + (|S|/N) (1/|S|) sum_{i in S} (c_i+ - c_i)
+        share = jnp.asarray(coordinator.active / coordinator.n_agents, mean.c.dtype)
+        told = Pair(x, hub.c + share * mean.c)
+        return told, told
+
+    def local(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Pair
+    ) -> tuple[State, Pair]:
+        """K corrected steps from x, then the control variate they imply."""
+
+        def update(y: Array, g: Array) -> Array:
+            # y <- y - eta (g_i(y) - c_i + c)
+            return y - self.step_size * (g - state.c + inbox.c)
+
+        y = descend(key, oracle, inbox.x, self.local_steps, update)
+        # c_i+ - c_i = (x - y)/(K eta) - c
+        change = (inbox.x - y) / (self.local_steps * self.step_size) - inbox.c
+        return State(y, state.c + change), Pair(y - inbox.x, change)
+
+    def model(self, state: State) -> Array:
+        """y_i, its model after local training."""
+        return state.y
+
+    def shared(self, broadcast: Pair) -> Array:
+        """x, the shared model."""
+        return broadcast.x
