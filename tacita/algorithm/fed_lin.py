@@ -11,7 +11,7 @@ sparsification.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -19,7 +19,7 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm, descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import frozen, replace, static
+from tacita.trees import count, frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -39,6 +39,11 @@ class Told(NamedTuple):
     g: Array  # the mean gradient there
 
 
+def _step_size(problem: Problem, algorithm: Any) -> float:
+    """1 / (L Ne)."""
+    return 1 / (problem.moduli.largest * algorithm.local_steps)
+
+
 @frozen
 class FedLin(ServerAlgorithm):
     """Local gradient steps towards the minimum of the mean loss.
@@ -50,8 +55,8 @@ class FedLin(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Number = None
-    local_steps: int = static(default=5)
+    step_size: Number = number(check.positive, theory=_step_size)
+    local_steps: int = count(5)
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
@@ -61,17 +66,6 @@ class FedLin(ServerAlgorithm):
         Phase("train", "average_model"),
     )
     source: ClassVar[str] = "A. Mitra et al., Linear Convergence in FL, NeurIPS 2021"
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size where the user gave none."""
-        if self.step_size is not None:
-            return self
-        size = 1 / (problem.moduli.largest * self.local_steps)
-        return replace(self, step_size=size)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w."""

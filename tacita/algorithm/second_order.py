@@ -21,7 +21,7 @@ from tacita.algorithm.base import Number
 from tacita.algorithm.defaults import proximal_step_size
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import frozen, replace, static
+from tacita.trees import count, filled, frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -70,7 +70,18 @@ def exact_prox(local: Any, w: Array, v: Array, rho: Any) -> Array:
     return jax.lax.while_loop(go_on, body, (0, w, jnp.asarray(True)))[1]
 
 
-class _ExactGradients:
+class LocalSolver:
+    """What solvers share: every oracle will do, and theory sets their numbers."""
+
+    def check(self, problem: Problem, oracle: Oracle) -> None:
+        """Nothing to refuse."""
+
+    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
+        """The same solver with every number that was left out set by theory."""
+        return filled(self, problem, rho, shift)
+
+
+class _ExactGradients(LocalSolver):
     """What the solvers of this file share: they need the gradient over all rows."""
 
     def check(self, problem: Problem, oracle: Oracle) -> None:
@@ -81,10 +92,6 @@ class _ExactGradients:
                 f"{type(oracle).__name__}; use oracle=Full() or GradientDescent"
             )
 
-    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
-        """Nothing to set."""
-        return self
-
 
 @frozen
 class Newton(_ExactGradients):
@@ -94,10 +101,7 @@ class Newton(_ExactGradients):
         local_steps: Newton steps in a round.
     """
 
-    local_steps: int = static(default=2)
-
-    def __post_init__(self) -> None:
-        check.count(local_steps=self.local_steps)
+    local_steps: int = count(2)
 
     def solve(
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
@@ -151,20 +155,9 @@ class QuasiNewton(_ExactGradients):
         memory: Pairs that the approximation of the Hessian is made from.
     """
 
-    step_size: Number = None
-    local_steps: int = static(default=5)
-    memory: int = static(default=4)
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-        check.count(memory=self.memory)
-
-    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=proximal_step_size(problem, rho, shift))
+    step_size: Number = number(check.positive, theory=proximal_step_size)
+    local_steps: int = count(5)
+    memory: int = count(4)
 
     def solve(
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any

@@ -52,6 +52,16 @@ def safe_step_size(problem: Problem) -> float:
     return 1.0 / problem.moduli.largest
 
 
+def smoothness(problem: Problem) -> float:
+    """L, the largest of all agents'."""
+    return problem.moduli.largest
+
+
+def strong_convexity(problem: Problem) -> float:
+    """mu, the smallest of all agents'."""
+    return problem.moduli.smallest
+
+
 def require_linear(problem: Problem, who: str) -> None:
     """Refuse models whose local problem has no computable exact solution."""
     if not isinstance(problem.model, Linear | Logistic | Softmax):
