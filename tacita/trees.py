@@ -63,11 +63,15 @@ def rules(cls: Any) -> dict[str, Rule]:
 
 
 def ruled(
-    default: Any, check: Callable[..., Any], static: bool = False, **rule: Any
+    default: Any,
+    check: Callable[..., Any],
+    static: bool = False,
+    kw_only: bool = True,
+    **rule: Any,
 ) -> Any:
     """A field with a rule of its own; see `Rule` for the other arguments."""
     metadata = {"static": static, "rule": Rule(check=check, **rule)}
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
 
 
 def number(
@@ -83,11 +87,15 @@ def number(
 
 
 def needed(
-    within: check.Range, *, common: bool = False, called: str | None = None
+    within: check.Range,
+    *,
+    common: bool = False,
+    called: str | None = None,
+    kw_only: bool = True,
 ) -> Any:
     """A leaf in a range that the user must give."""
     told = {"words": within.words, "common": common, "called": called}
-    return ruled(dataclasses.MISSING, within, **told)
+    return ruled(dataclasses.MISSING, within, kw_only=kw_only, **told)
 
 
 def count(default: int | None, at_least: int = 1) -> Any:
@@ -132,7 +140,9 @@ def filled(record: T, *known: Any) -> T:
 # Only fields without a default are named to type checkers, which would take the others
 # for fields that must be given.
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, field_specifiers=(static, needed)
+    frozen_default=True,
+    kw_only_default=True,
+    field_specifiers=(dataclasses.field, static, needed),
 )
 def checked(cls: type[T]) -> type[T]:
     """Make `cls` a frozen, keyword-only dataclass whose fields carry their rules."""
@@ -141,7 +151,9 @@ def checked(cls: type[T]) -> type[T]:
 
 
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, field_specifiers=(static, needed)
+    frozen_default=True,
+    kw_only_default=True,
+    field_specifiers=(dataclasses.field, static, needed),
 )
 def frozen(cls: type[T]) -> type[T]:
     """Make `cls` a record with rules that is also a JAX pytree."""
