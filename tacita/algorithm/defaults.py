@@ -32,7 +32,7 @@ def proximal_step_size(problem: Problem, rho: Any, shift: float = 0.0) -> Any:
 
 
 def splitting_rho(problem: Problem) -> float:
-    """The best penalty of a splitting method with exact answers, 1/sqrt(mu L).
+    """1/sqrt(mu L), the best penalty of a splitting method with exact answers.
 
     Without strong convexity 1/L, which makes the local problems convex.
     """
@@ -41,5 +41,5 @@ def splitting_rho(problem: Problem) -> float:
 
 
 def inverse_splitting_rho(problem: Problem) -> float:
-    """The same for methods whose penalty is the inverse: sqrt(mu L), or L."""
+    """sqrt(mu L), or L: for methods whose penalty is the inverse of that."""
     return 1 / splitting_rho(problem)

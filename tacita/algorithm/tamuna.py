@@ -57,7 +57,7 @@ def _eta(problem: Problem, algorithm: Any) -> Any:
 
 
 def _agents(problem: Problem, algorithm: Any) -> Any:
-    """The agents numbered from 0, where letters are compressed."""
+    """Numbers from 0, where letters are compressed."""
     return None if algorithm.sparsity is None else np.arange(problem.n_agents)
 
 

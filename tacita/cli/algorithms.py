@@ -16,6 +16,9 @@ def algorithms(
     name: Annotated[
         str | None, typer.Argument(help="Show one of them with all its fields.")
     ] = None,
+    page: Annotated[
+        bool, typer.Option("--page", help="All of them with all fields, as Markdown.")
+    ] = False,
 ) -> None:
     """List the algorithms, or show one with the keys it takes in a run file."""
     from tacita.cli.show import show
@@ -23,14 +26,23 @@ def algorithms(
     from tacita.job.calls import look_up
     from tacita.report import Table
 
-    if name is not None:
+    if page:
+        typer.echo("\n\n".join([_LEAD, *map(_section, known().values())]))
+    elif name is not None:
         _show_one(look_up("algorithm", name, known()))
-        return
-    rows = tuple(
-        (label, _kind(cls), ", ".join(_fields(cls)), cls.source)
-        for label, cls in known().items()
-    )
-    show(Table(("algorithm", "kind", "keys", "source"), rows), justify="left")
+    else:
+        rows = tuple(
+            (label, _kind(cls), ", ".join(row[0] for row in _fields(cls)), cls.source)
+            for label, cls in known().items()
+        )
+        show(Table(("algorithm", "kind", "keys", "source"), rows), justify="left")
+
+
+_LEAD = """\
+# The algorithms and their keys
+
+Every algorithm with the keys of its table in a run file, which are also its arguments
+in Python. `tacita algorithms --page` writes this page, from the fields themselves."""
 
 
 def _kind(cls: Any) -> str:
@@ -39,42 +51,65 @@ def _kind(cls: Any) -> str:
     return "graph" if issubclass(cls, GraphAlgorithm) else "server"
 
 
-def _fields(cls: Any) -> list[str]:
-    return [field.name for field in dataclasses.fields(cls)]
+def _title(cls: Any) -> str:
+    return f"{cls.__name__} ({_kind(cls)})"
+
+
+def _about(cls: Any) -> str:
+    return (inspect.getdoc(cls) or "").split("\n")[0]
 
 
 def _show_one(cls: Any) -> None:
-    words = inspect.getdoc(cls) or ""
-    typer.echo(f"{cls.__name__} ({_kind(cls)}): {words.split(chr(10))[0]}")
+    typer.echo(f"{_title(cls)}: {_about(cls)}")
     typer.echo(f"  source: {cls.source}")
-    needed = [f.name for f in dataclasses.fields(cls) if _needed(f)]
     typer.echo("\n[algorithm]")
     typer.echo(f'name = "{cls.__name__}"')
-    told = _explained(words)
-    for field in dataclasses.fields(cls):
-        default = "needed" if field.name in needed else _default(field)
-        about = told.get(field.name, "")
-        typer.echo(f"# {field.name} ({default}): {about}".rstrip(": "))
+    for name, held, default, about in _fields(cls):
+        told = f"{held}, {default}" if held else default
+        typer.echo(f"# {name} ({told}): {about}".rstrip(": "))
 
 
-def _needed(field: Any) -> bool:
-    nothing = dataclasses.MISSING
-    return field.default is nothing and field.default_factory is nothing
-
-
-def _default(field: Any) -> str:
-    if dataclasses.is_dataclass(field.default):
-        inside = ", ".join(
-            f"{f.name} = {getattr(field.default, f.name)!r}"
-            for f in dataclasses.fields(field.default)
+def _section(cls: Any) -> str:
+    lines = [f"## {_title(cls)}", "", f"{_about(cls)} {cls.source}.", ""]
+    lines += ["| key | range | left out | meaning |", "| --- | --- | --- | --- |"]
+    for name, *cells in _fields(cls):
+        lines.append(
+            f"| `{name}` | {' | '.join(c.replace('|', '&#124;') for c in cells)} |"
         )
-        name = type(field.default).__name__
-        return f'default {{ name = "{name}"{", " + inside if inside else ""} }}'
-    return (
-        "set by theory or left out"
-        if field.default is None
-        else (f"default {field.default!r}")
+    return "\n".join(lines)
+
+
+def _fields(cls: Any) -> list[tuple[str, str, str, str]]:
+    """Of every field its name, its range, what happens if it is left out, a meaning."""
+    from tacita.trees import rules
+
+    told, known = _explained(inspect.getdoc(cls) or ""), rules(cls)
+    rows = []
+    for field in dataclasses.fields(cls):
+        rule = known.get(field.name)
+        held = "" if rule is None else rule.words
+        if rule is not None and rule.common:
+            held += " for all"
+        default = _default(field, None if rule is None else rule.theory)
+        rows.append((field.name, held, default, told.get(field.name, "")))
+    return rows
+
+
+def _default(field: Any, theory: Any) -> str:
+    default = field.default
+    if default is dataclasses.MISSING:
+        return "needed"
+    if theory is not None:
+        return f"theory: {inspect.getdoc(theory)}".split("\n")[0].rstrip(".")
+    if default is None:
+        return "default none"
+    if not dataclasses.is_dataclass(default):
+        return f"default {default!r}"
+    inside = "".join(
+        f", {f.name} = {getattr(default, f.name)!r}"
+        for f in dataclasses.fields(default)
     )
+    return f'default {{ name = "{type(default).__name__}"{inside} }}'
 
 
 def _explained(words: str) -> dict[str, str]:

@@ -40,7 +40,7 @@ def contraction(step_size: float, strong_convexity: float, smoothness: float) ->
 
 
 def step_size(problem: Problem) -> float:
-    """The best step for the mean (1/N) sum_i f_i, whose moduli are the agents' mean."""
+    """2 / (mu + L) of the mean (1/N) sum_i f_i, whose moduli are the agents' mean."""
     moduli = problem.moduli
     return best_step_size(
         float(moduli.strong_convexity.mean()), float(moduli.smoothness.mean())
