@@ -52,7 +52,6 @@ ALGORITHMS = (
 )
 
 __all__ = [
-    "ALGORITHMS",
     "DPADMM",
     "DPSGD",
     "LED",

@@ -79,6 +79,7 @@ class DPADMM(ServerAlgorithm):
             N(0, I) added. None adds none. One number or one per client.
     """
 
+    # Penalties of their own would spoil sum_i lam_i = 0.
     rho: Number = number(check.positive, theory=inverse_splitting_rho, common=True)
     step_size: Number = number(check.positive, theory=_step_size)
     decay: float = number(check.between(0, 1), 0.0, common=True)

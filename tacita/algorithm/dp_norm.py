@@ -65,6 +65,7 @@ class DPNorm(GraphAlgorithm):
         oracle: How nodes compute gradients.
     """
 
+    # Common numbers: both ends of an edge must compute the same eta.
     step_size: Number = number(
         check.positive, theory=descent.safe_step_size, common=True
     )

@@ -52,6 +52,7 @@ class FedPD(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
+    # The mean of x_i + eta lambda_i needs one eta.
     eta: Number = number(check.positive, theory=splitting_rho, common=True)
     step_size: Number = number(check.positive, theory=_step_size)
     local_steps: int = count(5)

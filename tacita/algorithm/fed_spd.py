@@ -75,6 +75,7 @@ class FedSPD(ServerAlgorithm):
         paper_noise: Allow noise beside a hidden state, to reproduce the paper.
     """
 
+    # Penalties of their own would spoil sum_i lam_i = 0.
     rho: Number = number(check.positive, theory=inverse_splitting_rho, common=True)
     gamma: Number = number(check.positive, theory=descent.smoothness)
     gamma_growth: float = number(check.between(0, 1), 0.0, common=True)

@@ -46,6 +46,7 @@ class GraphADMM(GraphAlgorithm):
         oracle: How nodes compute gradients.
     """
 
+    # Both ends of an edge must use the same penalty.
     rho: float = needed(check.positive, common=True)
     step_size: Number = number(check.positive, theory=descent.safe_step_size)
     local_steps: int = count(10)

@@ -49,6 +49,7 @@ class LED(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
+    # One agent's own step would weigh it more in the optimum.
     step_size: Number = number(
         check.positive, theory=descent.safe_step_size, common=True
     )

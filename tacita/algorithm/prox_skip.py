@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -59,6 +60,7 @@ class ProxSkip(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
+    # Numbers of their own would spoil sum_i h_i = 0.
     step_size: Number = number(
         check.positive, theory=descent.safe_step_size, common=True
     )
@@ -76,7 +78,9 @@ class ProxSkip(ServerAlgorithm):
         self, key: Array, hub: Any, mean: Array, coordinator: Coordinator
     ) -> tuple[Any, Told]:
         """The mean, and how long to train until the next exchange."""
-        return hub, Told(mean, random_steps.geometric(key, self.probability))
+        return hub, Told(
+            mean, jax.random.geometric(key, self.probability, dtype=jnp.int32)
+        )
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Told

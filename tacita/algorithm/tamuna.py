@@ -77,6 +77,7 @@ class TAMUNA(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
+    # Numbers of their own would spoil sum_i h_i = 0.
     step_size: Number = number(
         check.positive, theory=descent.safe_step_size, common=True
     )
@@ -110,7 +111,7 @@ class TAMUNA(ServerAlgorithm):
         if self.fixed:
             steps = jnp.round(jnp.asarray(self.local_steps)).astype(jnp.int32)
         else:
-            steps = random_steps.geometric(key, 1 / self.local_steps)
+            steps = jax.random.geometric(key, 1 / self.local_steps, dtype=jnp.int32)
         slots = cohort = ()
         if self.sparsity is not None:
             slots = jnp.zeros(coordinator.n_agents, jnp.int32)

@@ -16,9 +16,6 @@ def algorithms(
     name: Annotated[
         str | None, typer.Argument(help="Show one of them with all its fields.")
     ] = None,
-    page: Annotated[
-        bool, typer.Option("--page", help="All of them with all fields, as Markdown.")
-    ] = False,
 ) -> None:
     """List the algorithms, or show one with the keys it takes in a run file."""
     from tacita.cli.show import show
@@ -26,23 +23,14 @@ def algorithms(
     from tacita.job.calls import look_up
     from tacita.report import Table
 
-    if page:
-        typer.echo("\n\n".join([_LEAD, *map(_section, known().values())]))
-    elif name is not None:
+    if name is not None:
         _show_one(look_up("algorithm", name, known()))
-    else:
-        rows = tuple(
-            (label, _kind(cls), ", ".join(row[0] for row in _fields(cls)), cls.source)
-            for label, cls in known().items()
-        )
-        show(Table(("algorithm", "kind", "keys", "source"), rows), justify="left")
-
-
-_LEAD = """\
-# The algorithms and their keys
-
-Every algorithm with the keys of its table in a run file, which are also its arguments
-in Python. `tacita algorithms --page` writes this page, from the fields themselves."""
+        return
+    rows = tuple(
+        (label, _kind(cls), ", ".join(row[0] for row in fields(cls)), cls.source)
+        for label, cls in known().items()
+    )
+    show(Table(("algorithm", "kind", "keys", "source"), rows), justify="left")
 
 
 def _kind(cls: Any) -> str:
@@ -51,35 +39,23 @@ def _kind(cls: Any) -> str:
     return "graph" if issubclass(cls, GraphAlgorithm) else "server"
 
 
-def _title(cls: Any) -> str:
-    return f"{cls.__name__} ({_kind(cls)})"
-
-
-def _about(cls: Any) -> str:
-    return (inspect.getdoc(cls) or "").split("\n")[0]
+def title(cls: Any) -> str:
+    """Its name, whether it has a server, and what it does in a line."""
+    about = (inspect.getdoc(cls) or "").split("\n")[0]
+    return f"{cls.__name__} ({_kind(cls)}): {about}"
 
 
 def _show_one(cls: Any) -> None:
-    typer.echo(f"{_title(cls)}: {_about(cls)}")
+    typer.echo(title(cls))
     typer.echo(f"  source: {cls.source}")
     typer.echo("\n[algorithm]")
     typer.echo(f'name = "{cls.__name__}"')
-    for name, held, default, about in _fields(cls):
+    for name, held, default, about in fields(cls):
         told = f"{held}, {default}" if held else default
         typer.echo(f"# {name} ({told}): {about}".rstrip(": "))
 
 
-def _section(cls: Any) -> str:
-    lines = [f"## {_title(cls)}", "", f"{_about(cls)} {cls.source}.", ""]
-    lines += ["| key | range | left out | meaning |", "| --- | --- | --- | --- |"]
-    for name, *cells in _fields(cls):
-        lines.append(
-            f"| `{name}` | {' | '.join(c.replace('|', '&#124;') for c in cells)} |"
-        )
-    return "\n".join(lines)
-
-
-def _fields(cls: Any) -> list[tuple[str, str, str, str]]:
+def fields(cls: Any) -> list[tuple[str, str, str, str]]:
     """Of every field its name, its range, what happens if it is left out, a meaning."""
     from tacita.trees import rules
 

@@ -12,6 +12,7 @@ import tacita
 from tacita.job import networks, run_file
 from tacita.job.problems import NETWORKS, PENALTIES, REGULARISERS
 from tacita.job.rows import SPLITS
+from tests.cli import algorithms_page
 from tests.cli.test_cli_commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -44,9 +45,8 @@ def test_the_run_files_in_the_reference_are_valid():
         run_file.validate(table)
 
 
-def test_the_page_of_algorithms_is_what_their_fields_say(tacita_):
-    page = (ROOT / "docs" / "ref-algorithms.md").read_text()
-    assert page == tacita_.ok("algorithms", "--page")
+def test_the_page_of_algorithms_is_what_their_fields_say():
+    assert algorithms_page.PAGE.read_text() == algorithms_page.page()
 
 
 def test_the_skeleton_of_an_algorithm_runs(tmp_path, monkeypatch):
