@@ -10,6 +10,7 @@ at a distance of 1e-8 from the answer, it can be followed to rounding.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import jax
@@ -31,6 +32,10 @@ _MOST_STEPS = 50
 
 #: Lengths of a Newton step that are tried, in this order.
 _SIZES = (1.0, 0.5, 0.25, 0.0625)
+
+
+def _residual(local: Any, v: Array, rho: Any) -> Callable[[Array], Array]:
+    return lambda x: local.grad(x) + (x - v) / rho
 
 
 def _newton_step(residual: Any, w: Array) -> tuple[Array, Array]:
@@ -56,9 +61,7 @@ def exact_prox(local: Any, w: Array, v: Array, rho: Any) -> Array:
     >>> exact_prox(Half, jnp.zeros(1), jnp.ones(1), 1.0).tolist()
     [0.5]
     """
-
-    def residual(x: Array) -> Array:
-        return local.grad(x) + (x - v) / rho
+    residual = _residual(local, v, rho)
 
     def go_on(carry: tuple) -> Array:
         count, _, better = carry
@@ -107,9 +110,7 @@ class Newton(_ExactGradients):
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
     ) -> Array:
         """W <- w - (H + I/rho)^-1 r(w), the step halved while r would grow."""
-
-        def residual(x: Array) -> Array:
-            return oracle.local.grad(x) + (x - v) / rho
+        residual = _residual(oracle.local, v, rho)
 
         def body(x: Array, _: None) -> tuple[Array, None]:
             return _newton_step(residual, x)[0], None
@@ -163,9 +164,7 @@ class QuasiNewton(_ExactGradients):
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
     ) -> Array:
         """W <- w - H r(w) or w - step r(w), whichever leaves less of r."""
-
-        def residual(x: Array) -> Array:
-            return oracle.local.grad(x) + (x - v) / rho
+        residual = _residual(oracle.local, v, rho)
 
         def body(carry: tuple, _: None) -> tuple[tuple, None]:
             x, r, memory = carry
