@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -78,9 +77,7 @@ class ProxSkip(ServerAlgorithm):
         self, key: Array, hub: Any, mean: Array, coordinator: Coordinator
     ) -> tuple[Any, Told]:
         """The mean, and how long to train until the next exchange."""
-        return hub, Told(
-            mean, jax.random.geometric(key, self.probability, dtype=jnp.int32)
-        )
+        return hub, Told(mean, random_steps.geometric(key, self.probability))
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,11 @@ from tacita.trees import tree_rows
 #: Draws that an oracle is asked for at a time, for the number of steps has no bound. A
 #: sampling that spans the steps, as a permutation of the rows, starts anew after them.
 DRAWS_AT_ONCE = 16
+
+
+def geometric(key: Array, probability: Any) -> Array:
+    """How many steps until an event of this probability: 1, 2, ..., mean 1/p."""
+    return jax.random.geometric(key, probability, dtype=jnp.int32)
 
 
 def descend(

@@ -111,7 +111,7 @@ class TAMUNA(ServerAlgorithm):
         if self.fixed:
             steps = jnp.round(jnp.asarray(self.local_steps)).astype(jnp.int32)
         else:
-            steps = jax.random.geometric(key, 1 / self.local_steps, dtype=jnp.int32)
+            steps = random_steps.geometric(key, 1 / self.local_steps)
         slots = cohort = ()
         if self.sparsity is not None:
             slots = jnp.zeros(coordinator.n_agents, jnp.int32)
