@@ -9,35 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tacita import aggregation, problem
-from tacita.algorithm import (
-    DPADMM,
-    DPSGD,
-    LED,
-    SCAFFOLD,
-    TAMUNA,
-    ClientDPFedAvg,
-    DPFedAvg,
-    DPNorm,
-    FedAvg,
-    FedGD,
-    FedLin,
-    FedPD,
-    FedPLT,
-    FedProx,
-    FedRelax,
-    FedSGD,
-    FedSPD,
-    FedSplit,
-    FiveGCS,
-    GossipSGD,
-    GradientTracking,
-    GraphADMM,
-    PrimalDual,
-    ProxSkip,
-    ServerGD,
-    solvers,
-)
+from tacita import aggregation, algorithm, problem
+from tacita.algorithm import *  # noqa: F403
 from tacita.check import TacitaError
 from tacita.privacy.clipped import Clipped
 from tacita.privacy.noisy import Noisy
@@ -61,41 +34,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "DPADMM",
-    "DPSGD",
-    "LED",
-    "SCAFFOLD",
-    "TAMUNA",
     "Asynchronous",
-    "ClientDPFedAvg",
     "Clipped",
-    "DPFedAvg",
-    "DPNorm",
-    "FedAvg",
-    "FedGD",
-    "FedLin",
-    "FedPD",
-    "FedPLT",
-    "FedProx",
-    "FedRelax",
-    "FedSGD",
-    "FedSPD",
-    "FedSplit",
-    "FiveGCS",
     "Full",
     "GTVMin",
-    "GossipSGD",
-    "GradientTracking",
-    "GraphADMM",
     "Minibatch",
     "ModelAgnosticFedRelax",
     "NodeErrors",
     "Noisy",
-    "PrimalDual",
     "Problem",
-    "ProxSkip",
     "Run",
-    "ServerGD",
     "TacitaError",
     "VerticalNewton",
     "aggregation",
@@ -110,12 +58,12 @@ __all__ = [
     "report",
     "simulate",
     "simulate_estimators",
-    "solvers",
     "sweep",
     "train_vertical",
     "tune",
     "validate",
 ]
+__all__.extend(algorithm.__all__)
 
 #: Rooms that load slowly (pandas, scikit-learn, matplotlib): loaded when first used.
 _LAZY = ("audits", "data", "federation", "privacy", "report")

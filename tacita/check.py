@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -46,23 +47,13 @@ def _is_abstract(value: Any) -> bool:
     return foreign and not isinstance(value, jax.Array)
 
 
-def _require(holds: str, test: Any, named: dict[str, Any]) -> Any:
-    (name, value), *more = named.items()
-    if more:
-        raise TypeError("check one argument at a time")
-    if _is_abstract(value):
-        return value
-    if not is_number(value):
-        refuse(f"expected {name} {holds}, got {name}={value!r}")
-    array = np.asarray(value)
-    good = np.isfinite(array) & test(array)
-    if not np.all(good):
-        refuse(f"expected {name} {holds}, got {name}={array[~good].ravel()[0]}")
-    return value
+@dataclass(frozen=True)
+class Range:
+    """Refuse a number, or an array with an entry, that is not finite and in range.
 
-
-def positive(**named: Any) -> Any:
-    """Refuse a number (or any entry of an array) that is not finite and > 0.
+    Attributes:
+        words: The range in words, for refusals and for tables.
+        test: What must hold of every entry.
 
     >>> positive(rho=0.5)
     0.5
@@ -70,24 +61,38 @@ def positive(**named: Any) -> Any:
     Traceback (most recent call last):
     tacita.check.TacitaError: expected rho > 0, got rho=0.0
     """
-    return _require("> 0", lambda v: v > 0, named)
+
+    words: str
+    test: Callable[[np.ndarray], Any]
+
+    def __call__(self, **named: Any) -> Any:
+        """The value of the one argument, unless it is refused."""
+        ((name, value),) = named.items()
+        if _is_abstract(value):
+            return value
+        if not is_number(value):
+            refuse(f"expected {name} {self.words}, got {name}={value!r}")
+        array = np.asarray(value)
+        good = np.isfinite(array) & self.test(array)
+        if not np.all(good):
+            bad = array[~good].ravel()[0]
+            refuse(f"expected {name} {self.words}, got {name}={bad}")
+        return value
 
 
-def not_negative(**named: Any) -> Any:
-    """Refuse a number (or any entry of an array) that is not finite and >= 0."""
-    return _require(">= 0", lambda v: v >= 0, named)
+positive = Range("> 0", lambda v: v > 0)
+not_negative = Range(">= 0", lambda v: v >= 0)
+#: A delta.
+inside_unit = Range("in (0, 1)", lambda v: (v > 0) & (v < 1))
+#: A rate of sampling.
+fraction = Range("in (0, 1]", lambda v: (v > 0) & (v <= 1))
+#: What is kept of something that has to move on.
+below_one = Range("in [0, 1)", lambda v: (v >= 0) & (v < 1))
 
 
-def in_range(low: float, high: float, **named: Any) -> Any:
-    """Refuse a number (or any entry of an array) outside [low, high]."""
-    return _require(
-        f"in [{low:g}, {high:g}]", lambda v: (v >= low) & (v <= high), named
-    )
-
-
-def inside_unit(**named: Any) -> Any:
-    """Refuse a number that is not strictly between 0 and 1 (a delta)."""
-    return _require("in (0, 1)", lambda v: (v > 0) & (v < 1), named)
+def between(low: float, high: float) -> Range:
+    """The range [low, high]."""
+    return Range(f"in [{low:g}, {high:g}]", lambda v: (v >= low) & (v <= high))
 
 
 def flag(**named: Any) -> Any:

@@ -2,6 +2,20 @@
 
 Changing a leaf does not recompile, and a sweep over leaves is one `vmap`. Changing a
 static field compiles anew.
+
+Fields carry their rule: what they may hold, and how theory sets them.
+
+>>> from tacita import check
+>>> @frozen
+... class Descent:
+...     step_size: float = number(check.positive, theory=lambda problem: 0.5)
+...     steps: int = count(10)
+...     weights: str = one_of("uniform", "samples")
+>>> Descent(step_size=-1)
+Traceback (most recent call last):
+tacita.check.TacitaError: expected step_size > 0, got step_size=-1.0
+>>> filled(Descent(steps=3), "a problem")
+Descent(step_size=0.5, steps=3, weights='uniform')
 """
 
 from __future__ import annotations
@@ -9,13 +23,96 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
 
+from tacita import check
+
 T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What a field may hold, and how it is set where it was left out.
+
+    Attributes:
+        check: Called with the value by its name: refuses it, or returns what to keep.
+        words: The range in words, for tables.
+        theory: Of a field that is None: a function of what the record is resolved
+            for, as a problem, and if it likes of the record as it is by then.
+        common: Whether it must be one number for all agents.
+        called: The name in refusals, where it is not the field's own.
+    """
+
+    check: Callable[..., Any]
+    words: str
+    theory: Callable[..., Any] | None = None
+    common: bool = False
+    called: str | None = None
+
+
+@functools.cache
+def rules(cls: Any) -> dict[str, Rule]:
+    """The rules of a class of records by field, in their order."""
+    fields = dataclasses.fields(cls)
+    return {f.name: f.metadata["rule"] for f in fields if "rule" in f.metadata}
+
+
+def ruled(
+    default: Any,
+    check: Callable[..., Any],
+    static: bool = False,
+    kw_only: bool = True,
+    **rule: Any,
+) -> Any:
+    """A field with a rule of its own; see `Rule` for the other arguments."""
+    metadata = {"static": static, "rule": Rule(check=check, **rule)}
+    return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
+
+
+def number(
+    within: check.Range,
+    default: Any = None,
+    *,
+    theory: Callable[..., Any] | None = None,
+    common: bool = False,
+) -> Any:
+    """A leaf in a range, such as `check.positive`."""
+    told = {"words": within.words, "theory": theory, "common": common}
+    return ruled(default, within, **told)
+
+
+def needed(
+    within: check.Range,
+    *,
+    common: bool = False,
+    called: str | None = None,
+    kw_only: bool = True,
+) -> Any:
+    """A leaf in a range that the user must give."""
+    told = {"words": within.words, "common": common, "called": called}
+    return ruled(dataclasses.MISSING, within, kw_only=kw_only, **told)
+
+
+def count(default: int | None, at_least: int = 1) -> Any:
+    """A static whole number."""
+    rule = functools.partial(check.count, at_least)
+    return ruled(default, rule, True, words=f"a whole number >= {at_least}")
+
+
+def one_of(*choices: str, called: str | None = None) -> Any:
+    """A static word; the first choice is the default."""
+    rule = functools.partial(check.one_of, choices)
+    return ruled(choices[0], rule, True, words=" or ".join(choices), called=called)
+
+
+def flag(default: bool) -> Any:
+    """A static truth value."""
+    return ruled(default, check.flag, True, words="true or false")
 
 
 def static(default: Any = dataclasses.MISSING, **options: Any) -> Any:
@@ -23,12 +120,44 @@ def static(default: Any = dataclasses.MISSING, **options: Any) -> Any:
     return dataclasses.field(default=default, metadata={"static": True}, **options)
 
 
+def check_fields(record: Any) -> None:
+    """Refuse a record with a field against its rule."""
+    for name, rule in rules(type(record)).items():
+        kept = rule.check(**{rule.called or name: getattr(record, name)})
+        object.__setattr__(record, name, kept)
+
+
+def filled(record: T, *known: Any) -> T:
+    """The same record; in their order, fields that are None are set by theory."""
+    for name, rule in rules(type(record)).items():
+        if rule.theory is not None and getattr(record, name) is None:
+            wanted = len(inspect.signature(rule.theory).parameters)
+            value = rule.theory(*(*known, record)[:wanted])
+            record = replace(record, **{name: value})
+    return record
+
+
+# Only fields without a default are named to type checkers, which would take the others
+# for fields that must be given.
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, field_specifiers=(static,)
+    frozen_default=True,
+    kw_only_default=True,
+    field_specifiers=(dataclasses.field, static, needed),
+)
+def checked(cls: type[T]) -> type[T]:
+    """Make `cls` a frozen, keyword-only dataclass whose fields carry their rules."""
+    _begin_with(cls, check_fields)
+    return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+
+@dataclass_transform(
+    frozen_default=True,
+    kw_only_default=True,
+    field_specifiers=(dataclasses.field, static, needed),
 )
 def frozen(cls: type[T]) -> type[T]:
-    """Make `cls` a frozen, keyword-only dataclass that is also a JAX pytree."""
-    _wrap_post_init(cls)
+    """Make `cls` a record with rules that is also a JAX pytree."""
+    _begin_with(cls, _normalise, check_fields)
     made = dataclasses.dataclass(frozen=True, kw_only=True, eq=False)(cls)
     fields = dataclasses.fields(made)  # pyright: ignore[reportArgumentType]
     meta = [f.name for f in fields if f.metadata.get("static")]
@@ -63,23 +192,28 @@ def register(cls: type[T], data: Sequence[str], meta: Sequence[str]) -> type[T]:
     return cls
 
 
-def _wrap_post_init(cls: type) -> None:
-    """Run the class's own checks, after numbers were brought to one type.
-
-    A `np.float64` beside a `float` would retrace (JAX gives them different weak
-    types), so plain numbers become Python floats and sequences become float arrays.
-    """
+def _begin_with(cls: type, *first: Callable[[Any], None]) -> None:
+    """Run these after construction, then the class's own checks."""
     own: Callable[[Any], None] | None = getattr(cls, "__post_init__", None)
 
     def post_init(self: Any) -> None:
-        for field in dataclasses.fields(self):
-            if not field.metadata.get("static"):
-                value = getattr(self, field.name)
-                object.__setattr__(self, field.name, _normal(value))
+        for step in first:
+            step(self)
         if own is not None:
             own(self)
 
     cls.__post_init__ = post_init  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _normalise(record: Any) -> None:
+    """Bring numbers to one type: plain ones to floats, sequences to float arrays.
+
+    A `np.float64` beside a `float` would retrace: JAX gives them different weak types.
+    """
+    for field in dataclasses.fields(record):
+        if not field.metadata.get("static"):
+            value = getattr(record, field.name)
+            object.__setattr__(record, field.name, _normal(value))
 
 
 def _normal(value: Any) -> Any:

@@ -54,7 +54,6 @@ ALGORITHMS = (
 )
 
 __all__ = [
-    "ALGORITHMS",
     "DPADMM",
     "DPSGD",
     "LED",

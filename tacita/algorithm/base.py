@@ -22,6 +22,7 @@ from tacita import check
 from tacita.problem.oracles import AgentOracle, Oracle
 from tacita.problem.prox import Proximable
 from tacita.random_numbers import normal
+from tacita.trees import filled, rules
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -71,7 +72,7 @@ class Algorithm:
 
     def resolve(self, problem: Problem) -> Self:
         """The same algorithm with every number that was left out set by theory."""
-        return self
+        return filled(self, problem)
 
     def model(self, state: State) -> Array:
         """One agent's model, shape (d,), out of its state."""
@@ -93,6 +94,11 @@ class Algorithm:
                 f"{type(self).__name__} handles smooth problems only, this one has "
                 f"h={type(problem.h).__name__}; use h=None or a composite algorithm"
             )
+        for name, rule in rules(type(self)).items():
+            if rule.common and np.ndim(getattr(self, name)) > 0:
+                check.refuse(
+                    f"expected {name} one number, common to all agents, got an array"
+                )
 
 
 class ServerAlgorithm(Algorithm):

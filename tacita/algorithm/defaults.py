@@ -1,4 +1,4 @@
-"""Numbers that theory sets, and numbers that must be the same for all agents."""
+"""Numbers that theory sets for several algorithms."""
 
 from __future__ import annotations
 
@@ -6,51 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacita import check
-from tacita.problem.model.linear import Linear, Logistic, Softmax
-from tacita.problem.oracles import Full
 from tacita.theory import fed_plt
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
-
-
-def require_common(algorithm: Any, *names: str) -> None:
-    """Refuse a number per agent where the method is exact with a common one only."""
-    for name in names:
-        if np.ndim(getattr(algorithm, name)) > 0:
-            check.refuse(
-                f"expected {name} one number, common to all agents, got an array"
-            )
-
-
-def require_local_answers(algorithm: Any, problem: Problem, held: Any) -> None:
-    """Refuse what neither the algorithm's solver nor the exact step on a graph solves.
-
-    The exact step needs known curvature, all rows, and a unique answer at every node:
-    where its neighbours do not hold all coordinates (`held`, for every node), its own
-    rows must determine them.
-    """
-    if algorithm.solver is not None:
-        algorithm.solver.check(problem, algorithm.oracle)
-        return
-    name = type(algorithm).__name__
-    if not isinstance(problem.model, Linear | Logistic | Softmax):
-        check.refuse(
-            f"{name} solves its local problems exactly for linear models only; "
-            "give solver=tacita.solvers.GradientDescent(step_size=..., ...)"
-        )
-    if not isinstance(algorithm.oracle, Full):
-        check.refuse(f"{name} without a solver needs exact gradients, oracle=Full")
-    free = np.flatnonzero(~np.broadcast_to(held, problem.n_agents))
-    if not len(free) or problem.population.regulariser.curvature_bounds[0] > 0:
-        return
-    open_nodes = free[problem.moduli.strong_convexity[free] <= 0]
-    if len(open_nodes):
-        check.refuse(
-            "coordinates that are not coupled are not determined by the rows of node "
-            f"{problem.ids[open_nodes[0]]!r}; add l2 > 0, rows or edges, or couple them"
-        )
 
 
 def curvature_bounds(problem: Problem, shift: float = 0.0) -> tuple[Any, Any]:
@@ -73,9 +32,14 @@ def proximal_step_size(problem: Problem, rho: Any, shift: float = 0.0) -> Any:
 
 
 def splitting_rho(problem: Problem) -> float:
-    """The best penalty of a splitting method with exact answers, 1/sqrt(mu L).
+    """1/sqrt(mu L), the best penalty of a splitting method with exact answers.
 
     Without strong convexity 1/L, which makes the local problems convex.
     """
     low, high = problem.moduli.smallest, problem.moduli.largest
     return float(fed_plt.best_rho(low, high)) if low > 0 else 1 / high
+
+
+def inverse_splitting_rho(problem: Problem) -> float:
+    """sqrt(mu L), or L: for methods whose penalty is the inverse of that."""
+    return 1 / splitting_rho(problem)

@@ -18,7 +18,7 @@ proximal step, which is exact.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,10 +26,10 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
-from tacita.algorithm.defaults import require_common, splitting_rho
+from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
-from tacita.trees import frozen, replace
+from tacita.trees import frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -50,6 +50,17 @@ class Told(NamedTuple):
     round: Array  # t, from 1; decides eta_t
 
 
+def _step_size(problem: Problem, algorithm: Any) -> Any:
+    """1/L, unless the paper's rule finds a bound on gradients."""
+    ruled = algorithm.gradient_bound is not None or hasattr(algorithm.oracle, "norm")
+    return None if ruled else 1 / problem.moduli.largest
+
+
+def _gradient_bound(problem: Problem, algorithm: Any) -> Any:
+    """The clipping norm, where no step size is given."""
+    return algorithm.oracle.norm if algorithm.step_size is None else None
+
+
 @frozen
 class DPADMM(ServerAlgorithm):
     """Linearised ADMM on noisy letters.
@@ -68,41 +79,18 @@ class DPADMM(ServerAlgorithm):
             N(0, I) added. None adds none. One number or one per client.
     """
 
-    rho: Number = None
-    step_size: Number = None
-    decay: float = 0.0
-    radius: float = 1.0
-    gradient_bound: Number = None
+    # Penalties of their own would spoil sum_i lam_i = 0.
+    rho: Number = number(check.positive, theory=inverse_splitting_rho, common=True)
+    step_size: Number = number(check.positive, theory=_step_size)
+    decay: float = number(check.between(0, 1), 0.0, common=True)
+    radius: float = number(check.positive, 1.0)
+    gradient_bound: Number = number(check.positive, theory=_gradient_bound)
     oracle: Oracle = Full()
-    noise_std: Number = None
+    noise_std: Number = number(check.not_negative)
 
     averages: ClassVar[str] = "all"
     composite: ClassVar[bool] = True
     source: ClassVar[str] = "Z. Huang et al., DP-ADMM, IEEE TIFS 2020, Algorithm 2"
-
-    def __post_init__(self) -> None:
-        check.positive(rho=self.rho)
-        check.positive(step_size=self.step_size)
-        check.in_range(0.0, 1.0, decay=self.decay)
-        check.positive(radius=self.radius)
-        check.positive(gradient_bound=self.gradient_bound)
-        check.not_negative(noise_std=self.noise_std)
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """Penalties of their own would spoil sum_i lam_i = 0."""
-        super().refuse_problem(problem)
-        require_common(self, "rho", "decay")
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set rho and the step size, or the bound of its rule, where left out."""
-        rho, step_size, bound = self.rho, self.step_size, self.gradient_bound
-        if rho is None:
-            rho = 1 / splitting_rho(problem)
-        if step_size is None and bound is None:
-            bound = getattr(self.oracle, "norm", None)
-            if bound is None:
-                step_size = 1 / problem.moduli.largest
-        return replace(self, rho=rho, step_size=step_size, gradient_bound=bound)
 
     def inverse_step(self, number: Any, dim: int) -> Any:
         """1/eta_t in round t."""

@@ -17,7 +17,7 @@ Private Recurrent Language Models", ICLR 2018, with the fixed denominator.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,11 +25,10 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm, gradient_steps
-from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
-from tacita.trees import frozen, replace, static
+from tacita.trees import count, frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -55,23 +54,12 @@ class DPFedAvg(ServerAlgorithm):
             N(0, I) added, once. None adds none. One number or one per client.
     """
 
-    step_size: Number = None
-    local_steps: int = static(default=5)
+    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    local_steps: int = count(5)
     oracle: Oracle = Full()
-    noise_std: Number = None
+    noise_std: Number = number(check.not_negative)
 
     source: ClassVar[str] = "B. McMahan et al., FedAvg, with noise in every letter"
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-        check.not_negative(noise_std=self.noise_std)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=descent.safe_step_size(problem))
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w; the first broadcast is the mean of the starts."""
@@ -107,6 +95,11 @@ class Hub(NamedTuple):
     mean: Array  # the mean letter of the last round
 
 
+def _everybody(problem: Problem) -> int:
+    """N, all clients."""
+    return problem.n_agents
+
+
 @frozen
 class ClientDPFedAvg(ServerAlgorithm):
     """Clipped updates, summed by a trusted coordinator who adds the noise.
@@ -125,39 +118,18 @@ class ClientDPFedAvg(ServerAlgorithm):
             None adds none.
     """
 
-    clip: float = 1.0
-    cohort: Number = None
-    step_size: Number = None
-    local_steps: int = static(default=5)
+    clip: float = number(check.positive, 1.0, common=True)
+    cohort: Number = number(check.positive, theory=_everybody, common=True)
+    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    local_steps: int = count(5)
     oracle: Oracle = Full()
-    noise_std: float | None = None
+    noise_std: float | None = number(check.not_negative, common=True)
 
     averages: ClassVar[str] = "all"
     source: ClassVar[str] = (
         "H. B. McMahan et al., Learning Differentially Private Recurrent Language "
         "Models, ICLR 2018, Algorithm 1"
     )
-
-    def __post_init__(self) -> None:
-        check.positive(clip=self.clip)
-        check.positive(cohort=self.cohort)
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-        check.not_negative(noise_std=self.noise_std)
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """Noise and denominator belong to the coordinator."""
-        super().refuse_problem(problem)
-        require_common(self, "clip", "cohort", "noise_std")
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size and the denominator where they were left out."""
-        step_size, cohort = self.step_size, self.cohort
-        if step_size is None:
-            step_size = descent.safe_step_size(problem)
-        if cohort is None:
-            cohort = problem.n_agents
-        return replace(self, step_size=step_size, cohort=cohort)
 
     def init(self, w: Array) -> tuple[Sum, Array]:
         """Nothing was contributed yet."""

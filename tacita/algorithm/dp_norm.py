@@ -13,7 +13,7 @@ different iterates carry different noise.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +21,10 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Edges, GraphAlgorithm, Number
-from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
-from tacita.trees import frozen, replace, static
-
-if TYPE_CHECKING:
-    from tacita.problem.problem import Problem
+from tacita.trees import count, frozen, number, one_of
 
 
 class State(NamedTuple):
@@ -69,39 +65,21 @@ class DPNorm(GraphAlgorithm):
         oracle: How nodes compute gradients.
     """
 
-    step_size: Number = None
-    local_steps: int = static(default=10)
-    alpha: float = 0.0
-    noise_std: Number = None
-    form: str = static(default="corrected")
-    exchange: str = static(default="synchronous")
-    letter_noise: str = static(default="fresh")
-    publish: str = static(default="released")
+    # Common numbers: both ends of an edge must compute the same eta.
+    step_size: Number = number(
+        check.positive, theory=descent.safe_step_size, common=True
+    )
+    local_steps: int = count(10)
+    alpha: float = number(check.not_negative, 0.0, common=True)
+    noise_std: Number = number(check.not_negative)
+    form: str = one_of("corrected", "printed")
+    exchange: str = one_of("synchronous", "asynchronous")
+    letter_noise: str = one_of("fresh", "shared")
+    publish: str = one_of("released", "own")
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "Fukami, Murata, Niwa, Tyou, DP-Norm, Algorithm 1"
     delivery: ClassVar[str] = "slots"
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-        check.not_negative(alpha=self.alpha)
-        check.not_negative(noise_std=self.noise_std)
-        check.one_of(("corrected", "printed"), form=self.form)
-        check.one_of(("synchronous", "asynchronous"), exchange=self.exchange)
-        check.one_of(("fresh", "shared"), letter_noise=self.letter_noise)
-        check.one_of(("released", "own"), publish=self.publish)
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """Both ends of an edge must compute the same eta."""
-        super().refuse_problem(problem)
-        require_common(self, "step_size", "alpha")
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=descent.safe_step_size(problem))
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w, with letters z = 0."""

@@ -16,7 +16,7 @@ the gradient norms, privately, is `tacita.private(..., quantile=0.5)`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,11 +24,10 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
-from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
-from tacita.trees import frozen, replace
+from tacita.trees import frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -55,6 +54,11 @@ class Told(NamedTuple):
     mean: Array  # the model to publish
 
 
+def _step_size(problem: Problem, algorithm: Any) -> float:
+    """1/L, times 1 - momentum."""
+    return descent.safe_step_size(problem) * (1 - algorithm.momentum)
+
+
 @frozen
 class DPSGD(ServerAlgorithm):
     """Stochastic gradient descent on noisy letters.
@@ -70,34 +74,16 @@ class DPSGD(ServerAlgorithm):
             One number or one per client, see `tacita.private`.
     """
 
-    step_size: Number = None
-    momentum: float = 0.0
-    average: float = 0.0
+    step_size: Number = number(check.positive, theory=_step_size, common=True)
+    momentum: float = number(check.below_one, 0.0, common=True)
+    average: float = number(check.below_one, 0.0, common=True)
     oracle: Oracle = Full()
-    noise_std: Number = None
+    noise_std: Number = number(check.not_negative)
 
     composite: ClassVar[bool] = True
     source: ClassVar[str] = (
         "M. Abadi et al., Deep Learning with Differential Privacy, Algorithm 1"
     )
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.in_range(0.0, 0.999999, momentum=self.momentum)
-        check.in_range(0.0, 0.999999, average=self.average)
-        check.not_negative(noise_std=self.noise_std)
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """The coordinator's numbers are its own."""
-        super().refuse_problem(problem)
-        require_common(self, "step_size", "momentum", "average")
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        safe = descent.safe_step_size(problem)
-        return replace(self, step_size=safe * (1 - self.momentum))
 
     def init(self, w: Array) -> tuple[State, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""

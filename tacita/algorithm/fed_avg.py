@@ -7,7 +7,7 @@ optimum: see docs/explanation-algorithms.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 from jax import Array
@@ -16,10 +16,7 @@ from tacita import check
 from tacita.algorithm.base import Number, ServerAlgorithm, gradient_steps, noise_for
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import frozen, replace, static
-
-if TYPE_CHECKING:
-    from tacita.problem.problem import Problem
+from tacita.trees import count, frozen, number, one_of
 
 
 class State(NamedTuple):
@@ -41,25 +38,13 @@ class FedAvg(ServerAlgorithm):
             number or one per agent, see `tacita.private`.
     """
 
-    step_size: Number = None
-    local_steps: int = static(default=1)
+    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    local_steps: int = count(1)
     oracle: Oracle = Full()
-    weights: str = static(default="uniform")
-    noise_std: Number = None
+    weights: str = one_of("uniform", "samples")
+    noise_std: Number = number(check.not_negative)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 9"
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-        check.one_of(("uniform", "samples"), weights=self.weights)
-        check.not_negative(noise_std=self.noise_std)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=descent.safe_step_size(problem))
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w; the first broadcast is the mean of the starts."""

@@ -11,19 +11,18 @@ Learning rates may differ between nodes and shrink over time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm, Number
+from tacita.algorithm.base import Edges, Number
+from tacita.algorithm.coupled import Coupled
 from tacita.problem.gtv import penalty as penalties
-from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.oracles import AgentOracle, Full, Minibatch, Oracle
 from tacita.theory import gtv
-from tacita.trees import frozen, replace, static
+from tacita.trees import flag, frozen, needed, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -36,42 +35,22 @@ class State(NamedTuple):
     t: Array  # steps that it made, for learning rates that shrink
 
 
-class _GTVDescent(GraphAlgorithm):
+def _step_size(problem: Problem, algorithm: Any) -> Any:
+    """2 / (smallest + largest curvature) as in (83), or a bound on large networks."""
+    return gtv.step_size(problem, algorithm.alpha, algorithm.penalty)
+
+
+@frozen
+class _GTVDescent(Coupled):
     """The step that FedGD and FedSGD share; they differ in their gradients only."""
 
-    alpha: float
-    step_size: Number
-    decay: Number
-    power: float
+    alpha: float = needed(check.not_negative)
+    step_size: Number = number(check.positive, theory=_step_size)
+    decay: Number = number(check.not_negative)
+    power: float = number(check.positive, 1.0)
     oracle: Oracle
-    penalty: Any
-    need_connected: bool
-
-    def __post_init__(self) -> None:
-        check.not_negative(alpha=self.alpha)
-        check.positive(step_size=self.step_size)
-        check.not_negative(decay=self.decay)
-        check.positive(power=self.power)
-        object.__setattr__(self, "penalty", penalties.of(self.penalty))
-        penalties.require_squared(self.penalty, type(self).__name__)
-
-    def needs_connection(self) -> bool:
-        """As the user chose."""
-        return self.need_connected
-
-    def goal(self, problem: Problem) -> np.ndarray:
-        """Every node's model in the solution of GTVMin, (N, d)."""
-        return GTVMin(problem, self.alpha, self.penalty).solve()
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size by theory where the user gave none."""
-        self.penalty.check(problem.dim)
-        ready = replace(self, penalty=penalties.in_dtype(self.penalty, problem.dtype))
-        if self.step_size is not None:
-            return ready
-        return replace(
-            ready, step_size=gtv.step_size(problem, self.alpha, self.penalty)
-        )
+    penalty: Any = penalties.coupling("squared")
+    need_connected: bool = flag(True)
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w and tell the neighbours."""
@@ -118,13 +97,7 @@ class FedGD(_GTVDescent):
         need_connected: Refuse a graph that falls into several parts.
     """
 
-    alpha: float
-    step_size: Number = None
-    decay: Number = None
-    power: float = 1.0
     oracle: Oracle = Full()
-    penalty: Any = "squared"
-    need_connected: bool = static(default=True)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithms 4 and 5"
 
@@ -143,12 +116,6 @@ class FedSGD(_GTVDescent):
         need_connected: Refuse a graph that falls into several parts.
     """
 
-    alpha: float
-    step_size: Number = None
-    decay: Number = None
-    power: float = 1.0
     oracle: Oracle = Minibatch(size=1)
-    penalty: Any = "squared"
-    need_connected: bool = static(default=True)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithms 6 and 7"

@@ -11,7 +11,7 @@ sparsification.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -19,10 +19,8 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm, descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import frozen, replace, static
-
-if TYPE_CHECKING:
-    from tacita.problem.problem import Problem
+from tacita.theory import descent
+from tacita.trees import count, frozen, number
 
 
 class State(NamedTuple):
@@ -50,24 +48,13 @@ class FedLin(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Number = None
-    local_steps: int = static(default=5)
+    step_size: Number = number(check.positive, theory=descent.step_size_of_round)
+    local_steps: int = count(5)
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
     exchanges: ClassVar[int] = 2
     source: ClassVar[str] = "A. Mitra et al., Linear Convergence in FL, NeurIPS 2021"
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size where the user gave none."""
-        if self.step_size is not None:
-            return self
-        size = 1 / (problem.moduli.largest * self.local_steps)
-        return replace(self, step_size=size)
 
     @property
     def phases(self) -> tuple[Phase, ...]:

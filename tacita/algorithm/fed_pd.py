@@ -11,16 +11,16 @@ Algorithm 1 with (stochastic) gradient steps as its oracle.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Number, ServerAlgorithm, descend
-from tacita.algorithm.defaults import proximal_step_size, require_common, splitting_rho
+from tacita.algorithm.defaults import proximal_step_size, splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import frozen, replace, static
+from tacita.trees import count, frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -31,6 +31,11 @@ class State(NamedTuple):
 
     x: Array  # x_i, its model
     lam: Array  # lambda_i, its multiplier
+
+
+def _step_size(problem: Problem, algorithm: Any) -> Any:
+    """2 / (L_i + mu_i + 2/eta) of every agent."""
+    return proximal_step_size(problem, algorithm.eta)
 
 
 @frozen
@@ -47,33 +52,14 @@ class FedPD(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    eta: Number = None
-    step_size: Number = None
-    local_steps: int = static(default=5)
+    # The mean of x_i + eta lambda_i needs one eta.
+    eta: Number = number(check.positive, theory=splitting_rho, common=True)
+    step_size: Number = number(check.positive, theory=_step_size)
+    local_steps: int = count(5)
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
     source: ClassVar[str] = "X. Zhang et al., FedPD, IEEE TSP 2021, Algorithm 1"
-
-    def __post_init__(self) -> None:
-        check.positive(eta=self.eta)
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """The mean of x_i + eta lambda_i needs one eta."""
-        super().refuse_problem(problem)
-        require_common(self, "eta")
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set eta and the step size by theory where they were left out."""
-        eta, step_size = self.eta, self.step_size
-        if eta is None:
-            eta = splitting_rho(problem)
-        if step_size is None:
-            step_size = proximal_step_size(problem, eta)
-        ready = replace(self, eta=eta, step_size=step_size)
-        return ready
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = w, lambda_i = 0."""

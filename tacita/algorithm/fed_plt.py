@@ -19,11 +19,11 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
-from tacita.algorithm.defaults import require_common, splitting_rho
+from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import fed_plt as theory
-from tacita.trees import frozen, replace
+from tacita.trees import filled, frozen, number, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -53,7 +53,7 @@ class FedPLT(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    rho: Number = None
+    rho: Number = number(check.positive, theory=splitting_rho, common=True)
     solver: Any = None
     oracle: Oracle = Full()
 
@@ -64,24 +64,27 @@ class FedPLT(ServerAlgorithm):
         "Training, Algorithm 1"
     )
 
-    def __post_init__(self) -> None:
-        check.positive(rho=self.rho)
-
     def refuse_problem(self, problem: Problem) -> None:
         """Also asks the solver."""
         super().refuse_problem(problem)
-        require_common(self, "rho")
         if self.solver is not None:
             self.solver.check(problem, self.oracle)
 
     def resolve(self, problem: Problem) -> Self:
         """Set rho, local steps and step sizes by theory where they were left out."""
-        rho, solver = self.rho, self.solver
-        if rho is None:
-            rho, solver = _plan(problem, solver)
-        solver = GradientDescent() if solver is None else solver
-        ready = replace(self, rho=rho, solver=solver.resolve(problem, rho))
-        return ready
+        ready = filled(self._planned(problem), problem)
+        return replace(ready, solver=ready.solver.resolve(problem, ready.rho))
+
+    def _planned(self, problem: Problem) -> Self:
+        """With a solver; its local steps go with rho where theory chooses both."""
+        if self.solver is not None:
+            return self
+        low, high = problem.moduli.smallest, problem.moduli.largest
+        if self.rho is not None or low <= 0:
+            return replace(self, solver=GradientDescent())
+        best = theory.plan(low, high, t_grad=1, t_comm=_EXCHANGE_COST)
+        solver = GradientDescent(local_steps=best.local_steps)
+        return replace(self, rho=best.rho, solver=solver)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = z_i = w."""
@@ -111,12 +114,3 @@ class FedPLT(ServerAlgorithm):
     def shared(self, broadcast: Array) -> Array:
         """y, which is exactly sparse where h makes it so."""
         return broadcast
-
-
-def _plan(problem: Problem, solver: Any) -> tuple[float, Any]:
-    """rho, and the solver with its local steps if there is none yet."""
-    low, high = problem.moduli.smallest, problem.moduli.largest
-    if solver is not None or low <= 0:
-        return splitting_rho(problem), solver
-    best = theory.plan(low, high, t_grad=1, t_comm=_EXCHANGE_COST)
-    return best.rho, GradientDescent(local_steps=best.local_steps)

@@ -10,7 +10,7 @@ exactly (linear models: one linear system) or by local gradient steps.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from jax import Array
 
@@ -19,7 +19,7 @@ from tacita.algorithm.base import Number, ServerAlgorithm, descend
 from tacita.algorithm.solvers import exact_prox
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import frozen, replace, static
+from tacita.trees import count, frozen, needed, number, one_of
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -29,6 +29,13 @@ class State(NamedTuple):
     """One agent's memory."""
 
     w: Array  # w_i, the solution of its last proximal problem
+
+
+def _step_size(problem: Problem, algorithm: Any) -> float | None:
+    """1 / (L + 2/eta), where there are local steps."""
+    if algorithm.local_steps is None:
+        return None
+    return 1 / (problem.moduli.smoothness.max() + 2 / algorithm.eta)
 
 
 @frozen
@@ -45,26 +52,13 @@ class FedProx(ServerAlgorithm):
         weights: "uniform" mean, or weighted by the agents' number of "samples".
     """
 
-    eta: float
-    step_size: Number = None
-    local_steps: int | None = static(default=None)
+    eta: float = needed(check.positive)
+    step_size: Number = number(check.positive, theory=_step_size)
+    local_steps: int | None = count(None)
     oracle: Oracle = Full()
-    weights: str = static(default="uniform")
+    weights: str = one_of("uniform", "samples")
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 10"
-
-    def __post_init__(self) -> None:
-        check.positive(eta=self.eta)
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-        check.one_of(("uniform", "samples"), weights=self.weights)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.local_steps is None or self.step_size is not None:
-            return self
-        curvature = problem.moduli.smoothness.max() + 2 / self.eta
-        return replace(self, step_size=1 / curvature)
 
     def refuse_problem(self, problem: Problem) -> None:
         """The exact proximal step needs a Hessian."""

@@ -11,21 +11,19 @@ of the neighbours' models, with rho = 2 alpha d_i (172).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm
-from tacita.algorithm.defaults import require_local_answers
-from tacita.algorithm.solvers import Solver, exact_prox
+from tacita.algorithm.base import Edges
+from tacita.algorithm.coupled import SolvedByNodes
+from tacita.algorithm.solvers import Solver
 from tacita.problem.gtv import penalty as penalties
-from tacita.problem.gtv.gtvmin import GTVMin
-from tacita.problem.model import ridge
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import frozen, replace, static
+from tacita.trees import flag, frozen, needed, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -38,7 +36,7 @@ class State(NamedTuple):
 
 
 @frozen
-class FedRelax(GraphAlgorithm):
+class FedRelax(SolvedByNodes):
     """Proximal steps at the neighbours' mean.
 
     Attributes:
@@ -53,48 +51,26 @@ class FedRelax(GraphAlgorithm):
         need_connected: Refuse a graph that falls into several parts.
     """
 
-    alpha: float
-    damping: float = 0.0
+    alpha: float = needed(check.not_negative)
+    damping: float = number(check.below_one, 0.0)
     solver: Solver | None = None
     oracle: Oracle = Full()
-    penalty: Any = "squared"
-    need_connected: bool = static(default=True)
+    penalty: Any = penalties.coupling("squared")
+    need_connected: bool = flag(True)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 11"
 
-    def __post_init__(self) -> None:
-        check.not_negative(alpha=self.alpha)
-        check.in_range(0, 1, damping=self.damping)
-        if check.is_number(self.damping) and np.any(np.asarray(self.damping) == 1):
-            check.refuse("expected damping < 1, got damping=1.0: nothing would move")
-        object.__setattr__(self, "penalty", penalties.of(self.penalty))
-        penalties.require_squared(self.penalty, "FedRelax")
-
-    def needs_connection(self) -> bool:
-        """As the user chose."""
-        return self.need_connected
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """The exact step needs curvature, and a unique answer at every node."""
-        super().refuse_problem(problem)
-        self.penalty.check(problem.dim)
+    def pulls(self, problem: Problem) -> np.ndarray:
+        """(172): 2 alpha d_i, in the coordinates that are coupled most."""
         assert problem.graph is not None
-        pull = self.alpha * np.asarray(problem.graph.degrees)
-        require_local_answers(self, problem, pull * np.min(self.penalty.curvature) > 0)
+        strength = 2 * np.asarray(self.alpha) * float(np.max(self.penalty.curvature))
+        return np.maximum(strength * np.asarray(problem.graph.degrees, float), 1e-12)
 
-    def goal(self, problem: Problem) -> np.ndarray:
-        """Every node's model in the solution of GTVMin, (N, d)."""
-        return GTVMin(problem, self.alpha, self.penalty).solve()
-
-    def resolve(self, problem: Problem) -> Self:
-        """Let theory set what the solver left out."""
-        ready = replace(self, penalty=penalties.in_dtype(self.penalty, problem.dtype))
-        if self.solver is None or problem.graph is None:
-            return ready
-        strength = float(np.max(self.penalty.curvature))
-        degree = np.asarray(problem.graph.degrees, float)
-        rho = 1 / np.maximum(2 * np.asarray(self.alpha) * strength * degree, 1e-12)
-        return replace(ready, solver=self.solver.resolve(problem, rho))
+    def held(self, problem: Problem) -> np.ndarray:
+        """Where the pull is positive in every coordinate."""
+        assert problem.graph is not None
+        weakest = self.alpha * np.min(self.penalty.curvature)
+        return weakest * np.asarray(problem.graph.degrees) > 0
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w and tell the neighbours."""
@@ -109,12 +85,7 @@ class FedRelax(GraphAlgorithm):
         # (172): rho = 2 alpha d_i; one per coordinate where some are not coupled.
         pull = 2 * self.alpha * edges.degree * self.penalty.curvature
         pull = jnp.asarray(pull, inbox.dtype)
-        if self.solver is not None:
-            found = self.solver.solve(key, oracle, state.w, mean, 1 / pull)
-        elif ridge.has_closed_form(oracle.local):
-            found = ridge.toward(oracle.local, mean, pull)
-        else:
-            found = exact_prox(oracle.local, state.w, mean, 1 / pull)
+        found = self.answer(key, oracle, state.w, mean, pull)
         w = jnp.asarray(
             self.damping * state.w + (1 - self.damping) * found, inbox.dtype
         )

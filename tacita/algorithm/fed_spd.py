@@ -23,7 +23,7 @@ so that a client keeps nothing that the coordinator cannot compute.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,15 +31,11 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
-from tacita.algorithm.defaults import require_common, splitting_rho
+from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
-from tacita.trees import frozen, replace, static
-
-if TYPE_CHECKING:
-    from tacita.problem.problem import Problem
-
-STATES = ("public", "hidden")
+from tacita.theory import descent
+from tacita.trees import count, flag, frozen, number, one_of
 
 
 class State(NamedTuple):
@@ -79,14 +75,15 @@ class FedSPD(ServerAlgorithm):
         paper_noise: Allow noise beside a hidden state, to reproduce the paper.
     """
 
-    rho: Number = None
-    gamma: Number = None
-    gamma_growth: float = 0.0
-    local_steps: int = static(default=5)
+    # Penalties of their own would spoil sum_i lam_i = 0.
+    rho: Number = number(check.positive, theory=inverse_splitting_rho, common=True)
+    gamma: Number = number(check.positive, theory=descent.smoothness)
+    gamma_growth: float = number(check.between(0, 1), 0.0, common=True)
+    local_steps: int = count(5)
     oracle: Oracle = Full()
-    state: str = static(default="public")
-    noise_std: Number = None
-    paper_noise: bool = static(default=False)
+    state: str = one_of("public", "hidden")
+    noise_std: Number = number(check.not_negative)
+    paper_noise: bool = flag(False)
 
     averages: ClassVar[str] = "all"
     composite: ClassVar[bool] = True
@@ -96,32 +93,12 @@ class FedSPD(ServerAlgorithm):
     )
 
     def __post_init__(self) -> None:
-        check.positive(rho=self.rho)
-        check.positive(gamma=self.gamma)
-        check.in_range(0.0, 1.0, gamma_growth=self.gamma_growth)
-        check.count(local_steps=self.local_steps)
-        check.one_of(STATES, state=self.state)
-        check.not_negative(noise_std=self.noise_std)
         if self.noise_std is not None and self.state == "hidden":
             if not self.paper_noise:
                 check.refuse(
                     "noise_std beside state='hidden' hides less than the paper claims; "
                     "use state='public', or paper_noise=True to reproduce the paper"
                 )
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """Penalties of their own would spoil sum_i lam_i = 0."""
-        super().refuse_problem(problem)
-        require_common(self, "rho", "gamma_growth")
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set rho and gamma where they were left out."""
-        rho, gamma = self.rho, self.gamma
-        if rho is None:
-            rho = 1 / splitting_rho(problem)
-        if gamma is None:
-            gamma = problem.moduli.largest
-        return replace(self, rho=rho, gamma=gamma)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """u_i = y_i = w, lam_i = 0."""

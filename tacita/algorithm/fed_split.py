@@ -19,10 +19,10 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Number, ServerAlgorithm
-from tacita.algorithm.defaults import require_common, splitting_rho
+from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import frozen, replace
+from tacita.trees import frozen, number, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -47,7 +47,7 @@ class FedSplit(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    rho: Number = None
+    rho: Number = number(check.positive, theory=splitting_rho, common=True)
     solver: Any = GradientDescent()
     oracle: Oracle = Full()
 
@@ -55,20 +55,15 @@ class FedSplit(ServerAlgorithm):
     averages: ClassVar[str] = "all"
     source: ClassVar[str] = "R. Pathak and M. Wainwright, FedSplit, NeurIPS 2020"
 
-    def __post_init__(self) -> None:
-        check.positive(rho=self.rho)
-
     def refuse_problem(self, problem: Problem) -> None:
         """Also asks the solver."""
         super().refuse_problem(problem)
-        require_common(self, "rho")
         self.solver.check(problem, self.oracle)
 
     def resolve(self, problem: Problem) -> Self:
         """Set rho and the solver's numbers where they were left out."""
-        rho = splitting_rho(problem) if self.rho is None else self.rho
-        ready = replace(self, rho=rho, solver=self.solver.resolve(problem, rho))
-        return ready
+        ready = super().resolve(problem)
+        return replace(ready, solver=ready.solver.resolve(problem, ready.rho))
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = z_i = w."""

@@ -21,10 +21,10 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
-from tacita.algorithm.defaults import require_common
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import frozen, replace
+from tacita.theory import descent
+from tacita.trees import frozen, number, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -77,38 +77,44 @@ class _Flattened:
         return self._oracle.once(key, w) - self._mu * w
 
 
+def _gamma(problem: Problem, algorithm: Any) -> Any:
+    """1/sqrt(mu L)."""
+    return 1 / np.sqrt(algorithm.strong_convexity * problem.moduli.largest)
+
+
+def _tau(problem: Problem, algorithm: Any) -> Any:
+    """1/(2 gamma N)."""
+    return 1 / (2 * algorithm.gamma * problem.n_agents)
+
+
 @frozen
 class FiveGCS(ServerAlgorithm):
     """Local training on duals, with client sampling.
 
     Attributes:
+        strong_convexity: mu of every f_i; None takes the problem's.
         gamma: Primal step; None chooses 1/sqrt(mu L), the paper's order without the
             small constant that its proof needs.
         tau: Dual step, of the order 1/N; None lets theory choose 1/(2 gamma N).
-        strong_convexity: mu of every f_i; None takes the problem's.
         solver: How agents train, from `tacita.algorithm.solvers`; the proof admits
             each that shrinks the local error enough.
         oracle: How agents compute gradients.
     """
 
-    gamma: Number = None
-    tau: Number = None
-    strong_convexity: Number = None
+    strong_convexity: Number = number(
+        check.positive, theory=descent.strong_convexity, common=True
+    )
+    gamma: Number = number(check.positive, theory=_gamma, common=True)
+    tau: Number = number(check.positive, theory=_tau, common=True)
     solver: Any = GradientDescent()
     oracle: Oracle = Full()
 
     averages: ClassVar[str] = "all"
     source: ClassVar[str] = "M. Grudzien et al., 5GCS, AISTATS 2023, Algorithm 1"
 
-    def __post_init__(self) -> None:
-        check.positive(gamma=self.gamma)
-        check.positive(tau=self.tau)
-        check.positive(strong_convexity=self.strong_convexity)
-
     def refuse_problem(self, problem: Problem) -> None:
         """Needs strong convexity; also asks the solver."""
         super().refuse_problem(problem)
-        require_common(self, "gamma", "tau", "strong_convexity")
         if self.strong_convexity is None and problem.moduli.smallest <= 0:
             check.refuse(
                 "FiveGCS needs strongly convex losses; add l2 > 0 or give "
@@ -118,16 +124,10 @@ class FiveGCS(ServerAlgorithm):
 
     def resolve(self, problem: Problem) -> Self:
         """Set by theory what was left out."""
-        mu, gamma, tau = self.strong_convexity, self.gamma, self.tau
-        if mu is None:
-            mu = problem.moduli.smallest
-        if gamma is None:
-            gamma = 1 / np.sqrt(mu * problem.moduli.largest)
-        if tau is None:
-            tau = 1 / (2 * gamma * problem.n_agents)
-        solver = self.solver.resolve(problem, 1 / (tau * problem.n_agents), mu)
-        ready = replace(self, gamma=gamma, tau=tau, strong_convexity=mu, solver=solver)
-        return ready
+        ready = super().resolve(problem)
+        rho = 1 / (ready.tau * problem.n_agents)
+        solver = ready.solver.resolve(problem, rho, ready.strong_convexity)
+        return replace(ready, solver=solver)
 
     def init(self, w: Array) -> tuple[State, Letter]:
         """u_i = 0."""

@@ -12,7 +12,7 @@ Both mix by Metropolis weights, which every node knows from its neighbours' degr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ from tacita.algorithm.base import Edges, GraphAlgorithm, Number, descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
-from tacita.trees import frozen, replace, static
+from tacita.trees import count, frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -68,24 +68,13 @@ class GossipSGD(GraphAlgorithm):
         oracle: How nodes compute gradients.
     """
 
-    step_size: Number = None
-    local_steps: int = static(default=1)
-    noise_std: Number = None
+    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    local_steps: int = count(1)
+    noise_std: Number = number(check.not_negative)
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "X. Lian et al., decentralised SGD, NeurIPS 2017"
     delivery: ClassVar[str] = "slots"
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-        check.not_negative(noise_std=self.noise_std)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=descent.safe_step_size(problem))
 
     def init(self, w: Array, edges: Edges) -> tuple[ModelState, Array]:
         """Start from w and tell the neighbours."""
@@ -141,6 +130,11 @@ class TrackedState(NamedTuple):
     g: Array  # its own gradient at w_i, in the round before
 
 
+def _tenth_step_size(problem: Problem) -> float:
+    """A tenth of 1/L."""
+    return descent.safe_step_size(problem) / 10
+
+
 @frozen
 class GradientTracking(GraphAlgorithm):
     """Gossip models and an estimate of the mean gradient; exact with full gradients.
@@ -153,7 +147,7 @@ class GradientTracking(GraphAlgorithm):
         oracle: How nodes compute gradients.
     """
 
-    step_size: Number = None
+    step_size: Number = number(check.positive, theory=_tenth_step_size)
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "A. Nedic, A. Olshevsky, W. Shi, DIGing, 2017"
@@ -163,15 +157,6 @@ class GradientTracking(GraphAlgorithm):
         "its estimates add up to the gradients only if every letter arrives in its "
         "round"
     )
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=descent.safe_step_size(problem) / 10)
 
     def init(self, w: Array, edges: Edges) -> tuple[TrackedState, Array]:
         """Start from w; the first round finds the first gradient."""

@@ -13,21 +13,17 @@ Without noise and with full gradients it reaches the common optimum.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Edges, GraphAlgorithm, Number
-from tacita.algorithm.defaults import require_common
 from tacita.algorithm.gossip import noisy_steps
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import frozen, replace, static
-
-if TYPE_CHECKING:
-    from tacita.problem.problem import Problem
+from tacita.trees import count, frozen, needed, number
 
 
 class State(NamedTuple):
@@ -50,10 +46,11 @@ class GraphADMM(GraphAlgorithm):
         oracle: How nodes compute gradients.
     """
 
-    rho: float
-    step_size: Number = None
-    local_steps: int = static(default=10)
-    noise_std: Number = None
+    # Both ends of an edge must use the same penalty.
+    rho: float = needed(check.positive, common=True)
+    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    local_steps: int = count(10)
+    noise_std: Number = number(check.not_negative)
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "Z. Huang et al., DP-ADMM, on a graph"
@@ -61,23 +58,6 @@ class GraphADMM(GraphAlgorithm):
     why_not_partial: ClassVar[str] = (
         "its multipliers add up to zero only if every letter arrives in its round"
     )
-
-    def __post_init__(self) -> None:
-        check.positive(rho=self.rho)
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-        check.not_negative(noise_std=self.noise_std)
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """Both ends of an edge must use the same penalty."""
-        super().refuse_problem(problem)
-        require_common(self, "rho")
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=descent.safe_step_size(problem))
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w, with multipliers 0."""

@@ -10,17 +10,16 @@ Transactions on Automatic Control 2024, for the complete network W = (1/N) 1 1^T
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Number, ServerAlgorithm, descend
-from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import frozen, replace, static
+from tacita.trees import count, frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -34,6 +33,11 @@ class State(NamedTuple):
     trained: Array  # 1 once f_i was sent, 0 before the first round
 
 
+def _beta(problem: Problem, algorithm: Any) -> float:
+    """1/Ne."""
+    return 1 / algorithm.local_steps
+
+
 @frozen
 class LED(ServerAlgorithm):
     """Local gradient steps, corrected by how far the agent ended from the mean.
@@ -45,32 +49,16 @@ class LED(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Number = None
-    beta: Number = None
-    local_steps: int = static(default=5)
+    # One agent's own step would weigh it more in the optimum.
+    step_size: Number = number(
+        check.positive, theory=descent.safe_step_size, common=True
+    )
+    beta: Number = number(check.positive, theory=_beta, common=True)
+    local_steps: int = count(5)
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
     source: ClassVar[str] = "S. Alghunaim, Local Exact-Diffusion, IEEE TAC 2024"
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.positive(beta=self.beta)
-        check.count(local_steps=self.local_steps)
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """One agent's own step would weigh it more in the optimum."""
-        super().refuse_problem(problem)
-        require_common(self, "step_size", "beta")
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size and beta where they were left out."""
-        step_size, beta = self.step_size, self.beta
-        if step_size is None:
-            step_size = descent.safe_step_size(problem)
-        if beta is None:
-            beta = 1 / self.local_steps
-        return replace(self, step_size=step_size, beta=beta)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w without a correction."""

@@ -17,7 +17,7 @@ but agree wherever the method comes to rest, so it can also be run asynchronousl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,15 +25,13 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm, Number
-from tacita.algorithm.defaults import require_common, require_local_answers
-from tacita.algorithm.solvers import Solver, exact_prox
+from tacita.algorithm.base import Edges, Number
+from tacita.algorithm.coupled import SolvedByNodes
+from tacita.algorithm.solvers import Solver
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.gtv.edges import edge_rho
-from tacita.problem.gtv.gtvmin import GTVMin
-from tacita.problem.model import ridge
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import frozen, replace, static
+from tacita.trees import flag, frozen, needed, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -47,7 +45,7 @@ class State(NamedTuple):
 
 
 @frozen
-class PrimalDual(GraphAlgorithm):
+class PrimalDual(SolvedByNodes):
     """Proximal steps at the nodes, projected flows on the edges.
 
     Attributes:
@@ -61,48 +59,27 @@ class PrimalDual(GraphAlgorithm):
         need_connected: Refuse a graph that falls into several parts.
     """
 
-    alpha: float
-    penalty: Any = "l2"
-    rho: Number = None
+    alpha: float = needed(check.not_negative, common=True)
+    penalty: Any = penalties.coupling("l2", "l1", "squared")
+    rho: Number = number(check.positive, theory=edge_rho, common=True)
     solver: Solver | None = None
     oracle: Oracle = Full()
-    need_connected: bool = static(default=True)
+    need_connected: bool = flag(True)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, (68)-(71)"
     delivery: ClassVar[str] = "slots"
 
-    def __post_init__(self) -> None:
-        check.not_negative(alpha=self.alpha)
-        check.positive(rho=self.rho)
-        require_common(self, "alpha", "rho")
-        object.__setattr__(self, "penalty", penalties.of(self.penalty))
+    def pulls(self, problem: Problem) -> np.ndarray:
+        """Rho n_i."""
+        assert problem.graph is not None
+        counts = np.asarray(problem.graph.neighbour_counts, float)
+        return self.rho * np.maximum(counts, 1)
 
-    def needs_connection(self) -> bool:
-        """As the user chose."""
-        return self.need_connected
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """The exact step needs curvature, and a unique answer at every node."""
-        super().refuse_problem(problem)
-        self.penalty.check(problem.dim)
+    def held(self, problem: Problem) -> np.ndarray:
+        """Where there are neighbours, if every coordinate is coupled."""
         assert problem.graph is not None
         coupled = bool(np.all(self.penalty.mask(problem.dim) > 0))
-        joined = np.asarray(problem.graph.neighbour_counts) > 0
-        require_local_answers(self, problem, joined & coupled)
-
-    def goal(self, problem: Problem) -> np.ndarray:
-        """Every node's model in the solution of GTVMin, (N, d)."""
-        return GTVMin(problem, self.alpha, self.penalty).solve()
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set rho, and let theory set what the solver left out."""
-        rho = edge_rho(problem) if self.rho is None else self.rho
-        penalty = penalties.in_dtype(self.penalty, problem.dtype)
-        ready = replace(self, rho=rho, penalty=penalty)
-        if self.solver is None or problem.graph is None:
-            return ready
-        counts = np.maximum(np.asarray(problem.graph.neighbour_counts, float), 1)
-        return replace(ready, solver=self.solver.resolve(problem, 1 / (rho * counts)))
+        return (np.asarray(problem.graph.neighbour_counts) > 0) & coupled
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """No flow; the neighbours are told w."""
@@ -130,12 +107,7 @@ class PrimalDual(GraphAlgorithm):
         if self.penalty.masked:
             pull = pull * jnp.asarray(self.penalty.mask(len(w)), w.dtype)
         pull = jnp.asarray(pull, w.dtype)
-        if self.solver is not None:
-            w = self.solver.solve(key, oracle, w, centre, 1 / pull)
-        elif ridge.has_closed_form(oracle.local):
-            w = ridge.toward(oracle.local, centre, pull)
-        else:
-            w = exact_prox(oracle.local, w, centre, 1 / pull)
+        w = self.answer(key, oracle, w, centre, pull)
         after = State(w, fresh)
         return after, self._letters(after, edges)
 

@@ -11,7 +11,7 @@ A round here is what lies between two exchanges: l ~ Geom(p) steps.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -19,10 +19,9 @@ from jax import Array
 from tacita import check
 from tacita.algorithm import random_steps
 from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
-from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import frozen, replace
+from tacita.trees import frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -43,6 +42,12 @@ class Told(NamedTuple):
     steps: Array  # l, the number of local steps until the next exchange
 
 
+def _probability(problem: Problem) -> float:
+    """sqrt(mu/L), or 1/5 where mu is not positive."""
+    low, high = problem.moduli.smallest, problem.moduli.largest
+    return (low / high) ** 0.5 if low > 0 else 0.2
+
+
 @frozen
 class ProxSkip(ServerAlgorithm):
     """Gradient steps with control variates and rare, random exchanges.
@@ -54,32 +59,15 @@ class ProxSkip(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Number = None
-    probability: Number = None
+    # Numbers of their own would spoil sum_i h_i = 0.
+    step_size: Number = number(
+        check.positive, theory=descent.safe_step_size, common=True
+    )
+    probability: Number = number(check.fraction, theory=_probability, common=True)
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
     source: ClassVar[str] = "K. Mishchenko et al., ProxSkip, ICML 2022, Algorithm 2"
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.positive(probability=self.probability)
-        check.in_range(0.0, 1.0, probability=self.probability)
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """Number of their own would spoil sum_i h_i = 0."""
-        super().refuse_problem(problem)
-        require_common(self, "step_size", "probability")
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size and the probability where they were left out."""
-        step_size, probability = self.step_size, self.probability
-        if step_size is None:
-            step_size = descent.safe_step_size(problem)
-        if probability is None:
-            low, high = problem.moduli.smallest, problem.moduli.largest
-            probability = (low / high) ** 0.5 if low > 0 else 0.2
-        return replace(self, step_size=step_size, probability=probability)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w with h_i = 0."""

@@ -13,7 +13,7 @@ option II.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -21,10 +21,8 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm, descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import frozen, replace, static
-
-if TYPE_CHECKING:
-    from tacita.problem.problem import Problem
+from tacita.theory import descent
+from tacita.trees import count, frozen, number
 
 
 class State(NamedTuple):
@@ -53,23 +51,12 @@ class SCAFFOLD(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Number = None
-    local_steps: int = static(default=5)
-    server_step: Number = 1.0
+    step_size: Number = number(check.positive, theory=descent.step_size_of_round)
+    local_steps: int = count(5)
+    server_step: Number = number(check.positive, 1.0, common=True)
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "S. P. Karimireddy et al., SCAFFOLD, ICML 2020, Algorithm 1"
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.positive(server_step=self.server_step)
-        check.count(local_steps=self.local_steps)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=1 / (problem.moduli.largest * self.local_steps))
 
     def init(self, w: Array) -> tuple[State, Pair]:
         """c_i = 0; the first letter changes nothing."""

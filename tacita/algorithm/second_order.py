@@ -10,6 +10,7 @@ at a distance of 1e-8 from the answer, it can be followed to rounding.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import jax
@@ -21,7 +22,7 @@ from tacita.algorithm.base import Number
 from tacita.algorithm.defaults import proximal_step_size
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import frozen, replace, static
+from tacita.trees import count, filled, frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -31,6 +32,10 @@ _MOST_STEPS = 50
 
 #: Lengths of a Newton step that are tried, in this order.
 _SIZES = (1.0, 0.5, 0.25, 0.0625)
+
+
+def _residual(local: Any, v: Array, rho: Any) -> Callable[[Array], Array]:
+    return lambda x: local.grad(x) + (x - v) / rho
 
 
 def _newton_step(residual: Any, w: Array) -> tuple[Array, Array]:
@@ -56,9 +61,7 @@ def exact_prox(local: Any, w: Array, v: Array, rho: Any) -> Array:
     >>> exact_prox(Half, jnp.zeros(1), jnp.ones(1), 1.0).tolist()
     [0.5]
     """
-
-    def residual(x: Array) -> Array:
-        return local.grad(x) + (x - v) / rho
+    residual = _residual(local, v, rho)
 
     def go_on(carry: tuple) -> Array:
         count, _, better = carry
@@ -70,7 +73,18 @@ def exact_prox(local: Any, w: Array, v: Array, rho: Any) -> Array:
     return jax.lax.while_loop(go_on, body, (0, w, jnp.asarray(True)))[1]
 
 
-class _ExactGradients:
+class LocalSolver:
+    """What solvers share: every oracle will do, and theory sets their numbers."""
+
+    def check(self, problem: Problem, oracle: Oracle) -> None:
+        """Nothing to refuse."""
+
+    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
+        """The same solver with every number that was left out set by theory."""
+        return filled(self, problem, rho, shift)
+
+
+class _ExactGradients(LocalSolver):
     """What the solvers of this file share: they need the gradient over all rows."""
 
     def check(self, problem: Problem, oracle: Oracle) -> None:
@@ -81,10 +95,6 @@ class _ExactGradients:
                 f"{type(oracle).__name__}; use oracle=Full() or GradientDescent"
             )
 
-    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
-        """Nothing to set."""
-        return self
-
 
 @frozen
 class Newton(_ExactGradients):
@@ -94,18 +104,13 @@ class Newton(_ExactGradients):
         local_steps: Newton steps in a round.
     """
 
-    local_steps: int = static(default=2)
-
-    def __post_init__(self) -> None:
-        check.count(local_steps=self.local_steps)
+    local_steps: int = count(2)
 
     def solve(
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
     ) -> Array:
         """W <- w - (H + I/rho)^-1 r(w), the step halved while r would grow."""
-
-        def residual(x: Array) -> Array:
-            return oracle.local.grad(x) + (x - v) / rho
+        residual = _residual(oracle.local, v, rho)
 
         def body(x: Array, _: None) -> tuple[Array, None]:
             return _newton_step(residual, x)[0], None
@@ -151,28 +156,15 @@ class QuasiNewton(_ExactGradients):
         memory: Pairs that the approximation of the Hessian is made from.
     """
 
-    step_size: Number = None
-    local_steps: int = static(default=5)
-    memory: int = static(default=4)
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-        check.count(memory=self.memory)
-
-    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=proximal_step_size(problem, rho, shift))
+    step_size: Number = number(check.positive, theory=proximal_step_size)
+    local_steps: int = count(5)
+    memory: int = count(4)
 
     def solve(
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
     ) -> Array:
         """W <- w - H r(w) or w - step r(w), whichever leaves less of r."""
-
-        def residual(x: Array) -> Array:
-            return oracle.local.grad(x) + (x - v) / rho
+        residual = _residual(oracle.local, v, rho)
 
         def body(carry: tuple, _: None) -> tuple[tuple, None]:
             x, r, memory = carry

@@ -6,7 +6,7 @@ is server-based stochastic gradient descent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 from jax import Array
 
@@ -15,10 +15,7 @@ from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
-from tacita.trees import frozen, replace
-
-if TYPE_CHECKING:
-    from tacita.problem.problem import Problem
+from tacita.trees import frozen, number
 
 
 class State(NamedTuple):
@@ -39,21 +36,11 @@ class ServerGD(ServerAlgorithm):
             One number or one per agent, see `tacita.private`.
     """
 
-    step_size: Number = None
+    step_size: Number = number(check.positive, theory=descent.step_size)
     oracle: Oracle = Full()
-    noise_std: Number = None
+    noise_std: Number = number(check.not_negative)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.not_negative(noise_std=self.noise_std)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=descent.step_size(problem))
 
     def init(self, w: Array) -> tuple[State, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""

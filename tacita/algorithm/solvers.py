@@ -24,9 +24,15 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Number, descend, noise_for
 from tacita.algorithm.defaults import curvature_bounds, proximal_step_size
-from tacita.algorithm.second_order import ExactProx, Newton, QuasiNewton, exact_prox
+from tacita.algorithm.second_order import (
+    ExactProx,
+    LocalSolver,
+    Newton,
+    QuasiNewton,
+    exact_prox,
+)
 from tacita.problem.oracles import AgentOracle, Oracle
-from tacita.trees import frozen, replace, static
+from tacita.trees import count, frozen, needed, number, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -62,15 +68,8 @@ class Solver(Protocol):
         ...
 
 
-class _AnyGradients:
-    """First-order solvers: every oracle will do."""
-
-    def check(self, problem: Problem, oracle: Oracle) -> None:
-        """Nothing to refuse."""
-
-
 @frozen
-class GradientDescent(_AnyGradients):
+class GradientDescent(LocalSolver):
     """Gradient steps; stochastic ones with a `Minibatch` oracle.
 
     Attributes:
@@ -79,18 +78,8 @@ class GradientDescent(_AnyGradients):
         local_steps: Ne, gradient steps in a round.
     """
 
-    step_size: Number = None
-    local_steps: int = static(default=5)
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-
-    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=proximal_step_size(problem, rho, shift))
+    step_size: Number = number(check.positive, theory=proximal_step_size)
+    local_steps: int = count(5)
 
     def solve(
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
@@ -104,7 +93,7 @@ class GradientDescent(_AnyGradients):
 
 
 @frozen
-class NoisyGradient(_AnyGradients):
+class NoisyGradient(LocalSolver):
     """Gradient steps with Gaussian noise, for privacy.
 
     Attributes:
@@ -113,20 +102,9 @@ class NoisyGradient(_AnyGradients):
         noise_std: tau; each step adds sqrt(2 gamma) tau N(0, I).
     """
 
-    step_size: Number = None
-    local_steps: int = static(default=5)
-    noise_std: Number
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.count(local_steps=self.local_steps)
-        check.not_negative(noise_std=self.noise_std)
-
-    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
-        """Set the step size by theory where the user gave none."""
-        if self.step_size is not None:
-            return self
-        return replace(self, step_size=proximal_step_size(problem, rho, shift))
+    step_size: Number = number(check.positive, theory=proximal_step_size)
+    local_steps: int = count(5)
+    noise_std: Number = needed(check.not_negative)
 
     def solve(
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
@@ -145,8 +123,18 @@ class NoisyGradient(_AnyGradients):
         return jax.lax.scan(body, w, (draws, noise))[0]
 
 
+def _least_curvature(problem: Problem, rho: Any, shift: float) -> Any:
+    """mu_i of every agent's f_i."""
+    return curvature_bounds(problem, shift)[0]
+
+
+def _most_curvature(problem: Problem, rho: Any, shift: float) -> Any:
+    """L_i of every agent's f_i."""
+    return curvature_bounds(problem, shift)[1]
+
+
 @frozen
-class Accelerated(_AnyGradients):
+class Accelerated(LocalSolver):
     """Nesterov's gradient steps with constant momentum, (12) of the revised paper.
 
     Attributes:
@@ -155,27 +143,9 @@ class Accelerated(_AnyGradients):
         smoothness: L, one number or one per agent; None takes the problem's.
     """
 
-    local_steps: int = static(default=5)
-    strong_convexity: Number = None
-    smoothness: Number = None
-
-    def __post_init__(self) -> None:
-        check.count(local_steps=self.local_steps)
-        check.not_negative(strong_convexity=self.strong_convexity)
-        check.positive(smoothness=self.smoothness)
-
-    def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
-        """Take the problem's moduli where the user gave none."""
-        if self.strong_convexity is not None and self.smoothness is not None:
-            return self
-        low, high = curvature_bounds(problem, shift)
-        return replace(
-            self,
-            strong_convexity=low
-            if self.strong_convexity is None
-            else self.strong_convexity,
-            smoothness=high if self.smoothness is None else self.smoothness,
-        )
+    local_steps: int = count(5)
+    strong_convexity: Number = number(check.not_negative, theory=_least_curvature)
+    smoothness: Number = number(check.positive, theory=_most_curvature)
 
     def solve(
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any

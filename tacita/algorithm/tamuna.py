@@ -15,7 +15,7 @@ the cohort; therefore sum_i h_i = 0 always. Without compression s = |S|.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,10 +25,9 @@ from jax import Array
 from tacita import check
 from tacita.algorithm import random_steps
 from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm
-from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import frozen, replace, static
+from tacita.trees import count, flag, frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -50,6 +49,18 @@ class Told(NamedTuple):
     cohort: Any  # the size of the cohort, with compression
 
 
+def _eta(problem: Problem, algorithm: Any) -> Any:
+    """(1/Ne) N (s - 1) / (s (N - 1)), with s = N where there is no compression."""
+    n = problem.n_agents
+    s = n if algorithm.sparsity is None else min(algorithm.sparsity, n)
+    return n * (s - 1) / (s * max(n - 1, 1)) / algorithm.local_steps
+
+
+def _agents(problem: Problem, algorithm: Any) -> Any:
+    """Numbers from 0, where letters are compressed."""
+    return None if algorithm.sparsity is None else np.arange(problem.n_agents)
+
+
 @frozen
 class TAMUNA(ServerAlgorithm):
     """Gradient steps with control variates; any cohort of at least two agents.
@@ -66,21 +77,18 @@ class TAMUNA(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Number = None
-    eta: Number = None
-    local_steps: Number = 5.0
-    fixed: bool = static(default=False)
-    sparsity: int | None = static(default=None)
-    agent: Any = None
+    # Numbers of their own would spoil sum_i h_i = 0.
+    step_size: Number = number(
+        check.positive, theory=descent.safe_step_size, common=True
+    )
+    eta: Number = number(check.positive, theory=_eta, common=True)
+    local_steps: Number = number(check.between(1, 1e6), 5.0, common=True)
+    fixed: bool = flag(False)
+    sparsity: int | None = count(None, at_least=2)
+    agent: Any = number(check.not_negative, theory=_agents)
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "L. Condat et al., TAMUNA, arXiv 2302.09832, Algorithm 1"
-
-    def __post_init__(self) -> None:
-        check.positive(step_size=self.step_size)
-        check.positive(eta=self.eta)
-        check.in_range(1.0, 1e6, local_steps=self.local_steps)
-        check.count(at_least=2, sparsity=self.sparsity)
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -92,22 +100,6 @@ class TAMUNA(ServerAlgorithm):
         return (
             after if self.sparsity is None else (Phase(self.join, self.assign), *after)
         )
-
-    def refuse_problem(self, problem: Problem) -> None:
-        """Number of their own would spoil sum_i h_i = 0."""
-        super().refuse_problem(problem)
-        require_common(self, "step_size", "eta", "local_steps")
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set the steps where they were left out, and number the agents."""
-        step_size, eta, n = self.step_size, self.eta, problem.n_agents
-        if step_size is None:
-            step_size = descent.safe_step_size(problem)
-        if eta is None:
-            s = n if self.sparsity is None else min(self.sparsity, n)
-            eta = n * (s - 1) / (s * max(n - 1, 1)) / self.local_steps
-        agent = None if self.sparsity is None else np.arange(n)
-        return replace(self, step_size=step_size, eta=eta, agent=agent)
 
     def init(self, w: Array) -> tuple[State, tuple[()]]:
         """h_i = 0; the round's last exchange brings no letters."""

@@ -27,7 +27,7 @@ def algorithms(
         _show_one(look_up("algorithm", name, known()))
         return
     rows = tuple(
-        (label, _kind(cls), ", ".join(_fields(cls)), cls.source)
+        (label, _kind(cls), ", ".join(row[0] for row in fields(cls)), cls.source)
         for label, cls in known().items()
     )
     show(Table(("algorithm", "kind", "keys", "source"), rows), justify="left")
@@ -39,42 +39,53 @@ def _kind(cls: Any) -> str:
     return "graph" if issubclass(cls, GraphAlgorithm) else "server"
 
 
-def _fields(cls: Any) -> list[str]:
-    return [field.name for field in dataclasses.fields(cls)]
+def title(cls: Any) -> str:
+    """Its name, whether it has a server, and what it does in a line."""
+    about = (inspect.getdoc(cls) or "").split("\n")[0]
+    return f"{cls.__name__} ({_kind(cls)}): {about}"
 
 
 def _show_one(cls: Any) -> None:
-    words = inspect.getdoc(cls) or ""
-    typer.echo(f"{cls.__name__} ({_kind(cls)}): {words.split(chr(10))[0]}")
+    typer.echo(title(cls))
     typer.echo(f"  source: {cls.source}")
-    needed = [f.name for f in dataclasses.fields(cls) if _needed(f)]
     typer.echo("\n[algorithm]")
     typer.echo(f'name = "{cls.__name__}"')
-    told = _explained(words)
+    for name, held, default, about in fields(cls):
+        told = f"{held}, {default}" if held else default
+        typer.echo(f"# {name} ({told}): {about}".rstrip(": "))
+
+
+def fields(cls: Any) -> list[tuple[str, str, str, str]]:
+    """Of every field its name, its range, what happens if it is left out, a meaning."""
+    from tacita.trees import rules
+
+    told, known = _explained(inspect.getdoc(cls) or ""), rules(cls)
+    rows = []
     for field in dataclasses.fields(cls):
-        default = "needed" if field.name in needed else _default(field)
-        about = told.get(field.name, "")
-        typer.echo(f"# {field.name} ({default}): {about}".rstrip(": "))
+        rule = known.get(field.name)
+        held = "" if rule is None else rule.words
+        if rule is not None and rule.common:
+            held += " for all"
+        default = _default(field, None if rule is None else rule.theory)
+        rows.append((field.name, held, default, told.get(field.name, "")))
+    return rows
 
 
-def _needed(field: Any) -> bool:
-    nothing = dataclasses.MISSING
-    return field.default is nothing and field.default_factory is nothing
-
-
-def _default(field: Any) -> str:
-    if dataclasses.is_dataclass(field.default):
-        inside = ", ".join(
-            f"{f.name} = {getattr(field.default, f.name)!r}"
-            for f in dataclasses.fields(field.default)
-        )
-        name = type(field.default).__name__
-        return f'default {{ name = "{name}"{", " + inside if inside else ""} }}'
-    return (
-        "set by theory or left out"
-        if field.default is None
-        else (f"default {field.default!r}")
+def _default(field: Any, theory: Any) -> str:
+    default = field.default
+    if default is dataclasses.MISSING:
+        return "needed"
+    if theory is not None:
+        return f"theory: {inspect.getdoc(theory)}".split("\n")[0].rstrip(".")
+    if default is None:
+        return "default none"
+    if not dataclasses.is_dataclass(default):
+        return f"default {default!r}"
+    inside = "".join(
+        f", {f.name} = {getattr(default, f.name)!r}"
+        for f in dataclasses.fields(default)
     )
+    return f'default {{ name = "{type(default).__name__}"{inside} }}'
 
 
 def _explained(words: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tacita.check import in_range, refuse
+from tacita.check import between, refuse
 from tacita.data.splits import generator
 
 
@@ -64,6 +64,6 @@ def hold_out_last(time: Any, share: float) -> np.ndarray:
 
 def check_share(share: float) -> float:
     """Refuse a share of test rows outside [0, 1)."""
-    if share is None or in_range(0.0, 1.0, test_share=share) == 1.0:
+    if share is None or between(0.0, 1.0)(test_share=share) == 1.0:
         refuse(f"expected test_share in [0, 1), got test_share={share}")
     return share

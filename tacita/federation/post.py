@@ -39,8 +39,8 @@ class Faults:
     most_delay: float = 0.0
 
     def __post_init__(self) -> None:
-        check.in_range(0.0, 0.99, loss=self.loss)
-        check.in_range(0.0, 1.0, repeat=self.repeat)
+        check.between(0.0, 0.99)(loss=self.loss)
+        check.between(0.0, 1.0)(repeat=self.repeat)
         check.not_negative(most_delay=self.most_delay)
 
 

@@ -14,6 +14,7 @@ from tacita.algorithm.base import Algorithm
 from tacita.check import refuse
 from tacita.job.calls import call, check_keys, look_up, plain_name, take_kind
 from tacita.job.run_file import AlgorithmTable
+from tacita.trees import rules
 
 #: Short for oracle = { name = "Minibatch", size = ..., sampling = ... }.
 _SHORT = ("batch", "sampling")
@@ -36,15 +37,14 @@ def build(table: AlgorithmTable) -> Algorithm:
 
 
 def _make(where: str, cls: Any, given: dict[str, Any], algorithm: type) -> Any:
-    """Make a record from a table; a word that was meant as a record's name is told."""
-    made = call(where, cls, _values(where, cls, given, algorithm))
+    """Make a record from a table; its fields refuse what is against their rules."""
+    made = {}
     for field in dataclasses.fields(cls):
-        value = given.get(field.name)
-        if isinstance(value, str) and getattr(made, field.name) == value:
-            if "str" not in str(field.type) and not isinstance(field.default, str):
-                records = _records(algorithm, field.name, value)
-                look_up(f"{where}.{field.name}", value, records)
-    return made
+        if field.name in given:
+            inside, value = f"{where}.{field.name}", given[field.name]
+            ruled = field.name in rules(cls)
+            made[field.name] = _value(inside, field, value, ruled, algorithm)
+    return call(where, cls, made)
 
 
 def _with_oracle(given: dict[str, Any], short: list[str]) -> dict[str, Any]:
@@ -64,20 +64,11 @@ def _with_oracle(given: dict[str, Any], short: list[str]) -> dict[str, Any]:
     return {**given, "oracle": oracle}
 
 
-def _values(
-    where: str, cls: Any, given: dict[str, Any], algorithm: type
-) -> dict[str, Any]:
+def _value(where: str, field: Any, value: Any, ruled: bool, algorithm: type) -> Any:
     """Turn tables into records, and lists into what the field's kind asks for."""
-    made = {}
-    for field in dataclasses.fields(cls):
-        if field.name in given:
-            inside, value = f"{where}.{field.name}", given[field.name]
-            made[field.name] = _value(inside, field, value, algorithm)
-    return made
-
-
-def _value(where: str, field: Any, value: Any, algorithm: type) -> Any:
-    if isinstance(value, dict) or _names_record(field, value, algorithm):
+    # A word where neither a rule nor a plain type asks for one names a record.
+    plain = ruled or str(field.type) in ("str", "int", "float")
+    if isinstance(value, dict) or (isinstance(value, str) and not plain):
         return _record(where, field.name, value, algorithm)
     if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
         return tuple(
@@ -87,14 +78,6 @@ def _value(where: str, field: Any, value: Any, algorithm: type) -> Any:
     if isinstance(value, list) and field.metadata.get("static"):
         return tuple(value)  # part of a compiled program, so it must be hashable
     return value
-
-
-def _names_record(field: Any, value: Any, algorithm: type) -> bool:
-    """Whether a word is short for a table with a name only."""
-    if not isinstance(value, str) or isinstance(field.default, str):
-        return False
-    known = map(plain_name, _records(algorithm, field.name, value))
-    return dataclasses.is_dataclass(field.default) or plain_name(value) in known
 
 
 def _record(where: str, field: str, table: Any, algorithm: type) -> Any:

@@ -39,7 +39,7 @@ from tacita.privacy.letters import (
 from tacita.problem.oracles import AgentOracle
 from tacita.problem.problem import Problem
 from tacita.random_numbers import normal
-from tacita.trees import frozen, replace
+from tacita.trees import frozen, needed, number, replace
 
 
 class Sent(NamedTuple):
@@ -70,16 +70,11 @@ class AdaptiveClipping(Wrapper):
     """
 
     algorithm: Any
-    share_noise_std: Any
-    quantile: float = 0.5
-    rate: float = 0.2
+    share_noise_std: Any = needed(check.positive)
+    quantile: float = number(check.between(0, 1), 0.5)
+    rate: float = number(check.positive, 0.2)
 
     source: ClassVar[str] = "G. Andrew et al., Adaptive Clipping, NeurIPS 2021"
-
-    def __post_init__(self) -> None:
-        check.positive(share_noise_std=self.share_noise_std)
-        check.in_range(0, 1, quantile=self.quantile)
-        check.positive(rate=self.rate)
 
     def refuse_problem(self, problem: Problem) -> None:
         """Also wants an inner algorithm whose letters it knows how to noise."""

@@ -34,7 +34,7 @@ from tacita.privacy.spend import stand_ins
 from tacita.privacy.statement import relation_of
 from tacita.problem.oracles import AgentOracle
 from tacita.problem.problem import Problem
-from tacita.trees import frozen
+from tacita.trees import frozen, needed
 
 
 class State(NamedTuple):
@@ -63,10 +63,7 @@ class Budgeted(Wrapper):
     """
 
     algorithm: Any
-    turns: Any
-
-    def __post_init__(self) -> None:
-        check.not_negative(turns=self.turns)
+    turns: Any = needed(check.not_negative)
 
     @property
     def source(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

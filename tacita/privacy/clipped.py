@@ -29,7 +29,7 @@ from tacita.problem.model.layers import LayerGradient, Perceptron
 from tacita.problem.model.linear import Linear, Logistic, Model, Softmax
 from tacita.problem.oracles import Full, Minibatch, Oracle
 from tacita.problem.population import Local, Population
-from tacita.trees import frozen, replace, static
+from tacita.trees import count, frozen, needed, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -97,14 +97,12 @@ class Clipped:
     0.04
     """
 
-    norm: float
+    norm: float = needed(check.positive)
     oracle: Oracle = Full()
-    microbatch: int = static(default=16)
+    microbatch: int = count(16)
     promise: Promise | None = None
 
     def __post_init__(self) -> None:
-        check.positive(norm=self.norm)
-        check.count(microbatch=self.microbatch)
         if isinstance(self.oracle, Clipped):
             check.refuse("the oracle is clipped already; change its norm instead")
 

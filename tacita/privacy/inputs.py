@@ -18,28 +18,29 @@ UNITS = ("record", "client")
 RELATIONS = ("replace_one", "add_remove")
 
 
-def _number(holds: str, named: dict[str, Any]) -> tuple[str, float]:
-    ((name, value),) = named.items()
-    if not check.is_number(value) or getattr(value, "ndim", 0) != 0:
-        check.refuse(f"expected {name} {holds}, got {name}={value!r}")
-    return name, float(value)
-
-
-def positive(**named: Any) -> float:
-    """Refuse what is not one finite number > 0; returns a Python float.
+class Concrete(check.Range):
+    """Refuse what is not one finite number in range; returns a Python float.
 
     >>> positive(epsilon=-1.0)
     Traceback (most recent call last):
     tacita.check.TacitaError: expected epsilon > 0, got epsilon=-1.0
+    >>> inside_unit(delta=None)
+    Traceback (most recent call last):
+    tacita.check.TacitaError: expected delta in (0, 1), got delta=None
     """
-    name, value = _number("> 0", named)
-    return check.positive(**{name: value})
+
+    def __call__(self, **named: Any) -> float:
+        """The value of the one argument, unless it is refused."""
+        ((name, value),) = named.items()
+        if not check.is_number(value) or getattr(value, "ndim", 0) != 0:
+            check.refuse(f"expected {name} {self.words}, got {name}={value!r}")
+        return super().__call__(**{name: float(value)})
 
 
-def not_negative(**named: Any) -> float:
-    """Refuse what is not one finite number >= 0; returns a Python float."""
-    name, value = _number(">= 0", named)
-    return check.not_negative(**{name: value})
+positive = Concrete(**vars(check.positive))
+not_negative = Concrete(**vars(check.not_negative))
+inside_unit = Concrete(**vars(check.inside_unit))
+fraction = Concrete(**vars(check.fraction))
 
 
 def positive_array(**named: Any) -> np.ndarray:
@@ -60,27 +61,6 @@ def positive_array(**named: Any) -> np.ndarray:
         shown = np.atleast_1d(array)[at]
         check.refuse(f"expected {name} > 0, got {shown} at [{at}]")
     return array
-
-
-def inside_unit(**named: Any) -> float:
-    """Refuse what is not one number strictly between 0 and 1 (a delta).
-
-    >>> inside_unit(delta=1.0)
-    Traceback (most recent call last):
-    tacita.check.TacitaError: expected delta in (0, 1), got delta=1.0
-    """
-    name, value = _number("in (0, 1)", named)
-    if not 0.0 < value < 1.0:
-        check.refuse(f"expected {name} in (0, 1), got {name}={value}")
-    return value
-
-
-def fraction(**named: Any) -> float:
-    """Refuse what is not one number in (0, 1] (a rate of sampling)."""
-    name, value = _number("in (0, 1]", named)
-    if not 0.0 < value <= 1.0:
-        check.refuse(f"expected {name} in (0, 1], got {name}={value}")
-    return value
 
 
 def whole(at_least: int = 1, **named: Any) -> int:

@@ -15,7 +15,7 @@ from tacita import check
 from tacita.problem.oracles import Full, Oracle
 from tacita.problem.population import Local, Population
 from tacita.random_numbers import normal
-from tacita.trees import frozen
+from tacita.trees import frozen, needed
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -35,11 +35,11 @@ class Noisy:
     0.1
     """
 
-    std: Any
+    std: Any = needed(check.not_negative)
     oracle: Oracle = Full()
 
     def __post_init__(self) -> None:
-        check.not_negative(std=check.given(std=self.std))
+        check.given(std=self.std)
         if isinstance(self.oracle, Noisy):
             check.refuse("the oracle is noisy already; change its std instead")
 

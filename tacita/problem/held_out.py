@@ -32,7 +32,7 @@ def hold_out(problem: Problem, share: float, seed: int = 0) -> tuple[Problem, Pr
     >>> train.counts.tolist(), held.counts.tolist()
     ([7, 7, 7], [3, 3, 3])
     """
-    check.in_range(0, 1, share=share)
+    check.between(0, 1)(share=share)
     x, y, counts = problem.stacked()
     wanted = np.rint(share * counts).astype(int)
     held = np.where(counts > 1, np.clip(wanted, 1, np.maximum(counts - 1, 1)), 0)

@@ -24,7 +24,7 @@ from tacita import check
 from tacita.problem.population import Local, Population
 from tacita.random_numbers import uniform
 from tacita.sampling import below, without_replacement
-from tacita.trees import frozen, static
+from tacita.trees import frozen, one_of, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -105,7 +105,7 @@ class Minibatch:
     """
 
     size: int = static()
-    sampling: str = static(default="without_replacement")
+    sampling: str = one_of(*SAMPLINGS)
 
     @property
     def random(self) -> bool:
@@ -114,7 +114,6 @@ class Minibatch:
 
     def __post_init__(self) -> None:
         check.count(batch=self.size)
-        check.one_of(SAMPLINGS, sampling=self.sampling)
 
     def draws(self, local: Local, key: Array, steps: int) -> Array:
         """Row numbers, (steps, size); under Poisson row weights, (steps, rows)."""

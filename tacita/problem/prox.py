@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Protocol
 
 import jax
@@ -26,7 +25,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from tacita.check import finite, is_number, not_negative, positive, refuse, shape
-from tacita.trees import register
+from tacita.trees import frozen, needed, number, static
 
 
 class Proximable(Protocol):
@@ -35,7 +34,7 @@ class Proximable(Protocol):
     One of your own is a record, so that JAX knows its numbers:
 
     >>> from tacita.trees import frozen
-    >>> @record
+    >>> @frozen
     ... class Ridge:
     ...     weight: float
     ...
@@ -55,22 +54,6 @@ class Proximable(Protocol):
     def prox(self, v: ArrayLike, t: ArrayLike) -> jax.Array:
         """Return `argmin_x h(x) + ||x - v||^2 / (2 t)`."""
         ...
-
-
-def _pytree(data: tuple[str, ...] = (), static: tuple[str, ...] = ()) -> Any:
-    """Register a dataclass as a pytree: `data` are leaves, `static` recompile."""
-    return partial(register, data=data, meta=static)
-
-
-def _normal(item: Any, *names: str) -> None:
-    """Bring numbers to float and sequences to arrays: other types would retrace."""
-    for name in names:
-        value = getattr(item, name)
-        if isinstance(value, list | tuple):
-            value = np.asarray(value)
-        elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
-            value = float(value)
-        object.__setattr__(item, name, value)
 
 
 def _arguments(v: ArrayLike, t: ArrayLike) -> tuple[jax.Array, jax.Array]:
@@ -99,22 +82,7 @@ def _rounding(w: jax.Array) -> float:
     return 1e3 * float(jnp.finfo(w.dtype).eps)
 
 
-@_pytree()
-@dataclasses.dataclass(frozen=True)
-class Zero:
-    """No regularisation: h(w) = 0."""
-
-    def __call__(self, w: ArrayLike) -> jax.Array:
-        """Return zero."""
-        return jnp.zeros((), jnp.asarray(w).dtype)
-
-    def prox(self, v: ArrayLike, t: ArrayLike) -> jax.Array:
-        """Return `v` unchanged."""
-        return _arguments(v, t)[0]
-
-
-@_pytree(data=("weight",))
-@dataclasses.dataclass(frozen=True)
+@frozen
 class L1:
     """The lasso: h(w) = weight ||w||_1.
 
@@ -126,11 +94,7 @@ class L1:
         [1.5, 0.0, -0.5]
     """
 
-    weight: ArrayLike
-
-    def __post_init__(self) -> None:
-        _normal(self, "weight")
-        not_negative(weight=self.weight)
+    weight: ArrayLike = needed(not_negative, kw_only=False)
 
     def __call__(self, w: ArrayLike) -> jax.Array:
         """Return weight ||w||_1."""
@@ -143,8 +107,7 @@ class L1:
         return _soft_threshold(v, t * jnp.asarray(self.weight, v.dtype))
 
 
-@_pytree(data=("l1", "l2"))
-@dataclasses.dataclass(frozen=True)
+@frozen
 class ElasticNet:
     """The elastic net: h(w) = l1 ||w||_1 + (l2 / 2) ||w||^2, l1 >= 0, l2 >= 0.
 
@@ -153,13 +116,8 @@ class ElasticNet:
         [0.5, 0.0]
     """
 
-    l1: ArrayLike
-    l2: ArrayLike
-
-    def __post_init__(self) -> None:
-        _normal(self, "l1", "l2")
-        not_negative(l1=self.l1)
-        not_negative(l2=self.l2)
+    l1: ArrayLike = needed(not_negative, kw_only=False)
+    l2: ArrayLike = needed(not_negative, kw_only=False)
 
     def __call__(self, w: ArrayLike) -> jax.Array:
         """Return l1 ||w||_1 + (l2 / 2) ||w||^2."""
@@ -174,8 +132,7 @@ class ElasticNet:
         return _soft_threshold(v, t * l1) / (1 + t * l2)
 
 
-@_pytree(data=("weight",), static=("groups",))
-@dataclasses.dataclass(frozen=True)
+@frozen
 class GroupLasso:
     """The group lasso: h(w) = sum_g weight ||w_g||_2, whole groups become zero.
 
@@ -192,12 +149,10 @@ class GroupLasso:
         [3.0, 4.0, 0.0]
     """
 
-    weight: ArrayLike
-    groups: Sequence[int] | np.ndarray
+    weight: ArrayLike = needed(not_negative, kw_only=False)
+    groups: Sequence[int] | np.ndarray = static(kw_only=False)
 
     def __post_init__(self) -> None:
-        _normal(self, "weight")
-        not_negative(weight=self.weight)
         labels = np.asarray(self.groups)
         if labels.ndim != 1 or labels.size == 0 or labels.dtype.kind not in "iu":
             refuse(
@@ -230,8 +185,7 @@ class GroupLasso:
         return factor[labels] * v
 
 
-@_pytree(data=("low", "high"))
-@dataclasses.dataclass(frozen=True)
+@frozen
 class Box:
     """The constraint low <= w <= high; an infinite bound is no bound.
 
@@ -244,11 +198,10 @@ class Box:
         [0.0, 2.0]
     """
 
-    low: ArrayLike
-    high: ArrayLike
+    low: ArrayLike = dataclasses.field(kw_only=False)
+    high: ArrayLike = dataclasses.field(kw_only=False)
 
     def __post_init__(self) -> None:
-        _normal(self, "low", "high")
         if not (is_number(self.low) and is_number(self.high)):
             finite(low=self.low)
             finite(high=self.high)
@@ -268,8 +221,7 @@ class Box:
         return jnp.clip(v, low, high)
 
 
-@_pytree(data=("radius",))
-@dataclasses.dataclass(frozen=True)
+@frozen
 class L2Ball:
     """The constraint ||w||_2 <= radius.
 
@@ -278,11 +230,7 @@ class L2Ball:
         [1.5, 2.0]
     """
 
-    radius: ArrayLike
-
-    def __post_init__(self) -> None:
-        _normal(self, "radius")
-        positive(radius=self.radius)
+    radius: ArrayLike = needed(positive, kw_only=False)
 
     def __call__(self, w: ArrayLike) -> jax.Array:
         """Return 0 inside the ball, infinity outside."""
@@ -298,8 +246,7 @@ class L2Ball:
         return jnp.where(outside, v * (radius / jnp.where(outside, norm, 1)), v)
 
 
-@_pytree(data=("total",))
-@dataclasses.dataclass(frozen=True)
+@frozen
 class Simplex:
     """The constraint w >= 0, sum(w) = total.
 
@@ -308,11 +255,7 @@ class Simplex:
         [0.75, 0.25, 0.0]
     """
 
-    total: ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        _normal(self, "total")
-        positive(total=self.total)
+    total: ArrayLike = number(positive, 1.0)
 
     def __call__(self, w: ArrayLike) -> jax.Array:
         """Return 0 on the simplex, infinity outside."""

@@ -79,7 +79,7 @@ def schedule_of(
     return who
 
 
-def rule_of(
+def aggregation_of(
     problem: Problem, algorithm: Any, aggregation: Aggregation | None
 ) -> Aggregation:
     """How letters are joined; refused where nobody joins any."""

@@ -146,7 +146,7 @@ def _server_exchange(
     else:
         letters = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
         weights = weights[jnp.asarray(active)]
-    joint = world.rule(Heard(letters, weights, None, rule_key(key)))
+    joint = world.aggregation(Heard(letters, weights, None, rule_key(key)))
     if stage.keeps_letters(phase):
         kept = Mail(joint, letters)
     hub, broadcast = stage.algorithm.phases[phase].combine(

@@ -32,7 +32,7 @@ class World(NamedTuple):
     links: Links | None
     schedule: Schedule
     asynchronous: Asynchronous | None = None
-    rule: Aggregation = Mean()
+    aggregation: Aggregation = Mean()
 
     def seats(self, algorithm: Any) -> Seats:
         """All agents' places."""
@@ -79,7 +79,7 @@ def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> 
             under_way = transit.first(world.links.slots, letters)
         return Carry((), (), states, Mail((), letters), turns, under_way)
     key, weights = keys.coordinator_key(base, 0, 0), mean_weights(algorithm, world)
-    joint = world.rule(Heard(letters, weights, None, rule_key(key)))
+    joint = world.aggregation(Heard(letters, weights, None, rule_key(key)))
     hub, broadcast = algorithm.phases[-1].combine(
         key, algorithm.hub(everyone.mean(axis=0)), joint, world.coordinator(0, n)
     )
@@ -217,7 +217,7 @@ def _exchange(
         Slice(seats.stacked, carry.states, inbox),
         carry.mail,
         mean_weights(stage.algorithm, world),
-        None if graph else world.rule,
+        None if graph else world.aggregation,
         rule_key(stage.coordinator_key(phase)),
         stage.keeps_letters(phase),
         stage.together,
@@ -227,7 +227,7 @@ def _exchange(
     if world.asynchronous is None and world.schedule.kind == "cohort":
         return gathering.cohort(active)
     # A rule that needs the letters one by one takes none in blocks.
-    few = world.asynchronous is None and (graph or world.rule.additive)
+    few = world.asynchronous is None and (graph or world.aggregation.additive)
     if few and world.schedule.block:
         return gathering.blocks(active, world.schedule.block)
     return gathering.mask(active)

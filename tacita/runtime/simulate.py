@@ -241,7 +241,7 @@ def _run(
         parts = (
             problem.population,
             algorithm,
-            (world.schedule, world.asynchronous, world.rule),
+            (world.schedule, world.asynchronous, world.aggregation),
             jax.tree.map(jax.random.key_data, bases),
             chosen.start,
             chosen.reference,
@@ -291,7 +291,7 @@ def make_world(
 ) -> World:
     """What the compiled program is given: rows, edges, who is active, the rule."""
     who = choices.schedule_of(problem, algorithm, participation, lanes)
-    rule = choices.rule_of(problem, algorithm, aggregation)
+    join = choices.aggregation_of(problem, algorithm, aggregation)
     network = None
     if isinstance(algorithm, GraphAlgorithm):
         assert problem.graph is not None
@@ -300,7 +300,7 @@ def make_world(
         )
     transit.require(asynchronous, algorithm)
     population = algorithm.oracle.prepare(problem.population)
-    return World(population, network, who, asynchronous, rule)
+    return World(population, network, who, asynchronous, join)
 
 
 def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tacita import check
 from tacita.problem.model.linear import Linear, Logistic, Softmax
@@ -40,7 +40,7 @@ def contraction(step_size: float, strong_convexity: float, smoothness: float) ->
 
 
 def step_size(problem: Problem) -> float:
-    """The best step for the mean (1/N) sum_i f_i, whose moduli are the agents' mean."""
+    """2 / (mu + L) of the mean (1/N) sum_i f_i, whose moduli are the agents' mean."""
     moduli = problem.moduli
     return best_step_size(
         float(moduli.strong_convexity.mean()), float(moduli.smoothness.mean())
@@ -50,6 +50,21 @@ def step_size(problem: Problem) -> float:
 def safe_step_size(problem: Problem) -> float:
     """1 / max_i L_i: a step with which no agent's own descent overshoots."""
     return 1.0 / problem.moduli.largest
+
+
+def step_size_of_round(problem: Problem, algorithm: Any) -> float:
+    """1 / (L K): K local steps move no further than one step of size 1/L."""
+    return safe_step_size(problem) / algorithm.local_steps
+
+
+def smoothness(problem: Problem) -> float:
+    """L, the largest of all agents'."""
+    return problem.moduli.largest
+
+
+def strong_convexity(problem: Problem) -> float:
+    """mu, the smallest of all agents'."""
+    return problem.moduli.smallest
 
 
 def require_linear(problem: Problem, who: str) -> None:

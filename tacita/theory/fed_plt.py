@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacita.check import count, in_range, not_negative, one_of, positive, refuse
+from tacita.check import between, count, not_negative, one_of, positive, refuse
 
 SOLVERS = ("gradient", "accelerated")
 THEOREMS = ("quadratic", "contraction")
@@ -253,7 +253,7 @@ def mean_square_rate(full_rate: Reals, participation: Reals = 1.0) -> Reals:
         full_rate: Contraction r of a round in which everyone is active.
         participation: Probability of being active, one number or one per agent.
     """
-    least = np.min(in_range(0.0, 1.0, participation=participation))
+    least = np.min(between(0.0, 1.0)(participation=participation))
     positive(participation=float(least))
     full_rate = _reals(not_negative, full_rate=full_rate)
     return np.sqrt(1 - least + least * full_rate**2)
@@ -426,7 +426,7 @@ def expected_rounds(contraction: Reals, accuracy: Reals) -> Reals:
     >>> float(expected_rounds(0.1, 1e-6))
     6.0
     """
-    accuracy = in_range(0.0, 1.0, accuracy=_reals(accuracy=accuracy))
+    accuracy = between(0.0, 1.0)(accuracy=_reals(accuracy=accuracy))
     contraction = _reals(not_negative, contraction=contraction)
     # A rate of 0 counts as the smallest number above it: less than one round.
     shrink = -np.log(np.clip(contraction, np.finfo(float).tiny, 1))

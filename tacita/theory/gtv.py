@@ -281,5 +281,5 @@ def asynchronous_bound(contraction: float, event: Any, most_delay: int) -> Any:
     >>> round(float(asynchronous_bound(0.5, event=42, most_delay=10)), 12)
     0.25
     """
-    check.in_range(0, 1, contraction=contraction)
+    check.between(0, 1)(contraction=contraction)
     return contraction ** (np.asarray(event) / (2 * most_delay + 1))

@@ -13,16 +13,16 @@ nothing but predictions on shared points leaves a node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tacita import check
+from tacita.trees import checked, needed, number
 from tacita.variants.estimator_nodes import EstimatorNode
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked
 class ModelAgnosticFedRelax:
     """Algorithm 12, for one node; `tacita.simulate_estimators` runs it for all.
 
@@ -36,15 +36,10 @@ class ModelAgnosticFedRelax:
             It steadies nodes that swing.
     """
 
-    alpha: float
-    damping: float = 0.0
+    alpha: float = needed(check.not_negative)
+    damping: float = number(check.below_one, 0.0)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 12"
-
-    def __post_init__(self) -> None:
-        check.not_negative(alpha=self.alpha)
-        if check.in_range(0, 1, damping=self.damping) == 1:
-            check.refuse("expected damping < 1, got damping=1.0: nothing would move")
 
     def local(
         self,

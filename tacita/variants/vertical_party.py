@@ -16,7 +16,6 @@ row each), and step lengths. `docs/explanation-variants.md` says what these reve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -24,9 +23,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit
 
 from tacita import check
+from tacita.trees import checked, count, needed, number
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked
 class VerticalNewton:
     """Newton's method over columns; `tacita.train_vertical` runs it.
 
@@ -37,18 +37,12 @@ class VerticalNewton:
         inner_steps: Conjugate-gradient exchanges in one step at most.
     """
 
-    l2: float
-    tolerance: float = 1e-10
-    newton_steps: int = 50
-    inner_steps: int = 500
+    l2: float = needed(check.not_negative)
+    tolerance: float = number(check.positive, 1e-10)
+    newton_steps: int = count(50)
+    inner_steps: int = count(500)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, section 6.4"
-
-    def __post_init__(self) -> None:
-        check.not_negative(l2=self.l2)
-        check.positive(tolerance=self.tolerance)
-        check.count(newton_steps=self.newton_steps)
-        check.count(inner_steps=self.inner_steps)
 
 
 class Block(NamedTuple):

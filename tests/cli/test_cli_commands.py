@@ -64,7 +64,10 @@ def test_every_algorithm_is_listed_with_its_keys(tacita_):
 def test_an_algorithm_is_shown_with_all_its_keys(tacita_):
     said = tacita_.ok("algorithms", "fed_prox")
     assert 'name = "FedProx"' in said
-    assert "# eta (needed): Strength of the pull" in said
+    assert "# eta (> 0, needed): Strength of the pull" in said
+    assert "# step_size (> 0, theory: 1 / (L + 2/eta), where" in said
+    assert "# local_steps (a whole number >= 1, default none): Gradient" in said
+    assert "# weights (uniform or samples, default 'uniform'): " in said
     assert '# oracle (default { name = "Full" })' in said
     for algorithm in ALGORITHMS:
         assert algorithm.source in tacita_.ok("algorithms", algorithm.__name__)

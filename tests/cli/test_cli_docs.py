@@ -1,14 +1,18 @@
 """The reference pages are complete, and their examples are valid."""
 
 import functools
+import importlib
 import re
 import tomllib
 from pathlib import Path
+
+import pytest
 
 import tacita
 from tacita.job import networks, run_file
 from tacita.job.problems import NETWORKS, PENALTIES, REGULARISERS
 from tacita.job.rows import SPLITS
+from tests.cli import algorithms_page
 from tests.cli.test_cli_commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +43,24 @@ def test_the_run_files_in_the_reference_are_valid():
     assert whole
     for table in whole:
         run_file.validate(table)
+
+
+def test_the_page_of_algorithms_is_what_their_fields_say():
+    assert algorithms_page.PAGE.read_text() == algorithms_page.page()
+
+
+def test_the_skeleton_of_an_algorithm_runs(tmp_path, monkeypatch):
+    text = (ROOT / "docs" / "how-to-add-an-algorithm.md").read_text()
+    skeleton = re.findall(r"```python\n(.*?)```", text, flags=re.S)[0]
+    (tmp_path / "my_algorithm.py").write_text(skeleton)
+    monkeypatch.syspath_prepend(tmp_path)
+    made = importlib.import_module("my_algorithm")
+    problem = tacita.problem.synthetic.logistic(agents=3, features=2, samples=6)
+    ready = made.MyAlgorithm(local_steps=2).resolve(problem)
+    assert ready.step_size == 1 / problem.moduli.largest
+    with pytest.raises(tacita.TacitaError, match="expected step_size > 0"):
+        made.MyAlgorithm(step_size=0.0)
+    assert tacita.simulate(problem, ready, 2).rounds == 2
 
 
 def test_the_readme_leads_to_every_page():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from tacita.check import count, finite, in_range, refuse
+from tacita.check import between, count, finite, refuse
 
 if TYPE_CHECKING:
     from tacita.problem.graph.graph import Graph
@@ -100,7 +100,7 @@ def erdos_renyi(
     if edges is not None and count(at_least=0, edges=edges) > pairs:
         refuse(f"expected at most {pairs} edges among {n} nodes, got edges={edges}")
     if p is not None:
-        in_range(0, 1, p=p)
+        between(0, 1)(p=p)
     rng = np.random.default_rng(seed)
 
     def draw() -> Graph:
@@ -284,7 +284,7 @@ def kilometres(positions: Any) -> np.ndarray:
     degrees = np.asarray(finite(positions=positions), np.float64)
     if degrees.ndim != 2 or degrees.shape[1] != 2:
         refuse(f"expected positions of shape (n, 2), got {degrees.shape}")
-    in_range(-90, 90, latitude=degrees[:, 0])
+    between(-90, 90)(latitude=degrees[:, 0])
     middle = degrees.mean(axis=0)
     shrink = np.array([1.0, np.cos(np.deg2rad(middle[0]))])
     return _DEGREE * shrink * (degrees - middle)

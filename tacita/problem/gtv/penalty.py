@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.trees import frozen, replace, static
+from tacita.trees import frozen, number, one_of, replace, ruled
 
 KINDS = ("squared", "l2", "l1")
 
@@ -38,13 +38,11 @@ class Penalty:
     3.0
     """
 
-    kind: str = static(default="squared")
+    kind: str = one_of("squared", "l2", "l1", called="penalty")
     coordinates: Any = None
-    strength: float = 1.0
+    strength: float = number(check.not_negative, 1.0)
 
     def __post_init__(self) -> None:
-        check.one_of(KINDS, penalty=self.kind)
-        check.not_negative(strength=self.strength)
         given = self.coordinates
         listed = isinstance(given, list | tuple | np.ndarray | Array)
         if listed and np.ndim(given) == 1:
@@ -205,13 +203,22 @@ def of(given: Any) -> Any:
     return given
 
 
-def require_squared(penalty: Any, who: str) -> None:
-    """Refuse a penalty with kinks for a method that needs a smooth one."""
-    if isinstance(penalty, Penalty | Combined) and not penalty.smooth:
-        check.refuse(
-            f"{who} takes squared penalties, got penalty with a norm; use "
-            "tacita.PrimalDual for l2 and l1"
-        )
+def coupling(*kinds: str) -> Any:
+    """A field for a penalty; the first of these kinds is the default.
+
+    Where only "squared" is known, penalties with kinks are refused.
+    """
+
+    def checked(penalty: Any) -> Any:
+        made = of(penalty)
+        if isinstance(made, Penalty | Combined) and not made.smooth and len(kinds) == 1:
+            check.refuse(
+                "expected squared penalties, got penalty with a norm; use "
+                "tacita.PrimalDual for l2 and l1"
+            )
+        return made
+
+    return ruled(kinds[0], checked, words=" or ".join(kinds))
 
 
 def in_dtype(penalty: Any, dtype: Any) -> Any:

@@ -8,17 +8,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.trees import frozen
+from tacita.trees import frozen, needed
 
 
 @frozen
 class SquaredL2:
     """(weight/2) ||w||^2: convex, its gradient is weight * w."""
 
-    weight: float
-
-    def __post_init__(self) -> None:
-        check.not_negative(l2=self.weight)
+    weight: float = needed(check.not_negative, called="l2")
 
     def __call__(self, w: Array) -> Array:
         """The penalty."""
@@ -42,10 +39,7 @@ class SquaredL2:
 class NonConvex:
     """weight * sum_j w_j^2 / (1 + w_j^2): smooth and not convex (Fed-PLT, sec. VII)."""
 
-    weight: float
-
-    def __post_init__(self) -> None:
-        check.not_negative(weight=self.weight)
+    weight: float = needed(check.not_negative)
 
     def __call__(self, w: Array) -> Array:
         """The penalty."""
