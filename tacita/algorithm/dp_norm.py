@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm, Number
+from tacita.algorithm.base import Delivery, Edges, GraphAlgorithm, Number
 from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
@@ -80,7 +80,7 @@ class DPNorm(GraphAlgorithm):
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "Fukami, Murata, Niwa, Tyou, DP-Norm, Algorithm 1"
-    delivery: ClassVar[str] = "slots"
+    delivery: ClassVar[Delivery] = Delivery.SLOTS
 
     def __post_init__(self) -> None:
         check.positive(step_size=self.step_size)

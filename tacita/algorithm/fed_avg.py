@@ -7,13 +7,12 @@ optimum: see docs/explanation-algorithms.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
-import jax
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number, ServerAlgorithm, gradient_steps, noise_for
+from tacita.algorithm.base import Number, ServerAlgorithm, gradient_steps
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, replace, static
@@ -37,15 +36,12 @@ class FedAvg(ServerAlgorithm):
         local_steps: R, the number of local steps in a round.
         oracle: How agents compute gradients.
         weights: "uniform" mean, or weighted by the agents' number of "samples".
-        noise_std: Each local gradient has noise_std N(0, I) added; None adds none. One
-            number or one per agent, see `tacita.private`.
     """
 
     step_size: Number = None
     local_steps: int = static(default=1)
     oracle: Oracle = Full()
     weights: str = static(default="uniform")
-    noise_std: Number = None
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 9"
 
@@ -53,13 +49,16 @@ class FedAvg(ServerAlgorithm):
         check.positive(step_size=self.step_size)
         check.count(local_steps=self.local_steps)
         check.one_of(("uniform", "samples"), weights=self.weights)
-        check.not_negative(noise_std=self.noise_std)
 
     def resolve(self, problem: Problem) -> Self:
         """Set the step size by theory where the user gave none."""
         if self.step_size is not None:
             return self
         return replace(self, step_size=descent.safe_step_size(problem))
+
+    def gradients(self) -> int:
+        """One a local step."""
+        return self.local_steps
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w; the first broadcast is the mean of the starts."""
@@ -69,23 +68,8 @@ class FedAvg(ServerAlgorithm):
         self, key: Array, oracle: AgentOracle, state: State, inbox: Array
     ) -> tuple[State, Array]:
         """w_i <- w, then R times w_i <- w_i - eta g_i(w_i)."""
-        if self.noise_std is None:
-            w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
-        else:
-            w = self._noisy_steps(key, oracle, inbox)
+        w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
         return State(w), w
-
-    def _noisy_steps(self, key: Array, oracle: AgentOracle, w: Array) -> Array:
-        """R times w_i <- w_i - eta (g_i(w_i) + noise_std N(0, I))."""
-        for_rows, for_noise = oracle.keys(key)
-        noise = self.noise_std * noise_for(for_noise, self.local_steps, w)
-
-        def body(v: Array, each: tuple[Any, Array]) -> tuple[Array, None]:
-            draw, extra = each
-            return v - self.step_size * (oracle(draw, v) + extra), None
-
-        draws = oracle.draws(for_rows, self.local_steps)
-        return jax.lax.scan(body, w, (draws, noise))[0]
 
     def model(self, state: State) -> Array:
         """The model after its last local steps."""

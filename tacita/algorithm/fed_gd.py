@@ -73,6 +73,10 @@ class _GTVDescent(GraphAlgorithm):
             ready, step_size=gtv.step_size(problem, self.alpha, self.penalty)
         )
 
+    def gradients(self) -> int:
+        """One."""
+        return 1
+
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w and tell the neighbours."""
         return State(w, jnp.zeros((), jnp.int32)), w

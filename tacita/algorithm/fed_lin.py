@@ -73,6 +73,10 @@ class FedLin(ServerAlgorithm):
         size = 1 / (problem.moduli.largest * self.local_steps)
         return replace(self, step_size=size)
 
+    def gradients(self) -> int:
+        """One at the shared model, then one a local step."""
+        return 1 + self.local_steps
+
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w."""
         return State(w, jnp.zeros_like(w)), w

@@ -75,6 +75,10 @@ class FedPD(ServerAlgorithm):
         ready = replace(self, eta=eta, step_size=step_size)
         return ready
 
+    def gradients(self) -> int:
+        """One a local step."""
+        return self.local_steps
+
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = w, lambda_i = 0."""
         return State(w, jnp.zeros_like(w)), w

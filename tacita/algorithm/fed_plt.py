@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import Averages, Coordinator, Number, ServerAlgorithm
 from tacita.algorithm.defaults import require_common, splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -57,7 +57,7 @@ class FedPLT(ServerAlgorithm):
     solver: Any = None
     oracle: Oracle = Full()
 
-    averages: ClassVar[str] = "all"
+    averages: ClassVar[Averages] = Averages.ALL
     composite: ClassVar[bool] = True
     source: ClassVar[str] = (
         "N. Bastianello et al., Enhancing Privacy in Federated Learning through Local "
@@ -82,6 +82,10 @@ class FedPLT(ServerAlgorithm):
         solver = GradientDescent() if solver is None else solver
         ready = replace(self, rho=rho, solver=solver.resolve(problem, rho))
         return ready
+
+    def gradients(self) -> int | str:
+        """The solver's."""
+        return (self.solver or GradientDescent()).gradients()
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = z_i = w."""

@@ -96,6 +96,12 @@ class FedRelax(GraphAlgorithm):
         rho = 1 / np.maximum(2 * np.asarray(self.alpha) * strength * degree, 1e-12)
         return replace(ready, solver=self.solver.resolve(problem, rho))
 
+    def gradients(self) -> int | str:
+        """The solver's; the exact answer takes curvature."""
+        if self.solver is None:
+            return "without a solver it solves its problems by their curvature"
+        return self.solver.gradients()
+
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w and tell the neighbours."""
         return State(w), w

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import Averages, Coordinator, Number, ServerAlgorithm
 from tacita.algorithm.defaults import require_common
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -97,7 +97,7 @@ class FiveGCS(ServerAlgorithm):
     solver: Any = GradientDescent()
     oracle: Oracle = Full()
 
-    averages: ClassVar[str] = "all"
+    averages: ClassVar[Averages] = Averages.ALL
     source: ClassVar[str] = "M. Grudzien et al., 5GCS, AISTATS 2023, Algorithm 1"
 
     def __post_init__(self) -> None:
@@ -128,6 +128,11 @@ class FiveGCS(ServerAlgorithm):
         solver = self.solver.resolve(problem, 1 / (tau * problem.n_agents), mu)
         ready = replace(self, gamma=gamma, tau=tau, strong_convexity=mu, solver=solver)
         return ready
+
+    def gradients(self) -> int | str:
+        """The solver's, and one for the dual."""
+        trained = self.solver.gradients()
+        return trained if isinstance(trained, str) else trained + 1
 
     def init(self, w: Array) -> tuple[State, Letter]:
         """u_i = 0."""

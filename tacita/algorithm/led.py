@@ -72,6 +72,10 @@ class LED(ServerAlgorithm):
             beta = 1 / self.local_steps
         return replace(self, step_size=step_size, beta=beta)
 
+    def gradients(self) -> int:
+        """One a local step."""
+        return self.local_steps
+
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w without a correction."""
         return State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype)), w

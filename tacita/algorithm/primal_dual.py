@@ -25,7 +25,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm, Number
+from tacita.algorithm.base import Delivery, Edges, GraphAlgorithm, Number
 from tacita.algorithm.defaults import require_common, require_local_answers
 from tacita.algorithm.solvers import Solver, exact_prox
 from tacita.problem.gtv import penalty as penalties
@@ -69,7 +69,7 @@ class PrimalDual(GraphAlgorithm):
     need_connected: bool = static(default=True)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, (68)-(71)"
-    delivery: ClassVar[str] = "slots"
+    delivery: ClassVar[Delivery] = Delivery.SLOTS
 
     def __post_init__(self) -> None:
         check.not_negative(alpha=self.alpha)
@@ -103,6 +103,12 @@ class PrimalDual(GraphAlgorithm):
             return ready
         counts = np.maximum(np.asarray(problem.graph.neighbour_counts, float), 1)
         return replace(ready, solver=self.solver.resolve(problem, 1 / (rho * counts)))
+
+    def gradients(self) -> int | str:
+        """The solver's; the exact answer takes curvature."""
+        if self.solver is None:
+            return "without a solver it solves its problems by their curvature"
+        return self.solver.gradients()
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """No flow; the neighbours are told w."""

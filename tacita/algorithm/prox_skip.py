@@ -81,6 +81,10 @@ class ProxSkip(ServerAlgorithm):
             probability = (low / high) ** 0.5 if low > 0 else 0.2
         return replace(self, step_size=step_size, probability=probability)
 
+    def gradients(self) -> str:
+        """No number of steps is the largest."""
+        return random_steps.UNBOUNDED
+
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w with h_i = 0."""
         return State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype)), w

@@ -81,6 +81,10 @@ class _ExactGradients:
                 f"{type(oracle).__name__}; use oracle=Full() or GradientDescent"
             )
 
+    def gradients(self) -> str:
+        """They look at curvature, or at more gradients than they are asked for."""
+        return f"{type(self).__name__} looks at the rows themselves"
+
     def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
         """Nothing to set."""
         return self

@@ -13,7 +13,6 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.random_numbers import normal
 from tacita.theory import descent
 from tacita.trees import frozen, replace
 
@@ -35,26 +34,26 @@ class ServerGD(ServerAlgorithm):
         step_size: Of the step along the mean gradient; None lets theory choose
             2 / (strong convexity + smoothness).
         oracle: How agents compute gradients.
-        noise_std: Each letter adds noise_std N(0, I) to the gradient; None adds none.
-            One number or one per agent, see `tacita.private`.
     """
 
     step_size: Number = None
     oracle: Oracle = Full()
-    noise_std: Number = None
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
     phases: ClassVar[tuple[Phase, ...]] = (Phase("local", "combine"),)
 
     def __post_init__(self) -> None:
         check.positive(step_size=self.step_size)
-        check.not_negative(noise_std=self.noise_std)
 
     def resolve(self, problem: Problem) -> Self:
         """Set the step size by theory where the user gave none."""
         if self.step_size is not None:
             return self
         return replace(self, step_size=descent.step_size(problem))
+
+    def gradients(self) -> int:
+        """The letter."""
+        return 1
 
     def init(self, w: Array) -> tuple[State, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""
@@ -74,12 +73,8 @@ class ServerGD(ServerAlgorithm):
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Array
     ) -> tuple[State, Array]:
-        """The gradient at the model received, and noise where there is any."""
-        if self.noise_std is None:
-            return State(inbox), oracle.once(key, inbox)
-        for_rows, for_noise = oracle.keys(key)
-        noise = normal(for_noise, inbox.shape, inbox.dtype)
-        return State(inbox), oracle.once(for_rows, inbox) + self.noise_std * noise
+        """The gradient at the model received."""
+        return State(inbox), oracle.once(key, inbox)
 
     def model(self, state: State) -> Array:
         """The model it was last told."""
