@@ -99,20 +99,6 @@ def _rounding(w: jax.Array) -> float:
     return 1e3 * float(jnp.finfo(w.dtype).eps)
 
 
-@_pytree()
-@dataclasses.dataclass(frozen=True)
-class Zero:
-    """No regularisation: h(w) = 0."""
-
-    def __call__(self, w: ArrayLike) -> jax.Array:
-        """Return zero."""
-        return jnp.zeros((), jnp.asarray(w).dtype)
-
-    def prox(self, v: ArrayLike, t: ArrayLike) -> jax.Array:
-        """Return `v` unchanged."""
-        return _arguments(v, t)[0]
-
-
 @_pytree(data=("weight",))
 @dataclasses.dataclass(frozen=True)
 class L1:

@@ -7,14 +7,13 @@ import pytest
 from scipy.optimize import minimize
 
 from tacita.check import TacitaError
-from tacita.problem.prox import L1, Box, ElasticNet, GroupLasso, L2Ball, Simplex, Zero
+from tacita.problem.prox import L1, Box, ElasticNet, GroupLasso, L2Ball, Simplex
 
 GROUPS = (0, 1, 0, 2, 1, 1)
 D = len(GROUPS)
 LOW = np.array([-0.5, -1.0, 0.0, -np.inf, 0.2, -0.1])
 
 FUNCTIONS = {
-    "zero": Zero(),
     "l1": L1(0.7),
     "l1 per coordinate": L1(np.linspace(0.0, 1.0, D)),
     "elastic net": ElasticNet(l1=0.4, l2=1.5),
@@ -201,7 +200,6 @@ def test_exact_zeros():
 
 def test_values_by_hand():
     w = np.array([3.0, -4.0])
-    assert float(Zero()(w)) == 0.0
     assert float(L1(0.5)(w)) == 3.5
     assert float(ElasticNet(0.5, 2.0)(w)) == 3.5 + 25.0
     assert float(GroupLasso(2.0, [0, 0])(w)) == 10.0

@@ -105,21 +105,3 @@ def randomised_response(
     # A non-zero shift modulo `classes` is uniform over the other labels.
     shift = jax.random.randint(other, labels.shape, 1, classes, labels.dtype)
     return jnp.where(stays, labels, (labels + shift) % classes)
-
-
-def minimiser_sensitivity(
-    *, lipschitz: float, strong_convexity: float, samples: int
-) -> float:
-    """How far the minimiser of a regularised loss moves when one record is replaced.
-
-    2 G / (lambda n), for an average of n losses with per-record gradients of norm at
-    most G in an objective of strong convexity lambda (Chaudhuri, Monteleoni and
-    Sarwate 2011, Cor. 8). Needs the exact minimiser: add twice the distance to it
-    (at most ||gradient|| / lambda) if training stopped earlier.
-
-    >>> minimiser_sensitivity(lipschitz=1.0, strong_convexity=0.1, samples=1000)
-    0.02
-    """
-    lipschitz = inputs.positive(lipschitz=lipschitz)
-    strong_convexity = inputs.positive(strong_convexity=strong_convexity)
-    return 2 * lipschitz / (strong_convexity * inputs.whole(samples=samples))
