@@ -11,6 +11,7 @@ import numpy as np
 
 import tacita
 from papers.fed_spd.common.adult import CLIENTS, tables
+from papers.fed_spd.common.as_printed import fed_spd_as_printed
 from papers.fed_spd.common.pages import (
     MAJORITY,
     REPETITIONS,
@@ -21,7 +22,7 @@ from papers.fed_spd.common.pages import (
     write,
 )
 from papers.fed_spd.common.printed import DELTA, EVERY, ROUNDS, SAMPLES
-from tacita.privacy import Clipped, Noisy, fed_spd_as_printed, forecast
+from tacita.privacy import Clipped, Noisy, forecast
 from tacita.problem.prox import L1
 
 ACTIVE, STEPS, BATCH = 20, 5, 10

@@ -41,7 +41,6 @@ from tacita.privacy.clipped import Clipped, Promise
 from tacita.privacy.ledger.ledger import Ledger
 from tacita.privacy.ledger.rows import BrokenLedger, BudgetExceeded
 from tacita.privacy.letters import Letters, Question, guarantee, letters_of
-from tacita.privacy.letters.fed_spd_as_printed import fed_spd_as_printed
 from tacita.privacy.letters.noisy_training import fed_plt, gradient_noise
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.private import private, rounds_within
@@ -78,7 +77,6 @@ __all__ = [
     "classical_gaussian_sigma",
     "epsilon_for",
     "fed_plt",
-    "fed_spd_as_printed",
     "forecast",
     "gaussian",
     "gaussian_delta",

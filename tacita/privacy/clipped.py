@@ -135,8 +135,8 @@ class Clipped:
 
     @property
     def std(self) -> Any:
-        """The inner oracle's noise: none."""
-        return self.oracle.std
+        """None that counts: noise inside the clipping is clipped with the record."""
+        return 0.0
 
     def prepare(self, population: Population) -> Population:
         """Note the lengths of all rows, which never change, where they are needed."""

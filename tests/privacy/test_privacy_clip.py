@@ -371,8 +371,9 @@ def test_noise_scale_is_right_and_five_percent_less_is_rejected(name):
         (lambda: CLIP.sensitivity("replace", 3), "relation"),
         (lambda: CLIP.sensitivity("replace_one", 0), "samples"),
         (lambda: CLIP.sensitivity("replace_one", 3, unit="house"), "unit"),
-        (lambda: tacita.ServerGD(noise_std=-1.0), "noise_std"),
-        (lambda: tacita.FedAvg(noise_std=-1.0), "noise_std"),
+        (lambda: Noisy(std=-1.0, oracle=CLIP), "expected std >= 0"),
+        (lambda: Noisy(std=None, oracle=CLIP), "std"),
+        (lambda: Noisy(std=1.0, oracle=Noisy(std=1.0)), "noisy already"),
     ),
 )
 def test_refusals(make, message):

@@ -257,9 +257,7 @@ def test_noise_of_a_gradient_and_back(problem):
         louder = letters_of(algorithm).with_noise(0.7)
         np.testing.assert_allclose(letters_of(louder).noise_std, 0.7)
         assert type(louder) is type(algorithm)
-        assert louder.oracle.oracle == getattr(
-            algorithm.oracle, "oracle", tacita.Full()
-        )
+        assert type(louder.oracle.oracle) in (Clipped, tacita.Full)
     each = letters_of(tacita.FedPLT(rho=1.0)).with_noise(np.arange(1.0, 4.0))
     np.testing.assert_allclose(letters_of(each).noise_std, [1, 2, 3])
     # A step adds sqrt(2 gamma) tau N(0, I): gamma times the noise of a gradient.
@@ -373,8 +371,8 @@ def test_a_new_algorithm_plugs_in(problem):
         )
         return dataclasses.replace(known, theorem="a theorem of its own")
 
-    @letters_of.register
-    def _(algorithm: Newcomer) -> Letters:
+    @letters_of.register(Newcomer)
+    def _(algorithm) -> Letters:
         return of_gradients(algorithm, theorem=theorem)
 
     new = Newcomer(step_size=0.1, oracle=CLIP)

@@ -10,6 +10,11 @@ from scipy import stats
 
 import tacita
 from papers.fed_spd.common import one_record
+from papers.fed_spd.common.as_printed import (
+    fed_spd_as_printed,
+    printed_noise,
+    round_epsilon,
+)
 from tacita.privacy import (
     Clipped,
     Noisy,
@@ -18,14 +23,12 @@ from tacita.privacy import (
     WithoutReplacement,
     WithReplacement,
     account,
-    fed_spd_as_printed,
     forecast,
     guarantee,
     report,
     within_budgets,
 )
 from tacita.privacy.accounting.with_replacement import profile, with_replacement
-from tacita.privacy.letters.fed_spd_as_printed import printed_noise, round_epsilon
 from tacita.privacy.letters.primal_dual_steps import (
     hidden_state_sensitivities,
     one_round_sensitivity,
