@@ -23,12 +23,13 @@ ROUNDS = 50
 
 def private_twin(algorithm: tacita.FedAvg) -> tacita.FedAvg:
     """The same with every record clipped and noise in every local gradient."""
-    clipped = tacita.privacy.Clipped(norm=1.0, oracle=algorithm.oracle)
-    return replace(algorithm, oracle=clipped, noise_std=0.01)
+    clipped = tacita.Clipped(norm=1.0, oracle=algorithm.oracle)
+    return replace(algorithm, oracle=tacita.Noisy(std=0.01, oracle=clipped))
 
 
 def compare(title: str, problem: tacita.Problem, algorithm: tacita.FedAvg) -> str:
-    only_clipped = replace(private_twin(algorithm), noise_std=None)
+    clipped = tacita.Clipped(norm=1.0, oracle=algorithm.oracle)
+    only_clipped = replace(algorithm, oracle=clipped)
     contestants = {
         "plain": algorithm,
         "clipped": only_clipped,

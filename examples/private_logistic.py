@@ -20,7 +20,8 @@ for observer in ("coordinator", "final_model"):
     )
     run = tacita.simulate(problem, safe, ROUNDS, record=("accuracy",), seed=1)
     reached = run.metrics["accuracy"][-1]
-    print(f"against the {observer}: noise {safe.noise_std:.4f}, accuracy {reached:.3f}")
+    noise = safe.oracle.std
+    print(f"against the {observer}: noise {noise:.4f}, accuracy {reached:.3f}")
     runs[observer] = safe, run
 
 safe, run = runs["coordinator"]

@@ -37,9 +37,10 @@ print(f"epsilon {row.epsilon:.3f} at {DELTA:g} against the coordinator, one reco
 print(row.theorem)
 
 # The same noise, but two clients allow much less: they fall silent, training goes on.
+noisy = tacita.Noisy(std=0.1, oracle=tacita.Clipped(norm=1.0))
 own = tacita.privacy.within_budgets(
     problem,
-    tacita.DPSGD(step_size=1.0, noise_std=0.1, oracle=tacita.privacy.Clipped(norm=1.0)),
+    tacita.DPSGD(step_size=1.0, oracle=noisy),
     epsilon=[0.3, 0.3, *[2.0] * 8],
     delta=DELTA,
     observer="coordinator",

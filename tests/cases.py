@@ -59,6 +59,11 @@ class Case:
 
 minibatch = tacita.Minibatch(size=4)
 
+
+def noisy(std: Any, oracle: Any = None) -> tacita.Noisy:
+    return tacita.Noisy(std=std, oracle=oracle or tacita.Full())
+
+
 CASES = [
     Case(
         tacita.ServerGD(step_size=0.5),
@@ -78,8 +83,8 @@ CASES = [
     Case(
         tacita.FedPLT(
             rho=0.8,
-            solver=solvers.NoisyGradient(step_size=0.3, local_steps=3, noise_std=0.1),
-            oracle=minibatch,
+            solver=solvers.GradientDescent(step_size=0.3, local_steps=3),
+            oracle=noisy(0.1, minibatch),
         ),
         {"rho": 0.6},
         {"rho": 0.0},
@@ -165,9 +170,9 @@ CASES = [
         {"rho": 0.0, "gamma": -1.0, "gamma_growth": 2.0, "state": "secret"},
     ),
     Case(
-        tacita.DPSGD(step_size=0.3, momentum=0.5, average=0.5, noise_std=0.1),
+        tacita.DPSGD(step_size=0.3, momentum=0.5, average=0.5, oracle=noisy(0.1)),
         {"momentum": 0.6},
-        {"step_size": 0.0, "momentum": 1.0, "average": -0.1, "noise_std": -1.0},
+        {"step_size": 0.0, "momentum": 1.0, "average": -0.1},
     ),
     Case(
         tacita.DPFedAvg(step_size=0.3, local_steps=3, noise_std=0.1, oracle=minibatch),
@@ -180,7 +185,7 @@ CASES = [
         {"clip": 0.0, "cohort": -1.0, "noise_std": -1.0, "local_steps": 1.5},
     ),
     Case(
-        tacita.DPADMM(rho=0.7, gradient_bound=1.0, noise_std=0.1),
+        tacita.DPADMM(rho=0.7, gradient_bound=1.0, oracle=noisy(0.1)),
         {"rho": 0.8},
         {"rho": 0.0, "decay": -1.0, "radius": 0.0, "gradient_bound": 0.0},
     ),
@@ -238,16 +243,14 @@ CASES = [
         {"alpha": float("nan")},
     ),
     Case(
-        tacita.GossipSGD(
-            step_size=0.2, local_steps=3, noise_std=0.05, oracle=minibatch
-        ),
-        {"noise_std": 0.1},
-        {"step_size": 0.0, "local_steps": 0, "noise_std": -1.0},
+        tacita.GossipSGD(step_size=0.2, local_steps=3, oracle=noisy(0.05, minibatch)),
+        {"oracle": noisy(0.1, minibatch)},
+        {"step_size": 0.0, "local_steps": 0},
     ),
     Case(
-        tacita.GraphADMM(rho=0.1, step_size=0.2, local_steps=3, noise_std=0.05),
+        tacita.GraphADMM(rho=0.1, step_size=0.2, local_steps=3, oracle=noisy(0.05)),
         {"rho": 0.2},
-        {"rho": 0.0, "step_size": -1.0, "local_steps": 0, "noise_std": -1.0},
+        {"rho": 0.0, "step_size": -1.0, "local_steps": 0},
     ),
     Case(
         tacita.GradientTracking(step_size=0.1),

@@ -18,7 +18,7 @@ from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex, runs
 from papers.dp_norm.common.features import oriented_gradients
 from papers.dp_norm.common.pages import RESULTS, grid, script, write_page
-from tacita.privacy import Clipped, Question, guarantee
+from tacita.privacy import Clipped, Question, Scope, guarantee
 
 #: Chosen on training images that no node holds, see the page.
 ROUNDS, STEP, ALPHA = 200, 3.99, 0.2
@@ -91,13 +91,7 @@ def tune(problem: tacita.Problem, rounds: int) -> list[dict[str, Any]]:
 
 def stated(problem: tacita.Problem, algorithm: tacita.DPNorm) -> Any:
     """The guarantee of one record of node 0 against a neighbour."""
-    question = Question(
-        observer="neighbour",
-        unit="record",
-        relation="replace_one",
-        agent=0,
-        rounds=ROUNDS,
-    )
+    question = Question(scope=Scope("neighbour"), agent=0, rounds=ROUNDS)
     return guarantee(algorithm, problem, question)
 
 
@@ -147,7 +141,7 @@ def page(out: Path, accuracy: np.ndarray, tried: list, said: list) -> Path:
     ]
     seeds = [f"seed {k}" for k in range(repetitions)]
     heads = ["epsilon", *seeds, "mean, released models", "mean, nodes' own models"]
-    one = said[0]
+    one, who = said[0], said[0].scope
     tuned = [
         [t["rounds"], t["alpha"], t["epsilon"], float(t["accuracy"])] for t in tried
     ]
@@ -167,9 +161,9 @@ def page(out: Path, accuracy: np.ndarray, tried: list, said: list) -> Path:
             "on the 10,000 test images, averaged over the six nodes' models; "
             "*released* models are w + n, what the last letters show.",
             grid(heads, rows),
-            f"**Guarantee.** Against the {one.observer}, who sees every letter of the "
-            f"node and may compare notes with its other neighbours; one {one.unit}, "
-            f"{one.relation}; delta = {b.DELTA:g}; epsilon = "
+            f"**Guarantee.** Against the {who.observer}, who sees every letter of the "
+            f"node and may compare notes with its other neighbours; one {who.unit}, "
+            f"{who.relation}; delta = {b.DELTA:g}; epsilon = "
             + " and ".join(f"{g.epsilon(b.DELTA):.4f}" for g in said)
             + f". Theorem: {one.theorem}. Assumptions: "
             + "; ".join(f"{a.statement} ({a.status})" for a in one.assumptions)

@@ -16,8 +16,7 @@ from papers.dp_norm import beyond
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex, runs
 from papers.dp_norm.common.pages import RESULTS, grid, script, write_page
-from tacita.privacy import Clipped
-from tacita.trees import replace
+from tacita.privacy import Clipped, Noisy, letters_of
 
 ROUNDS = 200
 EPSILONS = (None, 1.0, 0.5)
@@ -28,14 +27,15 @@ PENALTIES = (0.01, 0.1, 1.0)
 
 def candidates() -> dict[str, list[Any]]:
     """What is tried of each method, without noise."""
-    given: dict[str, Any] = {"noise_std": 0.0, "oracle": Clipped(norm=b.SAFE_BOUND)}
-    one: dict[str, Any] = {"local_steps": 1, **given}
+    clipped = Clipped(norm=b.SAFE_BOUND)
+    one: dict[str, Any] = {"local_steps": 1, "oracle": Noisy(std=0.0, oracle=clipped)}
+    own: dict[str, Any] = {"local_steps": 1, "oracle": clipped, "noise_std": 0.0}
     return {
         "DP-Norm alpha=0.2": [
-            tacita.DPNorm(step_size=s, alpha=0.2, **one) for s in STEPS
+            tacita.DPNorm(step_size=s, alpha=0.2, **own) for s in STEPS
         ],
         "DP-Norm alpha=0": [
-            tacita.DPNorm(step_size=s, alpha=0.0, **one) for s in STEPS
+            tacita.DPNorm(step_size=s, alpha=0.0, **own) for s in STEPS
         ],
         "DP-SGD gossip": [tacita.GossipSGD(step_size=s, **one) for s in STEPS],
         "DP-ADMM": [
@@ -59,7 +59,7 @@ def with_noise(problem: tacita.Problem, algorithm: Any, epsilon: float | None) -
         rounds=ROUNDS,
         norm=b.SAFE_BOUND,
     )
-    return replace(algorithm, noise_std=safe.noise_std)
+    return letters_of(algorithm).with_noise(letters_of(safe).noise_std)
 
 
 def main(repetitions: int = 1, out: Path = RESULTS) -> Path:
@@ -79,13 +79,14 @@ def main(repetitions: int = 1, out: Path = RESULTS) -> Path:
                 seed,
             )
             for k, (epsilon, algorithm) in enumerate(pairs):
+                noise = float(np.max(letters_of(lanes[k]).noise_std))
                 penalty = getattr(algorithm, "rho", None)
                 lines.append(
                     {
                         "method": method,
                         "noise": "sound",
                         "epsilon": "inf" if epsilon is None else f"{epsilon:g}",
-                        "noise_std": f"{float(np.max(lanes[k].noise_std)):.6g}",
+                        "noise_std": f"{noise:.6g}",
                         "round": ROUNDS,
                         "released accuracy": f"{found['released'][k, -1]:.6g}",
                         "seed": seed,

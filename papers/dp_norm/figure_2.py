@@ -10,7 +10,7 @@ from papers.dp_norm import convex_curves
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
 from papers.dp_norm.common.pages import RESULTS, draw, grid, script, write_page
-from tacita.privacy import gaussian_epsilon, gaussian_sigma
+from tacita.privacy import gaussian_epsilon, gaussian_sigma, letters_of
 
 METHODS = ("single node", "DP-Norm alpha=0.2", "DP-Norm alpha=0")
 METHODS += ("DP-SGD gossip", "DP-ADMM")
@@ -63,7 +63,7 @@ def noise_of(method: str, noise: str, epsilon: str) -> float:
         if (entry.method, entry.noise) == (method, noise)
         and (entry.epsilon or math.inf) == float(epsilon)
     ]
-    return float(made[0].algorithm.noise_std) if made else 0.0
+    return float(letters_of(made[0].algorithm).noise_std) if made else 0.0
 
 
 def _beside(mine: float, theirs: float) -> str:

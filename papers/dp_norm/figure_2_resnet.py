@@ -19,8 +19,8 @@ import tacita
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
 from papers.dp_norm.common.pages import RESULTS, draw, grid, script, write_page
-from tacita.privacy import Clipped, dp_norm_sigma
-from tacita.privacy.letters.trajectory import lemma_1_sensitivity
+from tacita.privacy import Clipped, Noisy, letters_of
+from tacita.privacy.letters.trajectory import dp_norm_sigma, lemma_1_sensitivity
 from tacita.problem import graph, resnet10
 
 NODES, PER_NODE, BATCH, STEPS, ROUNDS = 6, 400, 100, 4, 40
@@ -88,25 +88,30 @@ def dp_norm(alpha: float, epsilon: float | None) -> tacita.DPNorm:
 def contestants() -> list[Contestant]:
     """The paper's methods with its noise, then two of them clipped."""
     scale = {"rounds": ROUNDS, "steps": STEPS, "samples": PER_NODE}
-    given: dict[str, Any] = {"step_size": STEP, "local_steps": STEPS, "oracle": BATCHES}
+    given: dict[str, Any] = {"step_size": STEP, "local_steps": STEPS}
+
+    def noisy(std: float) -> Noisy:
+        return Noisy(std=std, oracle=BATCHES)
+
     made: dict[str, Callable[[float | None], Any]] = {
         f"DP-Norm alpha={ALPHA:g}": lambda e: dp_norm(ALPHA, e),
         "DP-Norm alpha=0": lambda e: dp_norm(0.0, e),
         "DP-SGD gossip": lambda e: tacita.GossipSGD(
-            noise_std=b.gossip_paper_noise(e, **scale), **given
+            oracle=noisy(b.gossip_paper_noise(e, **scale)), **given
         ),
         "DP-ADMM": lambda e: tacita.GraphADMM(
-            rho=RHO, noise_std=b.admm_paper_noise(e, **scale), **given
+            rho=RHO, oracle=noisy(b.admm_paper_noise(e, **scale)), **given
         ),
     }
-    single = tacita.FedAvg(**given)
+    single = tacita.FedAvg(**given, oracle=BATCHES)
     every = [Contestant("single node", "inf", single, pooled=True)]
     for epsilon in EPSILONS:
         name = "inf" if epsilon is None else f"{epsilon:g}"
         every += [Contestant(m, name, make(epsilon)) for m, make in made.items()]
     clipped = Clipped(norm=CLIP, oracle=BATCHES, microbatch=25)
     for one in every[-4:-1:2]:  # DP-Norm with alpha, gossip; at the last epsilon
-        safe = replace(one.algorithm, oracle=clipped)
+        noise = letters_of(one.algorithm).noise_std
+        safe = letters_of(replace(one.algorithm, oracle=clipped)).with_noise(noise)
         every.append(Contestant(f"{one.method}, clipped", one.epsilon, safe))
     return every
 
@@ -147,7 +152,7 @@ def play(out: Path) -> list[dict[str, Any]]:
             {
                 "method": one.method,
                 "epsilon": one.epsilon,
-                "noise_std": f"{float(one.algorithm.noise_std or 0):.4g}",
+                "noise_std": f"{float(letters_of(one.algorithm).noise_std):.4g}",
                 "worth": worth(one, problems[one.pooled], run),
                 "round": str(int(r)),
                 "accuracy": f"{a:.6g}",

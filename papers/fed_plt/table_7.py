@@ -14,7 +14,8 @@ from papers.fed_plt.common.problems import TUNING_SEEDS, Instance, revised
 from papers.fed_plt.common.progress import watched
 from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, script
 from papers.fed_plt.common.tuning import Choice, choose, penalties
-from tacita.algorithm.solvers import NoisyGradient
+from tacita.algorithm.solvers import GradientDescent
+from tacita.privacy import gradient_noise
 
 #: Printed errors by variance.
 PAPER = {
@@ -34,10 +35,9 @@ ROUNDS, LAST = 80, 40
 
 def noisy(algorithm: tacita.FedPLT, variance: float, step: float) -> tacita.FedPLT:
     """The same Fed-PLT with noise of std sqrt(2 gamma) sqrt(variance) in each step."""
-    solver = NoisyGradient(
-        step_size=step, local_steps=LOCAL_STEPS, noise_std=math.sqrt(variance)
-    )
-    return tacita.FedPLT(rho=algorithm.rho, solver=solver)
+    solver = GradientDescent(step_size=step, local_steps=LOCAL_STEPS)
+    noise = tacita.Noisy(std=gradient_noise(math.sqrt(variance), step))
+    return tacita.FedPLT(rho=algorithm.rho, solver=solver, oracle=noise)
 
 
 def errors(instance: Instance, algorithms: list, seed: int) -> np.ndarray:

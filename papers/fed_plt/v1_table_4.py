@@ -12,7 +12,8 @@ from papers.fed_plt.common.problems import ROWS, TUNING_SEEDS, Instance, first
 from papers.fed_plt.common.progress import watched
 from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, script
 from papers.fed_plt.common.tuning import choose, penalties, rate_score
-from tacita.algorithm.solvers import NoisyGradient
+from tacita.algorithm.solvers import GradientDescent
+from tacita.privacy import gradient_noise
 
 LOCAL_STEPS = 10
 #: Printed errors by variance.
@@ -38,12 +39,10 @@ MEASURED = (
 
 def noisy(algorithm: tacita.FedPLT, variance: float) -> tacita.FedPLT:
     """Noise of std sqrt(2 gamma) sqrt(variance), gamma the step for the sum loss."""
-    solver = NoisyGradient(
-        step_size=algorithm.solver.step_size,
-        local_steps=LOCAL_STEPS,
-        noise_std=math.sqrt(variance / ROWS),
-    )
-    return tacita.FedPLT(rho=algorithm.rho, solver=solver)
+    step = algorithm.solver.step_size
+    solver = GradientDescent(step_size=step, local_steps=LOCAL_STEPS)
+    noise = tacita.Noisy(std=gradient_noise(math.sqrt(variance / ROWS), step))
+    return tacita.FedPLT(rho=algorithm.rho, solver=solver, oracle=noise)
 
 
 def errors(instance: Instance, base: tacita.FedPLT, seed: int) -> np.ndarray:

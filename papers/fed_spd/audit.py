@@ -6,8 +6,9 @@ from pathlib import Path
 
 import tacita
 from papers.fed_spd.common import one_record
+from papers.fed_spd.common.as_printed import fed_spd_as_printed
 from papers.fed_spd.common.pages import RESULTS, write
-from tacita.privacy import WithoutReplacement, account, fed_spd_as_printed
+from tacita.privacy import WithoutReplacement, account
 
 DELTA, ROUNDS, SAMPLES = 1e-4, 100, 325
 #: K, claimed total, and how many times the usual number of runs it takes.

@@ -11,6 +11,7 @@ import numpy as np
 
 import tacita
 from papers.fed_spd.common.adult import CLIENTS, tables
+from papers.fed_spd.common.as_printed import fed_spd_as_printed
 from papers.fed_spd.common.pages import (
     MAJORITY,
     REPETITIONS,
@@ -21,7 +22,7 @@ from papers.fed_spd.common.pages import (
     write,
 )
 from papers.fed_spd.common.printed import DELTA, EVERY, ROUNDS, SAMPLES
-from tacita.privacy import Clipped, fed_spd_as_printed, forecast
+from tacita.privacy import Clipped, Noisy, forecast
 from tacita.problem.prox import L1
 
 ACTIVE, STEPS, BATCH = 20, 5, 10
@@ -41,7 +42,8 @@ def methods(epsilon: float, dim: int) -> dict[str, Method]:
     """All methods at (epsilon, delta) in every round, by the classical formula."""
     z = math.sqrt(2 * math.log(1.25 / DELTA)) / epsilon
     batches = tacita.Minibatch(size=BATCH, sampling="permutation")
-    unit, whole = Clipped(norm=1.0, oracle=batches), Clipped(norm=1.0)
+    unit = Clipped(norm=1.0, oracle=batches)
+    whole = Noisy(std=z * 2 / SAMPLES, oracle=Clipped(norm=1.0))
     # At the start every gradient has norm 1/2 (rows have norm 1): the median.
     half = Clipped(norm=0.5, oracle=tacita.Minibatch(size=BATCH))
     hit = 2 / BATCH
@@ -71,7 +73,8 @@ def methods(epsilon: float, dim: int) -> dict[str, Method]:
             "4G/(b(rho+gamma))",
         ),
         "DP-SGD": Method(
-            tacita.DPSGD(step_size=1.0, oracle=half, noise_std=z * hit / 2), "2C/b"
+            tacita.DPSGD(step_size=1.0, oracle=Noisy(std=z * hit / 2, oracle=half)),
+            "2C/b",
         ),
         "DP-FedAvg, 2 eta Q G": Method(
             tacita.DPFedAvg(
@@ -89,13 +92,11 @@ def methods(epsilon: float, dim: int) -> dict[str, Method]:
             "2 eta G/b (convex)",
         ),
         "DP-ADMM, its own step": Method(
-            tacita.DPADMM(rho=20.0, oracle=whole, noise_std=z * 2 / SAMPLES),
+            tacita.DPADMM(rho=20.0, oracle=whole),
             "2G/(m(rho+1/eta))",
         ),
         "DP-ADMM, rho 0.05": Method(
-            tacita.DPADMM(
-                rho=0.05, step_size=8.0, oracle=whole, noise_std=z * 2 / SAMPLES
-            ),
+            tacita.DPADMM(rho=0.05, step_size=8.0, oracle=whole),
             "2G/(m(rho+1/eta))",
         ),
     }

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.fed_spd.common.pages import RESULTS, draw, write
-from tacita.privacy import WithoutReplacement, WithReplacement, account
-from tacita.privacy.accounting.guarantee import Guarantee
-from tacita.privacy.letters.fed_spd_as_printed import (
+from papers.fed_spd.common.as_printed import (
     printed_gamma,
     printed_noise,
     printed_rate,
 )
+from papers.fed_spd.common.pages import RESULTS, draw, write
+from tacita.privacy import WithoutReplacement, WithReplacement, account
+from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.letters.primal_dual_steps import hidden_state_norm, printed_epsilon
 
 DELTA, EACH, SAMPLES, STEPS, BATCH, RHO = 1e-4, 0.1, 325, 5, 10, 20.0

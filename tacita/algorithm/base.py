@@ -12,6 +12,7 @@ its own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import jax
@@ -21,7 +22,6 @@ from jax import Array
 from tacita import check
 from tacita.problem.oracles import AgentOracle, Oracle
 from tacita.problem.prox import Proximable
-from tacita.random_numbers import normal
 from tacita.trees import filled, rules
 
 if TYPE_CHECKING:
@@ -32,6 +32,20 @@ Tree = Any
 State = Letter = Hub = Broadcast = Tree
 #: A float, an array with one entry per agent, or None to let theory choose.
 Number = Any
+
+
+class Averages(StrEnum):
+    """Whose letters the coordinator's mean is over."""
+
+    ALL = "all"  # the last letter of every agent
+    ACTIVE = "active"  # those of this round
+
+
+class Delivery(StrEnum):
+    """What an agent on a graph receives from its neighbours."""
+
+    SUM = "sum"  # sum_j A_ij letter_j
+    SLOTS = "slots"  # one letter per edge
 
 
 class Coordinator(NamedTuple):
@@ -69,6 +83,15 @@ class Algorithm:
     oracle: Oracle
     #: What letters weigh in a mean: "uniform", or as much as an agent has rows.
     weights: str = "uniform"
+
+    def gradients(self) -> int | str:
+        """How often an agent asks its oracle in a round, or in words why not known.
+
+        A number says that letters are functions of these gradients, each with a draw
+        of its own, and of nothing else about the rows: with a `Noisy` oracle the
+        algorithm is then private by composition.
+        """
+        return "it is not known to look at rows through its oracle only"
 
     def resolve(self, problem: Problem) -> Self:
         """The same algorithm with every number that was left out set by theory."""
@@ -109,7 +132,9 @@ class ServerAlgorithm(Algorithm):
     the last letter of "all" agents, or those of the "active" ones only.
     """
 
-    averages: ClassVar[str] = "active"
+    averages: ClassVar[Averages] = Averages.ACTIVE
+    #: How the mean weighs letters: "uniform", or by the agents' number of "samples".
+    weights: str = "uniform"
     #: Exchanges that carry a letter to the coordinator; the cost of a round counts
     #: them, and one more gradient for each beyond the first.
     exchanges: ClassVar[int] = 1
@@ -182,7 +207,7 @@ class GraphAlgorithm(Algorithm):
     edge, along a slot axis.
     """
 
-    delivery: ClassVar[str] = "sum"
+    delivery: ClassVar[Delivery] = Delivery.SUM
 
     def needs_connection(self) -> bool:
         """Whether a graph that falls into several parts is refused."""
@@ -208,12 +233,6 @@ class GraphAlgorithm(Algorithm):
             )
         if self.needs_connection():
             problem.graph.require_connected()
-
-
-def noise_for(key: Array, steps: int, w: Array) -> Array:
-    """N(0, I) for `steps` vectors like w; drawn flat, which short vectors gain from."""
-    drawn = normal(key, (steps * w.size,), w.dtype)
-    return drawn.reshape(steps, *w.shape)
 
 
 def gradient_steps(

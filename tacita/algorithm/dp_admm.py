@@ -4,14 +4,15 @@ Z. Huang, R. Hu, Y. Guo, E. Chan-Tin, Y. Gong, "DP-ADMM: ADMM-based Distributed
 Learning with Differential Privacy", IEEE TIFS 2020. With w~_i the noisy local model,
 
     client i      lam_i <- lam_i - rho (w~_i - w)
-                  w~_i  <- (w~_i/eta_t + rho w + lam_i - g_i(w~_i) + noise)
-                           / (rho + 1/eta_t)
+                  w~_i  <- (w~_i/eta_t + rho w + lam_i - g_i(w~_i)) / (rho + 1/eta_t)
                   letter = w~_i - lam_i/rho
     coordinator   w = prox_{h/(N rho)}( (1/N) sum_i letter_i )
 
-The next step starts from what was released, so rounds compose. Its own step size
-balances radius and noise, eta_t = radius / sqrt(2 t (G^2 + d noise_std^2)) with G the
-clipping norm; the paper writes noise_std as 2 G sqrt(2 ln(1.25/delta))/(m epsilon).
+The noise is that of the gradients, from a `Noisy` oracle of standard deviation sigma: a
+letter carries sigma/(rho + 1/eta_t). The next step starts from what was released, so
+rounds compose. Its own step size balances radius and noise, eta_t = radius / sqrt(2 t
+(G^2 + d sigma^2)) with G the clipping norm; the paper writes sigma as
+2 G sqrt(2 ln(1.25/delta))/(m epsilon).
 The paper takes a subgradient of h at the clients; here the coordinator takes the
 proximal step, which is exact.
 """
@@ -20,15 +21,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import Averages, Coordinator, Number, ServerAlgorithm
 from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.random_numbers import normal
 from tacita.trees import frozen, number
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ class Told(NamedTuple):
 
 def _step_size(problem: Problem, algorithm: Any) -> Any:
     """1/L, unless the paper's rule finds a bound on gradients."""
-    ruled = algorithm.gradient_bound is not None or hasattr(algorithm.oracle, "norm")
-    return None if ruled else 1 / problem.moduli.largest
+    bounds = algorithm.gradient_bound, algorithm.oracle.norm
+    return 1 / problem.moduli.largest if bounds == (None, None) else None
 
 
 def _gradient_bound(problem: Problem, algorithm: Any) -> Any:
@@ -75,8 +74,6 @@ class DPADMM(ServerAlgorithm):
         radius: How far models may lie apart, for the paper's rule.
         gradient_bound: G of the paper's rule; None takes the clipping norm.
         oracle: How clients compute gradients.
-        noise_std: Of the noise in a gradient; a letter has noise_std/(rho + 1/eta_t)
-            N(0, I) added. None adds none. One number or one per client.
     """
 
     # Penalties of their own would spoil sum_i lam_i = 0.
@@ -86,9 +83,8 @@ class DPADMM(ServerAlgorithm):
     radius: float = number(check.positive, 1.0)
     gradient_bound: Number = number(check.positive, theory=_gradient_bound)
     oracle: Oracle = Full()
-    noise_std: Number = number(check.not_negative)
 
-    averages: ClassVar[str] = "all"
+    averages: ClassVar[Averages] = Averages.ALL
     composite: ClassVar[bool] = True
     source: ClassVar[str] = "Z. Huang et al., DP-ADMM, IEEE TIFS 2020, Algorithm 2"
 
@@ -96,10 +92,13 @@ class DPADMM(ServerAlgorithm):
         """1/eta_t in round t."""
         if self.step_size is not None:
             return number**self.decay / self.step_size
-        noise = 0.0 if self.noise_std is None else self.noise_std
-        # eta_t = radius / sqrt(2 t (G^2 + d noise_std^2))
-        spread = self.gradient_bound**2 + dim * noise**2
+        # eta_t = radius / sqrt(2 t (G^2 + d sigma^2))
+        spread = self.gradient_bound**2 + dim * self.oracle.std**2
         return jnp.sqrt(2 * number * spread) / self.radius
+
+    def gradients(self) -> int:
+        """One, at its own model."""
+        return 1
 
     def init(self, w: Array) -> tuple[State, Array]:
         """w~_i = w, lam_i = 0."""
@@ -122,12 +121,9 @@ class DPADMM(ServerAlgorithm):
         """The dual step of the last letter, one linearised primal step, the letter."""
         rho, w = self.rho, inbox.w
         inverse = self.inverse_step(inbox.round, w.size)
-        for_rows, for_noise = jax.random.split(key)
         # lam_i <- lam_i - rho (w~_i - w)
         lam = state.lam - state.started * rho * (state.w - w)
-        g = oracle.once(for_rows, state.w)
-        if self.noise_std is not None:
-            g = g + self.noise_std * normal(for_noise, g.shape, g.dtype)
+        g = oracle.once(key, state.w)
         # argmin <g, v> - <lam_i, v> + rho/2 ||v - w||^2 + ||v - w~_i||^2/(2 eta_t)
         own = (inverse * state.w + rho * w + lam - g) / (rho + inverse)
         return State(own, lam, jnp.ones_like(state.started)), own - lam / rho

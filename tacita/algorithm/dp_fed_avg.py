@@ -24,7 +24,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm, gradient_steps
+from tacita.algorithm.base import (
+    Averages,
+    Coordinator,
+    Number,
+    ServerAlgorithm,
+    gradient_steps,
+)
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
@@ -125,7 +131,7 @@ class ClientDPFedAvg(ServerAlgorithm):
     oracle: Oracle = Full()
     noise_std: float | None = number(check.not_negative, common=True)
 
-    averages: ClassVar[str] = "all"
+    averages: ClassVar[Averages] = Averages.ALL
     source: ClassVar[str] = (
         "H. B. McMahan et al., Learning Differentially Private Recurrent Language "
         "Models, ICLR 2018, Algorithm 1"

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm, Number
+from tacita.algorithm.base import Delivery, Edges, GraphAlgorithm, Number
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
@@ -79,7 +79,7 @@ class DPNorm(GraphAlgorithm):
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "Fukami, Murata, Niwa, Tyou, DP-Norm, Algorithm 1"
-    delivery: ClassVar[str] = "slots"
+    delivery: ClassVar[Delivery] = Delivery.SLOTS
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w, with letters z = 0."""

@@ -5,27 +5,26 @@ every active client sends its clipped gradient with noise, the coordinator steps
 their mean. Momentum and averaging happen at the coordinator, after the noise: they
 cost no privacy.
 
-    client i      letter = g_i(w) + noise_std N(0, I)
+    client i      letter = g_i(w), clipped and noised by its oracle
     coordinator   v <- momentum v + mean letter
                   w <- prox_{c h}( w - step_size v ),  c = step_size/(N (1-momentum))
                   published: the mean of the w of the last rounds (see `average`)
 
-Clipping wraps the oracle (`tacita.privacy.Clipped`); a norm that follows the median of
-the gradient norms, privately, is `tacita.private(..., quantile=0.5)`.
+Clipping and noise wrap the oracle (`tacita.Clipped`, `tacita.Noisy`); a norm that
+follows the median of the gradient norms, privately, is `tacita.private(...,
+quantile=0.5)`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.random_numbers import normal
 from tacita.theory import descent
 from tacita.trees import frozen, number
 
@@ -70,20 +69,21 @@ class DPSGD(ServerAlgorithm):
         average: The published model is m <- average m + (1 - average) w, in [0, 1);
             0 publishes the last iterate.
         oracle: How clients compute gradients.
-        noise_std: Each letter adds noise_std N(0, I) to the gradient; None adds none.
-            One number or one per client, see `tacita.private`.
     """
 
     step_size: Number = number(check.positive, theory=_step_size, common=True)
     momentum: float = number(check.below_one, 0.0, common=True)
     average: float = number(check.below_one, 0.0, common=True)
     oracle: Oracle = Full()
-    noise_std: Number = number(check.not_negative)
 
     composite: ClassVar[bool] = True
     source: ClassVar[str] = (
         "M. Abadi et al., Deep Learning with Differential Privacy, Algorithm 1"
     )
+
+    def gradients(self) -> int:
+        """The letter."""
+        return 1
 
     def init(self, w: Array) -> tuple[State, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""
@@ -113,13 +113,8 @@ class DPSGD(ServerAlgorithm):
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Told
     ) -> tuple[State, Array]:
-        """The gradient at the model received, and noise where there is any."""
-        for_rows, for_noise = jax.random.split(key)
-        letter = oracle.once(for_rows, inbox.w)
-        if self.noise_std is not None:
-            noise = normal(for_noise, letter.shape, letter.dtype)
-            letter = letter + self.noise_std * noise
-        return State(inbox.w), letter
+        """The gradient at the model received."""
+        return State(inbox.w), oracle.once(key, inbox.w)
 
     def model(self, state: State) -> Array:
         """The model it was last told."""

@@ -7,13 +7,12 @@ optimum: see docs/explanation-algorithms.md.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-import jax
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number, ServerAlgorithm, gradient_steps, noise_for
+from tacita.algorithm.base import Number, ServerAlgorithm, gradient_steps
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
@@ -34,17 +33,18 @@ class FedAvg(ServerAlgorithm):
         local_steps: R, the number of local steps in a round.
         oracle: How agents compute gradients.
         weights: "uniform" mean, or weighted by the agents' number of "samples".
-        noise_std: Each local gradient has noise_std N(0, I) added; None adds none. One
-            number or one per agent, see `tacita.private`.
     """
 
     step_size: Number = number(check.positive, theory=descent.safe_step_size)
     local_steps: int = count(1)
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
-    noise_std: Number = number(check.not_negative)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 9"
+
+    def gradients(self) -> int:
+        """One a local step."""
+        return self.local_steps
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w; the first broadcast is the mean of the starts."""
@@ -54,23 +54,8 @@ class FedAvg(ServerAlgorithm):
         self, key: Array, oracle: AgentOracle, state: State, inbox: Array
     ) -> tuple[State, Array]:
         """w_i <- w, then R times w_i <- w_i - eta g_i(w_i)."""
-        if self.noise_std is None:
-            w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
-        else:
-            w = self._noisy_steps(key, oracle, inbox)
+        w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
         return State(w), w
-
-    def _noisy_steps(self, key: Array, oracle: AgentOracle, w: Array) -> Array:
-        """R times w_i <- w_i - eta (g_i(w_i) + noise_std N(0, I))."""
-        for_rows, for_noise = oracle.keys(key)
-        noise = self.noise_std * noise_for(for_noise, self.local_steps, w)
-
-        def body(v: Array, each: tuple[Any, Array]) -> tuple[Array, None]:
-            draw, extra = each
-            return v - self.step_size * (oracle(draw, v) + extra), None
-
-        draws = oracle.draws(for_rows, self.local_steps)
-        return jax.lax.scan(body, w, (draws, noise))[0]
 
     def model(self, state: State) -> Array:
         """The model after its last local steps."""

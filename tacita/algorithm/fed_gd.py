@@ -52,6 +52,10 @@ class _GTVDescent(Coupled):
     penalty: Any = penalties.coupling("squared")
     need_connected: bool = flag(True)
 
+    def gradients(self) -> int:
+        """One."""
+        return 1
+
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w and tell the neighbours."""
         return State(w, jnp.zeros((), jnp.int32)), w

@@ -64,6 +64,10 @@ class FedLin(ServerAlgorithm):
             Phase(self.train, self.average_model),
         )
 
+    def gradients(self) -> int:
+        """One at the shared model, then one a local step."""
+        return 1 + self.local_steps
+
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w."""
         return State(w, jnp.zeros_like(w)), w

@@ -61,6 +61,10 @@ class FedPD(ServerAlgorithm):
     partial: ClassVar[bool] = False
     source: ClassVar[str] = "X. Zhang et al., FedPD, IEEE TSP 2021, Algorithm 1"
 
+    def gradients(self) -> int:
+        """One a local step."""
+        return self.local_steps
+
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = w, lambda_i = 0."""
         return State(w, jnp.zeros_like(w)), w

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import Averages, Coordinator, Number, ServerAlgorithm
 from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -57,7 +57,7 @@ class FedPLT(ServerAlgorithm):
     solver: Any = None
     oracle: Oracle = Full()
 
-    averages: ClassVar[str] = "all"
+    averages: ClassVar[Averages] = Averages.ALL
     composite: ClassVar[bool] = True
     source: ClassVar[str] = (
         "N. Bastianello et al., Enhancing Privacy in Federated Learning through Local "
@@ -85,6 +85,10 @@ class FedPLT(ServerAlgorithm):
         best = theory.plan(low, high, t_grad=1, t_comm=_EXCHANGE_COST)
         solver = GradientDescent(local_steps=best.local_steps)
         return replace(self, rho=best.rho, solver=solver)
+
+    def gradients(self) -> int | str:
+        """The solver's."""
+        return (self.solver or GradientDescent()).gradients()
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = z_i = w."""

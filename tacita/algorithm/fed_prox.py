@@ -66,6 +66,12 @@ class FedProx(ServerAlgorithm):
         if self.local_steps is None:
             descent.require_linear(problem, "FedProx without local_steps")
 
+    def gradients(self) -> int | str:
+        """One a local step; the exact answer takes curvature."""
+        if self.local_steps is None:
+            return "without local_steps it solves its problems by their curvature"
+        return self.local_steps
+
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w."""
         return State(w), w

@@ -72,6 +72,12 @@ class FedRelax(SolvedByNodes):
         weakest = self.alpha * np.min(self.penalty.curvature)
         return weakest * np.asarray(problem.graph.degrees) > 0
 
+    def gradients(self) -> int | str:
+        """The solver's; the exact answer takes curvature."""
+        if self.solver is None:
+            return "without a solver it solves its problems by their curvature"
+        return self.solver.gradients()
+
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w and tell the neighbours."""
         return State(w), w

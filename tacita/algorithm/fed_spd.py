@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import Averages, Coordinator, Number, ServerAlgorithm
 from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
@@ -85,7 +85,7 @@ class FedSPD(ServerAlgorithm):
     noise_std: Number = number(check.not_negative)
     paper_noise: bool = flag(False)
 
-    averages: ClassVar[str] = "all"
+    averages: ClassVar[Averages] = Averages.ALL
     composite: ClassVar[bool] = True
     source: ClassVar[str] = (
         "Y. Li et al., Federated Stochastic Primal-dual Learning with Differential "

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number, ServerAlgorithm
+from tacita.algorithm.base import Averages, Number, ServerAlgorithm
 from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -52,7 +52,7 @@ class FedSplit(ServerAlgorithm):
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
-    averages: ClassVar[str] = "all"
+    averages: ClassVar[Averages] = Averages.ALL
     source: ClassVar[str] = "R. Pathak and M. Wainwright, FedSplit, NeurIPS 2020"
 
     def refuse_problem(self, problem: Problem) -> None:
@@ -64,6 +64,10 @@ class FedSplit(ServerAlgorithm):
         """Set rho and the solver's numbers where they were left out."""
         ready = super().resolve(problem)
         return replace(ready, solver=ready.solver.resolve(problem, ready.rho))
+
+    def gradients(self) -> int | str:
+        """The solver's."""
+        return self.solver.gradients()
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = z_i = w."""

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import Averages, Coordinator, Number, ServerAlgorithm
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -109,7 +109,7 @@ class FiveGCS(ServerAlgorithm):
     solver: Any = GradientDescent()
     oracle: Oracle = Full()
 
-    averages: ClassVar[str] = "all"
+    averages: ClassVar[Averages] = Averages.ALL
     source: ClassVar[str] = "M. Grudzien et al., 5GCS, AISTATS 2023, Algorithm 1"
 
     def refuse_problem(self, problem: Problem) -> None:
@@ -128,6 +128,11 @@ class FiveGCS(ServerAlgorithm):
         rho = 1 / (ready.tau * problem.n_agents)
         solver = ready.solver.resolve(problem, rho, ready.strong_convexity)
         return replace(ready, solver=solver)
+
+    def gradients(self) -> int | str:
+        """The solver's, and one for the dual."""
+        trained = self.solver.gradients()
+        return trained if isinstance(trained, str) else trained + 1
 
     def init(self, w: Array) -> tuple[State, Letter]:
         """u_i = 0."""

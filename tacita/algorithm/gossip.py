@@ -12,16 +12,20 @@ Both mix by Metropolis weights, which every node knows from its neighbours' degr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm, Number, descend
+from tacita.algorithm.base import (
+    Delivery,
+    Edges,
+    GraphAlgorithm,
+    Number,
+    gradient_steps,
+)
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.random_numbers import normal
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
 
@@ -63,18 +67,19 @@ class GossipSGD(GraphAlgorithm):
     Attributes:
         step_size: Of the local steps; None lets theory choose 1 / smoothness.
         local_steps: Gradient steps between two exchanges: 1 gossips every step.
-        noise_std: Each gradient has noise_std N(0, I) added; None adds none. One
-            number or one per node, see `tacita.private`.
         oracle: How nodes compute gradients.
     """
 
     step_size: Number = number(check.positive, theory=descent.safe_step_size)
     local_steps: int = count(1)
-    noise_std: Number = number(check.not_negative)
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "X. Lian et al., decentralised SGD, NeurIPS 2017"
-    delivery: ClassVar[str] = "slots"
+    delivery: ClassVar[Delivery] = Delivery.SLOTS
+
+    def gradients(self) -> int:
+        """One a local step."""
+        return self.local_steps
 
     def init(self, w: Array, edges: Edges) -> tuple[ModelState, Array]:
         """Start from w and tell the neighbours."""
@@ -88,38 +93,14 @@ class GossipSGD(GraphAlgorithm):
         state: ModelState,
         inbox: Array,
     ) -> tuple[ModelState, Array]:
-        """Mix, w <- sum_j W_ij w_j, then steps w <- w - mu (g(w) + noise)."""
-        w = noisy_steps(
-            key,
-            oracle,
-            mixed(edges, state.w, inbox),
-            self.local_steps,
-            self.noise_std,
-            lambda v, g: v - self.step_size * g,
-        )
+        """Mix, w <- sum_j W_ij w_j, then steps w <- w - mu g(w)."""
+        w = mixed(edges, state.w, inbox)
+        w = gradient_steps(key, oracle, w, self.step_size, self.local_steps)
         return ModelState(w), to_all(edges, w)
 
     def model(self, state: ModelState) -> Array:
         """Its own model."""
         return state.w
-
-
-def noisy_steps(
-    key: Array, oracle: AgentOracle, w: Array, steps: int, noise_std: Any, update: Any
-) -> Array:
-    """`steps` times w <- update(w, g + noise), with fresh noise in every gradient."""
-    if noise_std is None:
-        return descend(key, oracle, w, steps, update)
-    for_rows, for_noise = jax.random.split(key)
-
-    def body(v: Array, each: tuple[Any, Array]) -> tuple[Array, None]:
-        draw, noise_key = each
-        noise = noise_std * normal(noise_key, w.shape, w.dtype)
-        return update(v, oracle(draw, v) + noise), None
-
-    draws = oracle.draws(for_rows, steps)
-    keys = jax.random.split(for_noise, steps)
-    return jax.lax.scan(body, w, (draws, keys))[0]
 
 
 class TrackedState(NamedTuple):
@@ -139,8 +120,6 @@ def _tenth_step_size(problem: Problem) -> float:
 class GradientTracking(GraphAlgorithm):
     """Gossip models and an estimate of the mean gradient; exact with full gradients.
 
-    A reference without noise: its letters hold bare gradients.
-
     Attributes:
         step_size: mu; None lets theory choose a tenth of 1 / smoothness, which is
             short enough for all but badly connected graphs.
@@ -151,12 +130,16 @@ class GradientTracking(GraphAlgorithm):
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "A. Nedic, A. Olshevsky, W. Shi, DIGing, 2017"
-    delivery: ClassVar[str] = "slots"
+    delivery: ClassVar[Delivery] = Delivery.SLOTS
     partial: ClassVar[bool] = False
     why_not_partial: ClassVar[str] = (
         "its estimates add up to the gradients only if every letter arrives in its "
         "round"
     )
+
+    def gradients(self) -> int:
+        """One; that of the round before is known from its letters."""
+        return 1
 
     def init(self, w: Array, edges: Edges) -> tuple[TrackedState, Array]:
         """Start from w; the first round finds the first gradient."""

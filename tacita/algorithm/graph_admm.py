@@ -8,7 +8,9 @@ and wbar the models at the last exchange:
     K times: w <- ( e w - g - lam + rho (E_i wbar_i + sum_j A_ij wbar_j) )
                   / (2 rho E_i + e)
 
-Without noise and with full gradients it reaches the common optimum.
+Without noise and with full gradients it reaches the common optimum. With a `Noisy`
+oracle of standard deviation sigma the noise in w, which the paper counts, is
+sigma / (2 rho E_i + 1/mu) a step.
 """
 
 from __future__ import annotations
@@ -19,8 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm, Number
-from tacita.algorithm.gossip import noisy_steps
+from tacita.algorithm.base import Edges, GraphAlgorithm, Number, descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, needed, number
@@ -41,8 +42,6 @@ class GraphADMM(GraphAlgorithm):
         rho: The penalty on differences along edges, common to all nodes.
         step_size: mu = 1/e, of the local steps; None lets theory choose 1 / smoothness.
         local_steps: K, gradient steps between two exchanges.
-        noise_std: Each gradient has noise_std N(0, I) added; None adds none. The paper
-            counts noise in w instead, which is noise_std / (2 rho E_i + 1/mu).
         oracle: How nodes compute gradients.
     """
 
@@ -50,7 +49,6 @@ class GraphADMM(GraphAlgorithm):
     rho: float = needed(check.positive, common=True)
     step_size: Number = number(check.positive, theory=descent.safe_step_size)
     local_steps: int = count(10)
-    noise_std: Number = number(check.not_negative)
     oracle: Oracle = Full()
 
     source: ClassVar[str] = "Z. Huang et al., DP-ADMM, on a graph"
@@ -58,6 +56,10 @@ class GraphADMM(GraphAlgorithm):
     why_not_partial: ClassVar[str] = (
         "its multipliers add up to zero only if every letter arrives in its round"
     )
+
+    def gradients(self) -> int:
+        """One a local step."""
+        return self.local_steps
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w, with multipliers 0."""
@@ -72,14 +74,11 @@ class GraphADMM(GraphAlgorithm):
         lam = state.lam + self.rho * (own - inbox)
         towards = self.rho * (own + inbox) - lam
         share = 1 / (2 * self.rho * edges.degree + e)
-        w = noisy_steps(
-            key,
-            oracle,
-            state.w,
-            self.local_steps,
-            self.noise_std,
-            lambda v, g: share * (e * v - g + towards),
-        )
+
+        def update(v: Array, g: Array) -> Array:
+            return share * (e * v - g + towards)
+
+        w = descend(key, oracle, state.w, self.local_steps, update)
         return State(w, lam), w
 
     def model(self, state: State) -> Array:

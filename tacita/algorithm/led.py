@@ -60,6 +60,10 @@ class LED(ServerAlgorithm):
     partial: ClassVar[bool] = False
     source: ClassVar[str] = "S. Alghunaim, Local Exact-Diffusion, IEEE TAC 2024"
 
+    def gradients(self) -> int:
+        """One a local step."""
+        return self.local_steps
+
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w without a correction."""
         return State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype)), w

@@ -69,6 +69,10 @@ class ProxSkip(ServerAlgorithm):
     partial: ClassVar[bool] = False
     source: ClassVar[str] = "K. Mishchenko et al., ProxSkip, ICML 2022, Algorithm 2"
 
+    def gradients(self) -> str:
+        """No number of steps is the largest."""
+        return random_steps.UNBOUNDED
+
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w with h_i = 0."""
         return State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype)), w

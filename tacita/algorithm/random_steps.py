@@ -16,6 +16,9 @@ from tacita.trees import tree_rows
 #: sampling that spans the steps, as a permutation of the rows, starts anew after them.
 DRAWS_AT_ONCE = 16
 
+#: Why such training has no account by composition.
+UNBOUNDED = "its number of local steps is a geometric draw without a bound"
+
 
 def geometric(key: Array, probability: Any) -> Array:
     """How many steps until an event of this probability: 1, 2, ..., mean 1/p."""

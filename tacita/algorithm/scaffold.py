@@ -58,6 +58,10 @@ class SCAFFOLD(ServerAlgorithm):
 
     source: ClassVar[str] = "S. P. Karimireddy et al., SCAFFOLD, ICML 2020, Algorithm 1"
 
+    def gradients(self) -> int:
+        """One a local step."""
+        return self.local_steps
+
     def init(self, w: Array) -> tuple[State, Pair]:
         """c_i = 0; the first letter changes nothing."""
         return State(w, 0 * w), Pair(0 * w, 0 * w)

@@ -76,8 +76,14 @@ def exact_prox(local: Any, w: Array, v: Array, rho: Any) -> Array:
 class LocalSolver:
     """What solvers share: every oracle will do, and theory sets their numbers."""
 
+    local_steps: int
+
     def check(self, problem: Problem, oracle: Oracle) -> None:
         """Nothing to refuse."""
+
+    def gradients(self) -> int | str:
+        """One a step."""
+        return self.local_steps
 
     def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
         """The same solver with every number that was left out set by theory."""
@@ -94,6 +100,10 @@ class _ExactGradients(LocalSolver):
                 f"{type(self).__name__} needs exact gradients, got oracle="
                 f"{type(oracle).__name__}; use oracle=Full() or GradientDescent"
             )
+
+    def gradients(self) -> str:
+        """They look at curvature, or at more gradients than they are asked for."""
+        return f"{type(self).__name__} looks at the rows themselves"
 
 
 @frozen

@@ -13,7 +13,6 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.random_numbers import normal
 from tacita.theory import descent
 from tacita.trees import frozen, number
 
@@ -32,15 +31,16 @@ class ServerGD(ServerAlgorithm):
         step_size: Of the step along the mean gradient; None lets theory choose
             2 / (strong convexity + smoothness).
         oracle: How agents compute gradients.
-        noise_std: Each letter adds noise_std N(0, I) to the gradient; None adds none.
-            One number or one per agent, see `tacita.private`.
     """
 
     step_size: Number = number(check.positive, theory=descent.step_size)
     oracle: Oracle = Full()
-    noise_std: Number = number(check.not_negative)
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
+
+    def gradients(self) -> int:
+        """The letter."""
+        return 1
 
     def init(self, w: Array) -> tuple[State, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""
@@ -60,12 +60,8 @@ class ServerGD(ServerAlgorithm):
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Array
     ) -> tuple[State, Array]:
-        """The gradient at the model received, and noise where there is any."""
-        if self.noise_std is None:
-            return State(inbox), oracle.once(key, inbox)
-        for_rows, for_noise = oracle.keys(key)
-        noise = normal(for_noise, inbox.shape, inbox.dtype)
-        return State(inbox), oracle.once(for_rows, inbox) + self.noise_std * noise
+        """The gradient at the model received."""
+        return State(inbox), oracle.once(key, inbox)
 
     def model(self, state: State) -> Array:
         """The model it was last told."""

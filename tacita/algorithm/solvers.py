@@ -3,11 +3,12 @@
 A solver is a record of its own, a field of the algorithms that leave the choice open.
 Its numbers may differ between agents (arrays with one entry per agent), and with
 `Mixed` so may the methods themselves: Remark 1 of the Fed-PLT paper. Stochastic
-gradients are `GradientDescent` with a `Minibatch` oracle.
+gradients are `GradientDescent` with a `Minibatch` oracle, private ones with `Noisy`.
 
     solve(key, oracle, w, v, rho) -> w      one agent's local training in a round
     resolve(problem, rho, shift) -> solver  numbers left out are set by theory
     check(problem, oracle)                  refuse what the solver cannot work with
+    gradients()                             how often it asks the oracle in a round
 
 `shift` is for algorithms that train on f_i(w) - (shift/2) ||w||^2.
 """
@@ -22,7 +23,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number, descend, noise_for
+from tacita.algorithm.base import Number, descend
 from tacita.algorithm.defaults import curvature_bounds, proximal_step_size
 from tacita.algorithm.second_order import (
     ExactProx,
@@ -32,7 +33,7 @@ from tacita.algorithm.second_order import (
     exact_prox,
 )
 from tacita.problem.oracles import AgentOracle, Oracle
-from tacita.trees import count, frozen, needed, number, replace
+from tacita.trees import count, frozen, number, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -43,7 +44,6 @@ __all__ = [
     "GradientDescent",
     "Mixed",
     "Newton",
-    "NoisyGradient",
     "QuasiNewton",
     "Solver",
     "exact_prox",
@@ -55,6 +55,10 @@ class Solver(Protocol):
 
     def check(self, problem: Problem, oracle: Oracle) -> None:
         """Refuse a problem or an oracle that the solver cannot work with."""
+        ...
+
+    def gradients(self) -> int | str:
+        """How often it asks the oracle, or in words how else it looks at rows."""
         ...
 
     def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Any:
@@ -90,37 +94,6 @@ class GradientDescent(LocalSolver):
             return x - self.step_size * (g + (x - v) / rho)
 
         return descend(key, oracle, w, self.local_steps, update)
-
-
-@frozen
-class NoisyGradient(LocalSolver):
-    """Gradient steps with Gaussian noise, for privacy.
-
-    Attributes:
-        step_size: gamma, one number or one per agent; None as in `GradientDescent`.
-        local_steps: Ne, gradient steps in a round.
-        noise_std: tau; each step adds sqrt(2 gamma) tau N(0, I).
-    """
-
-    step_size: Number = number(check.positive, theory=proximal_step_size)
-    local_steps: int = count(5)
-    noise_std: Number = needed(check.not_negative)
-
-    def solve(
-        self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
-    ) -> Array:
-        """(13): w <- w - gamma (g_i(w) + (w - v)/rho) + sqrt(2 gamma) tau N(0, I)."""
-        for_rows, for_noise = oracle.keys(key)
-        noise = noise_for(for_noise, self.local_steps, w)
-        noise = jnp.sqrt(2 * self.step_size) * self.noise_std * noise
-
-        def body(x: Array, each: tuple) -> tuple[Array, None]:
-            draw, extra = each
-            g = oracle(draw, x) + (x - v) / rho
-            return x - self.step_size * g + extra, None
-
-        draws = oracle.draws(for_rows, self.local_steps)
-        return jax.lax.scan(body, w, (draws, noise))[0]
 
 
 def _least_curvature(problem: Problem, rho: Any, shift: float) -> Any:
@@ -200,6 +173,12 @@ class Mixed:
         check.shape((problem.n_agents,), group=self.group)
         for solver in self.solvers:
             solver.check(problem, oracle)
+
+    def gradients(self) -> int | str:
+        """Those of the solver that asks most, if all can say."""
+        asked = [solver.gradients() for solver in self.solvers]
+        words = [one for one in asked if isinstance(one, str)]
+        return words[0] if words else max(asked)
 
     def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
         """Set by theory what the solvers left out."""

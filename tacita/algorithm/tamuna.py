@@ -101,6 +101,12 @@ class TAMUNA(ServerAlgorithm):
             after if self.sparsity is None else (Phase(self.join, self.assign), *after)
         )
 
+    def gradients(self) -> int | str:
+        """One a local step, if their number is fixed."""
+        if not self.fixed:
+            return f"{random_steps.UNBOUNDED}; use fixed=True"
+        return int(np.round(self.local_steps))
+
     def init(self, w: Array) -> tuple[State, tuple[()]]:
         """h_i = 0; the round's last exchange brings no letters."""
         return State(w, jnp.zeros_like(w)), ()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from tacita.algorithm.base import ServerAlgorithm
+from tacita import check
+from tacita.algorithm.base import Averages, ServerAlgorithm
 from tacita.trees import replace
 
 if TYPE_CHECKING:
@@ -28,9 +29,18 @@ class Wrapper(ServerAlgorithm):
         return self.algorithm.weights
 
     @property
-    def averages(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def averages(self) -> Averages:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The inner algorithm's."""
         return self.algorithm.averages
+
+    def require_one_exchange(self, what: str) -> None:
+        """Refuse an inner algorithm without a coordinator, or with several letters."""
+        inner = self.algorithm
+        if not isinstance(inner, ServerAlgorithm) or len(inner.phases) > 1:
+            check.refuse(
+                f"{what} needs an algorithm with a coordinator and one exchange a "
+                f"round, got {type(inner).__name__}"
+            )
 
     def resolve(self, problem: Problem) -> Self:
         """Let theory set the inner algorithm's numbers."""

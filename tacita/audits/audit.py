@@ -23,15 +23,10 @@ from tacita.audits.transcript import Seen, watch, world_of
 from tacita.check import TacitaError
 from tacita.privacy import inputs
 from tacita.privacy.accounting.guarantee import Guarantee, PaperClaim
-from tacita.privacy.letters import (
-    Question,
-    guarantee,
-    noise_in_letters,
-    replays,
-    state_is_public,
-)
-from tacita.privacy.spend import observers, planned
-from tacita.privacy.statement import DEFAULT_DELTA, relation_of
+from tacita.privacy.letters import Question, guarantee, letters_of
+from tacita.privacy.scope import Observer, Scope
+from tacita.privacy.spend import known_observer, planned
+from tacita.privacy.statement import delta_of, relation_of
 from tacita.problem.problem import Problem
 from tacita.runtime.rounds import World
 from tacita.runtime.simulate import prepare
@@ -45,9 +40,7 @@ class Audit:
     """What an audit found: epsilon is at least `lower_bound`, for this observer.
 
     Attributes:
-        observer: Who looks.
-        unit: What was changed: one record.
-        relation: How the two data sets differ.
+        scope: Who looks, what was changed (one record), how the two data sets differ.
         rounds: Rounds of each run.
         runs: Runs on either data set.
         delta: The delta of all epsilons.
@@ -56,9 +49,7 @@ class Audit:
         claim: What was put to the test, if anything.
     """
 
-    observer: str
-    unit: str
-    relation: str
+    scope: Scope
     rounds: int
     runs: int
     delta: float
@@ -100,14 +91,22 @@ class Audit:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for `PrivacyReport.with_audit`."""
-        names = ("observer", "unit", "relation", "rounds", "runs", "delta")
-        told = {name: getattr(self, name) for name in names}
-        names = ("confidence", "lower_bound", "attack", "claimed_epsilon", "refuted")
-        return told | {name: getattr(self, name) for name in names}
+        return {
+            **self.scope.words,
+            "rounds": self.rounds,
+            "runs": self.runs,
+            "delta": self.delta,
+            "confidence": self.confidence,
+            "lower_bound": self.lower_bound,
+            "attack": self.attack,
+            "claimed_epsilon": self.claimed_epsilon,
+            "refuted": self.refuted,
+        }
 
     def __str__(self) -> str:
+        who = self.scope
         told = (
-            f"audit against the {self.observer}, one {self.unit}, {self.relation}: "
+            f"audit against the {who.observer}, one {who.unit}, {who.relation}: "
             f"epsilon >= {self.lower_bound:.4g} at delta = {self.delta:g} with "
             f"{self.confidence:.0%} confidence ({self.runs} runs on either side of "
             f"{self.rounds} rounds, attack: {self.attack})"
@@ -165,21 +164,19 @@ def audit(
         seed: Of all randomness.
     """
     ready = prepare(problem, algorithm)
-    if inputs.observer(observer) not in observers(ready):
-        check.refuse(f"{type(ready).__name__} has no observer {observer!r}")
+    scope = Scope(known_observer(ready, observer), relation=relation_of(ready))
     rounds, runs = inputs.whole(rounds=rounds), inputs.whole(12, runs=runs)
-    relation = relation_of(ready)
     if isinstance(claim, Guarantee):
-        relation = _require_same(claim, observer)
+        scope = _require_same(claim, scope)
     if canary is None:
-        canary = worst_canary(problem, ready, relation)
+        canary = worst_canary(problem, ready, scope.relation)
     pair = neighbours(problem, canary)
-    delta = _delta(ready) if delta is None else inputs.inside_unit(delta=delta)
+    delta = delta_of(ready, delta)
     if claim is None:
-        claim = _own_claim(ready, pair[0], observer, canary, rounds, participation)
+        claim = _own_claim(ready, pair[0], scope, canary, rounds, participation)
     worlds = [world_of(data, ready, participation) for data in pair]
     scale = _shared_noise(ready, worlds[0], canary.agent)
-    chosen = _choose(ready, observer, attacks, scale is not None)
+    chosen = _choose(ready, scope.observer, attacks, scale is not None)
     seeds = np.random.SeedSequence(seed).generate_state(2 * runs, np.uint64) >> 1
     views = [
         watch(data, ready, rounds, part, canary.agent, participation)
@@ -192,7 +189,7 @@ def audit(
     ):
         sure = {"delta": delta, "key": key, "confidence": 1 - error}
         if name == "learned":
-            seen = [_view(ready, observer, view) for view in views]
+            seen = [_view(ready, scope.observer, view) for view in views]
             results[name] = audit_outputs(*seen, **sure)
         else:
             told = [
@@ -200,9 +197,7 @@ def audit(
             ]
             results[name] = epsilon_lower_bound(*told, **sure)
     return Audit(
-        observer=observer,
-        unit="record",
-        relation=relation,
+        scope=scope,
         rounds=rounds,
         runs=runs,
         delta=delta,
@@ -212,25 +207,21 @@ def audit(
     )
 
 
-def _require_same(claim: Guarantee, observer: str) -> str:
-    """The relation of a claim, which must be about this observer and one record."""
-    if (claim.observer, claim.unit) != (observer, "record"):
+def _require_same(claim: Guarantee, scope: Scope) -> Scope:
+    """The scope of a claim, which must be about this observer and one record."""
+    about = claim.scope
+    if (about.observer, about.unit) != (scope.observer, scope.unit):
         check.refuse(
-            f"the claim is about the {claim.observer} and one {claim.unit}; audit it "
-            f"with observer={claim.observer!r}, record by record"
+            f"the claim is about the {about.observer} and one {about.unit}; audit it "
+            f"with observer={about.observer.value!r}, record by record"
         )
-    return claim.relation
-
-
-def _delta(algorithm: Any) -> float:
-    promise = getattr(algorithm.oracle, "promise", None)
-    return DEFAULT_DELTA if promise is None else float(promise.delta)
+    return about
 
 
 def _own_claim(
     algorithm: Any,
     problem: Problem,
-    observer: str,
+    scope: Scope,
     canary: Canary,
     rounds: int,
     participation: Any,
@@ -238,9 +229,7 @@ def _own_claim(
     """What Tacita itself guarantees, or None where it guarantees nothing."""
     turns = planned(problem, rounds, participation)
     question = Question(
-        observer=observer,
-        unit="record",
-        relation=relation_of(algorithm),
+        scope=scope,
         agent=canary.agent,
         rounds=rounds,
         participation=float(turns.chance[canary.agent]),
@@ -261,13 +250,15 @@ def _shared_noise(algorithm: Any, world: World, agent: int) -> np.ndarray | None
     if world.links is None or world.links.edges.mask is None:
         return None
     edges = tree_rows(world.links.edges, agent)
-    return noise_in_letters(algorithm, edges) if bool(edges.mask.all()) else None
+    whole = bool(edges.mask.all())
+    return letters_of(algorithm).shared_noise(edges) if whole else None
 
 
 def _choose(
-    algorithm: Any, observer: str, attacks: Sequence[str] | None, several: bool
+    algorithm: Any, observer: Observer, attacks: Sequence[str] | None, several: bool
 ) -> tuple[str, ...]:
-    known = state_is_public(algorithm) or replays(algorithm)
+    letters = letters_of(algorithm)
+    known = letters.public_state or letters.replayed
     informed = _sees_letters(algorithm, observer) and known
     if attacks is None:
         compare = ("cancelled",) if several else ()
@@ -289,17 +280,18 @@ def _choose(
     return tuple(attacks)
 
 
-def _sees_letters(algorithm: Any, observer: str) -> bool:
+def _sees_letters(algorithm: Any, observer: Observer) -> bool:
     on_graph = isinstance(algorithm, GraphAlgorithm)
-    return observer in ("coordinator", "eavesdropper") or (
-        on_graph and observer == "neighbour"
-    )
+    near = (Observer.COORDINATOR, Observer.EAVESDROPPER)
+    return observer in near or (on_graph and observer == Observer.NEIGHBOUR)
 
 
-def _view(algorithm: Any, observer: str, view: tuple[Seen, np.ndarray]) -> np.ndarray:
+def _view(
+    algorithm: Any, observer: Observer, view: tuple[Seen, np.ndarray]
+) -> np.ndarray:
     """All numbers that the observer sees, one line per run."""
     seen, shared = view
-    if observer == "final_model":
+    if observer == Observer.FINAL_MODEL:
         return shared
     active = np.asarray(seen.active, float)[..., None]
     if _sees_letters(algorithm, observer):

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
-from tacita.privacy import inputs
-from tacita.privacy.clipped import Clipped
+from tacita.privacy.clipped import clipping_of
 from tacita.privacy.letters.rows import longest_row
+from tacita.privacy.scope import Relation, word
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.problem.problem import Problem
 from tacita.trees import in_double_precision
@@ -70,7 +70,10 @@ def neighbours(problem: Problem, canary: Canary) -> tuple[Problem, Problem]:
 
 
 def worst_canary(
-    problem: Problem, algorithm: Any, relation: str = "replace_one", agent: int = 0
+    problem: Problem,
+    algorithm: Any,
+    relation: str = Relation.REPLACE_ONE,
+    agent: int = 0,
 ) -> Canary:
     """Records whose gradients point in opposite directions and are clipped.
 
@@ -80,9 +83,8 @@ def worst_canary(
     or down; a logistic one for either label, with features of four times the clipping
     norm, which stay clipped longest; a softmax one sees the features with either sign.
     """
-    model, oracle = problem.model, algorithm.oracle
-    clipped = isinstance(oracle, Clipped)
-    norm = float(np.max(np.asarray(oracle.norm))) if clipped else None
+    model, clipped = problem.model, clipping_of(algorithm.oracle)
+    norm = None if clipped is None else float(np.max(np.asarray(clipped.norm)))
     if not isinstance(model, Linear | Logistic | Softmax):
         check.refuse(
             "no worst record is known for this model; give canary=Canary(record=(x, y),"
@@ -92,7 +94,7 @@ def worst_canary(
     features = np.zeros(model.features)
     features[0] = length
     record, neighbour = _records(problem, features, norm)
-    if inputs.relation(relation) == "add_remove":
+    if word(Relation, relation) == Relation.ADD_REMOVE:
         neighbour = (0 * features, record[1])
     return Canary(record, neighbour, agent)
 

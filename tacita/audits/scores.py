@@ -15,8 +15,8 @@ import numpy as np
 from jax import Array
 
 from tacita.audits.transcript import Seen, answer
-from tacita.privacy.clipped import Clipped
-from tacita.privacy.letters import replays, with_noise
+from tacita.privacy.clipped import Clipped, without_noise
+from tacita.privacy.letters import letters_of
 from tacita.problem.oracles import Full, Minibatch
 from tacita.runtime.rounds import World
 from tacita.trees import replace
@@ -34,12 +34,12 @@ def expected_letters(
 
 def _quiet(algorithm: Any) -> Any:
     """The algorithm without noise and without batches."""
-    oracle = algorithm.oracle
+    oracle = without_noise(algorithm.oracle)
     if isinstance(oracle, Clipped):
         oracle = replace(oracle, oracle=Full())
     elif isinstance(oracle, Minibatch):
         oracle = Full()
-    return with_noise(replace(algorithm, oracle=oracle), 0.0)
+    return letters_of(replace(algorithm, oracle=oracle)).with_noise(0.0)
 
 
 @jax.jit
@@ -63,7 +63,7 @@ def _expected(agent: Any, world: World, algorithm: Any, seen: Seen) -> Array:
 
         return jax.lax.scan(step, start, (run.active, run.broadcast, run.key))[1]
 
-    if replays(algorithm):
+    if letters_of(algorithm).replayed:
         return jax.vmap(one_run)(seen)
     return jax.vmap(jax.vmap(one))(seen.state, seen.broadcast)
 

@@ -139,5 +139,7 @@ def _as_table(algorithm: Any) -> dict[str, Any]:
     from tacita.runtime.finish import describe
 
     table = describe(algorithm)
-    table["oracle"].pop("promise", None)
+    oracle = table["oracle"]
+    oracle.get("oracle", oracle).pop("promise", None)
+    oracle.pop("promise", None)
     return table

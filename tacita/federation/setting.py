@@ -30,8 +30,16 @@ from tacita.job import algorithms as algorithms
 from tacita.job.networks import build as build_graph
 from tacita.job.run_file import AlgorithmTable
 from tacita.participation import Schedule
-from tacita.privacy import Ledger, Question, forecast, guarantee, private
-from tacita.privacy.letters import natural_relation
+from tacita.privacy import (
+    Ledger,
+    Observer,
+    Question,
+    Scope,
+    forecast,
+    guarantee,
+    letters_of,
+    private,
+)
 from tacita.problem import Problem, from_arrays
 from tacita.problem.graph import Graph
 from tacita.runtime import choices
@@ -151,14 +159,14 @@ class Setting:
         return isinstance(self.algorithm, GraphAlgorithm)
 
     @property
-    def observer(self) -> str:
+    def observer(self) -> Observer:
         """Against whom a budget of this run holds."""
         return observer_of(self.algorithm)
 
     @property
     def weighted(self) -> bool:
         """Whether numbers of rows matter to the coordinator's mean."""
-        return getattr(self.algorithm, "weights", "uniform") == "samples"
+        return self.algorithm.weights == "samples"
 
     @property
     def start(self) -> Any:
@@ -194,9 +202,10 @@ def with_observer(run: Description) -> Description:
     return run.against(observer_of(_algorithm(run)))
 
 
-def observer_of(algorithm: Any) -> str:
+def observer_of(algorithm: Any) -> Observer:
     """Against whom a budget holds: whoever reads the letters."""
-    return "neighbour" if isinstance(algorithm, GraphAlgorithm) else "coordinator"
+    alone = isinstance(algorithm, GraphAlgorithm)
+    return Observer.NEIGHBOUR if alone else Observer.COORDINATOR
 
 
 def _require_observer(run: Description, algorithm: Any) -> None:
@@ -280,10 +289,7 @@ def with_budget(
     if told is None:
         return setting, no_charge
     assert ledger is not None
-    where: dict[str, Any] = {
-        "observer": setting.observer,
-        "unit": str(told.get("unit", "record")),
-    }
+    unit = str(told.get("unit", "record"))
     # On a graph the noise depends on the agent's place in it, else on its rows alone.
     known = setting.outline if setting.on_graph else setting.own
     number = setting.run.agents.index(name) if setting.on_graph else 0
@@ -295,13 +301,13 @@ def with_budget(
         known,
         setting.algorithm,
         **budget,
-        **where,
+        observer=setting.observer,
+        unit=unit,
         rounds=setting.run.rounds,
         norm=told.get("norm"),
     )
-    relation = natural_relation(ready)
-    question = Question(**where, relation=relation, agent=number, rounds=1)
-    price = guarantee(ready, known, question)
+    scope = Scope(setting.observer, unit, letters_of(ready).relation)
+    price = guarantee(ready, known, Question(scope=scope, agent=number, rounds=1))
     after = ledger.after(
         price,
         agent=name,
@@ -312,14 +318,12 @@ def with_budget(
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
             f"with this run epsilon would come to {after:.4g} against the "
-            f"{setting.observer} for one {where['unit']} (delta={budget['delta']:g}; "
+            f"{setting.observer} for one {unit} (delta={budget['delta']:g}; "
             f"{price.theorem}), and {limit:g} is allowed here for all runs together; "
             "ask for a smaller epsilon"
         )
     allowed = max(budget["epsilon"], after * _ROUNDING) if limit is None else limit
-    ledger.allow(
-        agent=name, epsilon=allowed, delta=budget["delta"], relation=relation, **where
-    )
+    ledger.allow(agent=name, epsilon=allowed, delta=budget["delta"], **scope.words)
 
     def charge(identity: Identity, content: bytes) -> None:
         ledger.charge(

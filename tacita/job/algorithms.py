@@ -16,8 +16,9 @@ from tacita.job.calls import call, check_keys, look_up, plain_name, take_kind
 from tacita.job.run_file import AlgorithmTable
 from tacita.trees import rules
 
-#: Short for oracle = { name = "Minibatch", size = ..., sampling = ... }.
-_SHORT = ("batch", "sampling")
+#: Short for oracles: batch and sampling for a `Minibatch`, norm for `Clipped` around
+#: it, noise_std for `Noisy` around all.
+_SHORT = ("batch", "sampling", "norm", "noise_std")
 
 
 def known() -> dict[str, type[Algorithm]]:
@@ -48,19 +49,28 @@ def _make(where: str, cls: Any, given: dict[str, Any], algorithm: type) -> Any:
 
 
 def _with_oracle(given: dict[str, Any], short: list[str]) -> dict[str, Any]:
+    """The oracle that short keys stand for, from the inside out."""
     used = {key: given.pop(key) for key in short if key in given}
     if not used:
         return given
-    if "oracle" in given:
+    oracle = given.get("oracle")
+    if oracle is not None and not {"batch", "sampling"}.isdisjoint(used):
         refuse(
             f"algorithm.{next(iter(used))} and algorithm.oracle say the same thing; "
             "keep one of them"
         )
-    if "batch" not in used:
+    if "sampling" in used and "batch" not in used:
         refuse("algorithm.sampling goes with a batch; add for example batch = 16")
-    oracle = {"name": "Minibatch", "size": used["batch"]}
-    if "sampling" in used:
-        oracle["sampling"] = used["sampling"]
+    if "batch" in used:
+        oracle = {"name": "Minibatch", "size": used["batch"]}
+        oracle |= {key: used[key] for key in ("sampling",) if key in used}
+    for key, name, field in (
+        ("norm", "Clipped", "norm"),
+        ("noise_std", "Noisy", "std"),
+    ):
+        if key in used:
+            inner = {} if oracle is None else {"oracle": oracle}
+            oracle = {"name": name, field: used[key], **inner}
     return {**given, "oracle": oracle}
 
 

@@ -28,9 +28,6 @@ from tacita.privacy.accounting.mechanism_guarantee import (
 from tacita.privacy.accounting.mechanisms import (
     gaussian,
     laplace,
-    minimiser_sensitivity,
-    noise_letters,
-    perturb_output,
     randomised_response,
 )
 from tacita.privacy.accounting.subsampling import (
@@ -41,21 +38,13 @@ from tacita.privacy.accounting.subsampling import (
 from tacita.privacy.adaptive import AdaptiveClipping
 from tacita.privacy.budgets import Budgeted, within_budgets
 from tacita.privacy.clipped import Clipped, Promise
-from tacita.privacy.ledger.edge_accounts import (
-    allow_edges,
-    as_everybody,
-    charge_edges,
-    edge_account,
-    price_of_round,
-)
 from tacita.privacy.ledger.ledger import Ledger
 from tacita.privacy.ledger.rows import BrokenLedger, BudgetExceeded
-from tacita.privacy.letters import Question, guarantee, noisy_gradients, with_noise
-from tacita.privacy.letters.fed_spd_as_printed import fed_spd_as_printed
-from tacita.privacy.letters.noisy_training import fed_plt
-from tacita.privacy.letters.primal_dual_steps import fed_spd
-from tacita.privacy.letters.trajectory import dp_norm, dp_norm_sigma
+from tacita.privacy.letters import Letters, Question, guarantee, letters_of
+from tacita.privacy.letters.noisy_training import fed_plt, gradient_noise
+from tacita.privacy.noisy import Noisy
 from tacita.privacy.private import private, rounds_within
+from tacita.privacy.scope import Observer, Relation, Scope, Unit
 from tacita.privacy.statement import forecast, report
 from tacita.trace.privacy_report import PrivacyReport, PrivacyRow
 
@@ -68,49 +57,43 @@ __all__ = [
     "Clipped",
     "Guarantee",
     "Ledger",
+    "Letters",
+    "Noisy",
+    "Observer",
     "PaperClaim",
     "Poisson",
     "PrivacyReport",
     "PrivacyRow",
     "Promise",
     "Question",
+    "Relation",
+    "Scope",
+    "Unit",
     "WithReplacement",
     "WithoutReplacement",
     "account",
     "affordable_rounds",
-    "allow_edges",
-    "as_everybody",
     "calibrate_noise",
-    "charge_edges",
     "classical_gaussian_sigma",
-    "dp_norm",
-    "dp_norm_sigma",
-    "edge_account",
     "epsilon_for",
     "fed_plt",
-    "fed_spd",
-    "fed_spd_as_printed",
     "forecast",
     "gaussian",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_guarantee",
     "gaussian_sigma",
+    "gradient_noise",
     "guarantee",
+    "letters_of",
     "laplace",
     "laplace_guarantee",
-    "minimiser_sensitivity",
     "noise_for",
-    "noise_letters",
-    "noisy_gradients",
-    "perturb_output",
-    "price_of_round",
     "private",
     "randomised_response",
     "randomised_response_guarantee",
     "report",
     "rounds_for",
     "rounds_within",
-    "with_noise",
     "within_budgets",
 ]

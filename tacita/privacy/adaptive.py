@@ -12,6 +12,8 @@ is; the share costs a little more.
 
 from __future__ import annotations
 
+import dataclasses
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -19,23 +21,16 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm import DPSGD, FedAvg, ServerGD
 from tacita.algorithm.base import Coordinator
 from tacita.algorithm.wrapper import Wrapper
 from tacita.privacy.accounting.compose import account
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.clipped import Clipped
-from tacita.privacy.letters import (
-    NoisyGradients,
-    Question,
-    clipped_oracle,
-    guarantee,
-    mixes_letters,
-    noisy_gradients,
-    number_of,
-    one_round,
-    over_rounds,
-)
+from tacita.privacy.letters import Letters, Question, letters_of
+from tacita.privacy.letters.composition import noisy_gradients, one_round, over_rounds
+from tacita.privacy.letters.question import clipped_oracle, number_of
+from tacita.privacy.noisy import Noisy
+from tacita.privacy.scope import Unit
 from tacita.problem.oracles import AgentOracle
 from tacita.problem.problem import Problem
 from tacita.random_numbers import normal
@@ -61,8 +56,8 @@ class AdaptiveClipping(Wrapper):
     """An algorithm whose clipping norm follows a quantile of the gradient norms.
 
     Attributes:
-        algorithm: `ServerGD`, `FedAvg` or `DPSGD` with clipped gradients; its norm is
-            the first one, and its `noise_std` belongs to that norm.
+        algorithm: With one exchange a round and noisy, clipped gradients; its norm is
+            the first one, and the noise of its oracle belongs to that norm.
         share_noise_std: Of the noise on the share of records that are not clipped,
             one number or one per agent. One record changes the share by 1/m.
         quantile: The share of records that should not be clipped.
@@ -77,13 +72,8 @@ class AdaptiveClipping(Wrapper):
     source: ClassVar[str] = "G. Andrew et al., Adaptive Clipping, NeurIPS 2021"
 
     def refuse_problem(self, problem: Problem) -> None:
-        """Also wants an inner algorithm whose letters it knows how to noise."""
-        if not isinstance(self.algorithm, ServerGD | FedAvg | DPSGD):
-            name = type(self.algorithm).__name__
-            check.refuse(
-                f"adaptive clipping wraps ServerGD, FedAvg or DPSGD, got {name}"
-            )
-        clipped_oracle(self.algorithm)
+        """Also wants noisy, clipped gradients inside, and one exchange a round."""
+        self.require_one_exchange("adaptive clipping")
         noisy_gradients(self.algorithm)
         self.algorithm.refuse_problem(problem)
 
@@ -112,12 +102,11 @@ class AdaptiveClipping(Wrapper):
     ) -> tuple[Any, Sent]:
         """The inner letter with the norm received, and the noisy share."""
         for_letter, for_share = jax.random.split(key)
-        clipped = replace(self._clipped, norm=inbox.norm)
         scale = inbox.norm / self._clipped.norm
-        inner = replace(
-            self.algorithm, oracle=clipped, noise_std=self.algorithm.noise_std * scale
-        )
-        here = AgentOracle(clipped, oracle.local)
+        clipped = replace(self._clipped, norm=inbox.norm)
+        noisy = Noisy(std=self.algorithm.oracle.std * scale, oracle=clipped)
+        inner = replace(self.algorithm, oracle=noisy)
+        here = AgentOracle(noisy, oracle.local)
         state, letter = inner.local(for_letter, here, state, inbox.broadcast)
         share = clipped.share_below(oracle.local, inner.shared(inbox.broadcast))
         noise = normal(for_share, (), share.dtype)
@@ -133,31 +122,28 @@ class AdaptiveClipping(Wrapper):
 
     @property
     def _clipped(self) -> Clipped:
-        return self.algorithm.oracle
+        return clipped_oracle(self.algorithm)
 
 
-@noisy_gradients.register
-def _(algorithm: AdaptiveClipping) -> NoisyGradients:
-    return noisy_gradients(algorithm.algorithm)
+@letters_of.register
+def _(algorithm: AdaptiveClipping) -> Letters:
+    inner = letters_of(algorithm.algorithm)
+    theorem = partial(_letter_and_share, algorithm, inner.mixed)
+    return dataclasses.replace(inner, theorem=theorem, public_state=False)
 
 
-@mixes_letters.register
-def _(algorithm: AdaptiveClipping) -> bool:
-    return mixes_letters(algorithm.algorithm)
-
-
-@guarantee.register
-def _(algorithm: AdaptiveClipping, problem: Problem, question: Question) -> Guarantee:
+def _letter_and_share(
+    algorithm: AdaptiveClipping, mixed: bool, problem: Problem, question: Question
+) -> Guarantee:
     """A round is the inner algorithm's letter and one share; both are released."""
-    samples = 1 if question.unit == "client" else int(problem.counts[question.agent])
+    client = question.scope.unit == Unit.CLIENT
+    samples = 1 if client else int(problem.counts[question.agent])
     share = account(
-        observer=question.observer,
-        unit=question.unit,
-        relation=question.relation,
+        **question.scope.words,
         noise_std=number_of(algorithm.share_noise_std, question.agent),
         sensitivity=1 / samples,
         rounds=1,
         clipped=True,
     )
-    one = one_round(algorithm.algorithm, problem, question).compose(share)
+    one = one_round(algorithm.algorithm, problem, question, mixed).compose(share)
     return over_rounds(one, question)

@@ -9,6 +9,7 @@ are functions of what it said before, and cost nothing.
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,19 +18,13 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, ServerAlgorithm
+from tacita.algorithm.base import Averages, Coordinator
 from tacita.algorithm.wrapper import Wrapper
 from tacita.privacy import inputs
 from tacita.privacy.accounting.calibrate import affordable_rounds
 from tacita.privacy.accounting.guarantee import Guarantee
-from tacita.privacy.letters import (
-    Question,
-    guarantee,
-    mixes_letters,
-    natural_relation,
-    noisy_gradients,
-    state_is_public,
-)
+from tacita.privacy.letters import Letters, Question, guarantee, letters_of
+from tacita.privacy.scope import Scope
 from tacita.privacy.spend import stand_ins
 from tacita.privacy.statement import relation_of
 from tacita.problem.oracles import AgentOracle
@@ -73,8 +68,8 @@ class Budgeted(Wrapper):
     def refuse_problem(self, problem: Problem) -> None:
         """Also wants one exchange a round, and silence to be allowed."""
         inner = self.algorithm
-        one = isinstance(inner, ServerAlgorithm) and len(inner.phases) == 1
-        if not one or not inner.partial:
+        self.require_one_exchange("a budget of its own for every client")
+        if not inner.partial:
             check.refuse(
                 f"{type(inner).__name__} cannot go on without some of its clients; "
                 "budgets of their own need an algorithm with silent clients"
@@ -97,11 +92,11 @@ class Budgeted(Wrapper):
         """The mean over the clients that speak; the same again if none does."""
         inner, before = hub
         letter, speaks = mean.letter, mean.speaks
-        if self.averages == "active":
+        if self.averages == Averages.ACTIVE:
             heard = jnp.where(speaks > 0, speaks, 1)
             letter = jax.tree.map(lambda leaf: leaf / heard, letter)
         made = self.algorithm.combine(key, inner, letter, coordinator)
-        if before is not None and self.averages == "active":
+        if before is not None and self.averages == Averages.ACTIVE:
             made = jax.tree.map(
                 lambda new, old: jnp.where(speaks > 0, new, old), made, (inner, before)
             )
@@ -122,7 +117,7 @@ class Budgeted(Wrapper):
         left = state.left - speaks
         weight = speaks.astype(state.left.dtype)
         sent = letter
-        if self.averages == "active":
+        if self.averages == Averages.ACTIVE:
             sent = jax.tree.map(lambda leaf: weight.astype(leaf.dtype) * leaf, letter)
         return State(inner, letter, left), Sent(sent, weight)
 
@@ -156,8 +151,8 @@ def within_budgets(
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=100)
-    >>> noisy = tacita.DPSGD(step_size=0.5, noise_std=0.2,
-    ...                     oracle=tacita.privacy.Clipped(norm=1.0))
+    >>> noisy = tacita.Noisy(std=0.2, oracle=tacita.Clipped(norm=1.0))
+    >>> noisy = tacita.DPSGD(step_size=0.5, oracle=noisy)
     >>> within_budgets(problem, noisy, epsilon=[0.5, 1, 2, 4], delta=1e-5,
     ...                observer="coordinator").turns.tolist()
     [2.0, 7.0, 25.0, 85.0]
@@ -167,17 +162,14 @@ def within_budgets(
     if np.ndim(given):
         check.shape((problem.n_agents,), epsilon=given)
     budgets = np.broadcast_to(given, (problem.n_agents,))
-    where: dict[str, Any] = {
-        "observer": inputs.observer(observer),
-        "unit": inputs.unit(unit),
-    }
-    relation, accounted = relation_of(ready), stand_ins(ready, problem)
+    scope = Scope(observer, unit, relation_of(ready))
+    accounted = stand_ins(ready, problem)
     turns = np.zeros(problem.n_agents)
     for kind in {*zip(accounted.tolist(), budgets.tolist(), strict=True)}:
         agent, budget = kind
 
         def build(rounds: int, agent: int = agent) -> Guarantee:
-            asked = Question(**where, relation=relation, agent=agent, rounds=rounds)
+            asked = Question(scope=scope, agent=agent, rounds=rounds)
             return guarantee(ready, problem, asked)
 
         lasts = affordable_rounds(build, epsilon=budget, delta=delta, at_most=2**20)
@@ -185,30 +177,22 @@ def within_budgets(
     return Budgeted(algorithm=ready, turns=turns)
 
 
-@guarantee.register
-def _(algorithm: Budgeted, problem: Problem, question: Question) -> Guarantee:
+@letters_of.register
+def _(algorithm: Budgeted) -> Letters:
+    return dataclasses.replace(
+        letters_of(algorithm.algorithm),
+        theorem=partial(_until_silent, algorithm),
+        mixed=False,
+        public_state=False,
+        secret_turns=False,
+    )
+
+
+def _until_silent(
+    algorithm: Budgeted, problem: Problem, question: Question
+) -> Guarantee:
     """At most `turns` letters say anything new, whatever the draw of participation."""
     turns = np.broadcast_to(np.asarray(algorithm.turns), (problem.n_agents,))
     spoken = min(question.rounds, int(turns[question.agent]))
     asked = dataclasses.replace(question, rounds=spoken, participation=1.0, active=None)
     return guarantee(algorithm.algorithm, problem, asked)
-
-
-@natural_relation.register
-def _(algorithm: Budgeted) -> str:
-    return natural_relation(algorithm.algorithm)
-
-
-@noisy_gradients.register
-def _(algorithm: Budgeted) -> Any:
-    return noisy_gradients(algorithm.algorithm)
-
-
-@mixes_letters.register
-def _(algorithm: Budgeted) -> bool:
-    return False
-
-
-@state_is_public.register
-def _(algorithm: Budgeted) -> bool:
-    return False

@@ -24,6 +24,7 @@ from jax import Array
 from tacita import check
 from tacita.privacy import inputs
 from tacita.privacy.noisy import Noisy
+from tacita.privacy.scope import Relation, Scope, Unit, word
 from tacita.problem.model import products
 from tacita.problem.model.layers import LayerGradient, Perceptron
 from tacita.problem.model.linear import Linear, Logistic, Model, Softmax
@@ -59,16 +60,17 @@ class Promise:
     Attributes:
         epsilon: The budget.
         delta: The probability of exceeding it.
-        observer: Against whom.
-        unit: What is protected.
-        relation: How neighbouring data differ.
+        scope: Against whom, of what, between which neighbours.
     """
 
     epsilon: float
     delta: float
-    observer: str = static()
-    unit: str = static()
-    relation: str = static()
+    scope: Scope = static()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for a report."""
+        budget = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
+        return budget | self.scope.words
 
 
 @frozen
@@ -129,6 +131,11 @@ class Clipped:
         """Clipping is not random, the inner oracle may be."""
         return self.oracle.random
 
+    @property
+    def std(self) -> Any:
+        """None that counts: noise inside the clipping is clipped with the record."""
+        return 0.0
+
     def prepare(self, population: Population) -> Population:
         """Note the lengths of all rows, which never change, where they are needed."""
         if not isinstance(population.model, Linear | Logistic | Softmax):
@@ -164,7 +171,7 @@ class Clipped:
         return Batch(x, y, local.batch_weight(self.oracle.size), lengths)
 
     def sensitivity(
-        self, relation: str, samples: int, *, unit: str = "record", norm: Any = None
+        self, relation: str, samples: int, *, unit: str = Unit.RECORD, norm: Any = None
     ) -> float:
         """The largest l2 change of one gradient between neighbours.
 
@@ -176,31 +183,34 @@ class Clipped:
             unit: One `record`, or all records of the `client` at once.
             norm: One agent's norm where `norm` has one entry per agent.
         """
-        inputs.relation(relation)
-        inputs.unit(unit)
+        relation, unit = word(Relation, relation), word(Unit, unit)
         samples = inputs.whole(samples=samples)
         bound = inputs.positive(norm=self.norm if norm is None else norm)
-        used = samples if isinstance(self.oracle, Full) else self.oracle.size  # pyright: ignore
-        if unit == "client":
-            if getattr(self.oracle, "sampling", "") == "poisson":
+        batch = self.oracle if isinstance(self.oracle, Minibatch) else None
+        used = samples if batch is None else batch.size
+        if unit == Unit.CLIENT:
+            if batch is not None and batch.sampling == "poisson":
                 check.refuse(
                     "Poisson batches have no largest size, so a whole client has no "
                     "finite sensitivity; use sampling='without_replacement'"
                 )
             used = 1
-        return (2 if relation == "replace_one" else 1) * bound / used
+        return (2 if relation == Relation.REPLACE_ONE else 1) * bound / used
 
     def rows_used(self, rows: int) -> int:
         """As many as the inner oracle."""
         return self.oracle.rows_used(rows)
 
 
-def is_clipped(oracle: Oracle) -> bool:
-    """Whether records' gradients are clipped somewhere inside an oracle."""
-    inner: Any = oracle
-    while inner is not None and not isinstance(inner, Clipped):
-        inner = inner.oracle if isinstance(inner, Noisy) else None
-    return inner is not None
+def without_noise(oracle: Oracle) -> Oracle:
+    """What noise, if there is any, was put around."""
+    return oracle.oracle if isinstance(oracle, Noisy) else oracle
+
+
+def clipping_of(oracle: Oracle) -> Clipped | None:
+    """The clipping of an oracle, under noise or not; None where there is none."""
+    inner = without_noise(oracle)
+    return inner if isinstance(inner, Clipped) else None
 
 
 def clipped_sum(model: Model, w: Array, batch: Batch, norm: Any, micro: int) -> Array:

@@ -13,10 +13,6 @@ import numpy as np
 
 from tacita import check
 
-OBSERVERS = ("final_model", "coordinator", "neighbour", "eavesdropper")
-UNITS = ("record", "client")
-RELATIONS = ("replace_one", "add_remove")
-
 
 class Concrete(check.Range):
     """Refuse what is not one finite number in range; returns a Python float.
@@ -77,18 +73,3 @@ def name(**named: Any) -> str:
     if not isinstance(value, str) or not value:
         check.refuse(f"expected {argument} a non-empty string, got {value!r}")
     return value
-
-
-def observer(value: Any) -> str:
-    """Refuse an unknown observer, naming the nearest known one."""
-    return check.one_of(OBSERVERS, observer=value)
-
-
-def unit(value: Any) -> str:
-    """Refuse an unknown unit of privacy."""
-    return check.one_of(UNITS, unit=value)
-
-
-def relation(value: Any) -> str:
-    """Refuse an unknown neighbouring relation."""
-    return check.one_of(RELATIONS, relation=value)

@@ -48,6 +48,11 @@ class Noisy:
         """Always."""
         return True
 
+    @property
+    def norm(self) -> Any:
+        """The inner oracle's."""
+        return self.oracle.norm
+
     def check(self, problem: Problem) -> None:
         """Refuse what the inner oracle refuses."""
         self.oracle.check(problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,9 +15,10 @@ from tacita.privacy import inputs
 from tacita.privacy.accounting.calibrate import affordable_rounds, calibrate_noise
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.adaptive import AdaptiveClipping
-from tacita.privacy.clipped import Clipped, Promise
-from tacita.privacy.letters import natural_relation, noise_needed, with_noise
-from tacita.privacy.spend import largest, observers, planned
+from tacita.privacy.clipped import Clipped, Promise, without_noise
+from tacita.privacy.letters import letters_of
+from tacita.privacy.scope import Scope, Unit
+from tacita.privacy.spend import known_observer, largest, planned
 from tacita.privacy.statement import relation_of
 from tacita.problem.oracles import Full
 from tacita.problem.problem import Problem
@@ -53,8 +55,9 @@ def private(
 
     Args:
         problem: What is solved.
-        algorithm: `ServerGD`, `FedAvg`, `FedPLT`, `FedSPD`, `DPSGD`, `DPFedAvg` or
-            `DPADMM`; on a graph `DPNorm`, `GossipSGD` or `GraphADMM`.
+        algorithm: Any that asks its oracle for a known number of gradients in a round
+            (the noise is then its oracle's, `tacita.Noisy`), or that adds noise to its
+            letters itself: `FedSPD`, `DPFedAvg`, `DPNorm`.
         epsilon: The budget.
         delta: The probability of exceeding it; well below one over the records.
         observer: Against whom; there is no default, for the noise depends on it.
@@ -81,16 +84,13 @@ def private(
     epsilon, delta = inputs.positive(epsilon=epsilon), inputs.inside_unit(delta=delta)
     rounds = inputs.whole(rounds=rounds)
     ready = _clipped(problem, algorithm, norm)
-    _require_observer(ready, observer)
+    if relation is None:
+        relation = letters_of(ready).relation
     plan = _Plan(
         problem=problem,
         algorithm=ready,
         participation=participation,
-        observer=observer,
-        unit=inputs.unit(unit),
-        relation=natural_relation(ready)
-        if relation is None
-        else inputs.relation(relation),
+        scope=Scope(known_observer(ready, observer), unit, relation),
         delta=delta,
         quantile=quantile,
     )
@@ -119,19 +119,18 @@ def rounds_within(
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=5, features=3, samples=100)
-    >>> noisy = tacita.FedAvg(step_size=0.5, noise_std=0.2,
-    ...                      oracle=tacita.privacy.Clipped(norm=1.0))
+    >>> noisy = tacita.Noisy(std=0.2, oracle=tacita.Clipped(norm=1.0))
+    >>> noisy = tacita.FedAvg(step_size=0.5, oracle=noisy)
     >>> rounds_within(problem, noisy, epsilon=1.0, delta=1e-5, observer="coordinator")
     7
     """
     ready = algorithm.resolve(problem)
-    _require_observer(ready, observer)
-    where = {"observer": observer, "unit": inputs.unit(unit)}
+    who = known_observer(ready, observer)
+    scope = Scope(who, unit, relation_of(ready))
 
     def build(rounds: int) -> Guarantee:
         turns = planned(problem, rounds, participation)
-        asked = {**where, "relation": relation_of(ready)}
-        return largest(ready, problem, turns, **asked, delta=delta)[1]
+        return largest(ready, problem, turns, scope, delta)[1]
 
     return affordable_rounds(build, epsilon=epsilon, delta=delta)
 
@@ -142,7 +141,7 @@ def _clipped(problem: Problem, algorithm: Any, norm: float | None) -> Any:
         check.refuse(
             f"expected an algorithm such as tacita.FedAvg(...), got {algorithm!r}"
         )
-    oracle = algorithm.oracle
+    oracle = without_noise(algorithm.oracle)
     if isinstance(oracle, Clipped):
         oracle = oracle if norm is None else replace(oracle, norm=norm)
     else:
@@ -153,15 +152,6 @@ def _clipped(problem: Problem, algorithm: Any, norm: float | None) -> Any:
     return algorithm.resolve(problem)
 
 
-def _require_observer(algorithm: Any, observer: str) -> None:
-    known = observers(algorithm)
-    if inputs.observer(observer) not in known:
-        check.refuse(
-            f"{type(algorithm).__name__} has no {observer}; who may look is "
-            f"{', '.join(known)}"
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
     """All that is settled before the noise is."""
@@ -169,59 +159,43 @@ class _Plan:
     problem: Problem
     algorithm: Any
     participation: Any
-    observer: str
-    unit: str
-    relation: str
+    scope: Scope
     delta: float
     quantile: float | None
 
     @property
-    def asked(self) -> dict[str, str]:
-        names = ("observer", "unit", "relation")
-        return {name: getattr(self, name) for name in names}
-
-    @property
     def tolerance(self) -> float:
         sampled = not isinstance(self.algorithm.oracle.oracle, Full)
-        return _TOLERANCE_SAMPLED if sampled and self.unit == "record" else _TOLERANCE
+        slow = sampled and self.scope.unit == Unit.RECORD
+        return _TOLERANCE_SAMPLED if slow else _TOLERANCE
+
+    @functools.cached_property
+    def changes(self) -> np.ndarray:
+        """By how much one unit can change a gradient of each agent, or its letters."""
+        return letters_of(self.algorithm).needed(self.problem, self.scope)
 
     def guarantee(self, multiplier: float, rounds: int) -> Guarantee:
         """What the agent that spends most is guaranteed at this noise."""
         turns = planned(self.problem, rounds, self.participation)
         made = self.with_noise(multiplier)
-        return largest(made, self.problem, turns, **self.asked, delta=self.delta)[1]
-
-    def changes(self) -> np.ndarray:
-        """By how much one unit can change a gradient of each agent, or its letters."""
-        needed = noise_needed(self.algorithm, self.problem, self.unit, self.relation)
-        if needed is not None:
-            return needed
-        oracle = self.algorithm.oracle
-        sizes, where = np.unique(self.problem.counts, return_inverse=True)
-        # For a norm of 1; the norm itself may differ between agents.
-        unit_changes = np.array(
-            [
-                oracle.sensitivity(self.relation, int(m), unit=self.unit, norm=1.0)
-                for m in sizes
-            ]
-        )
-        return unit_changes[where.ravel()] * np.asarray(oracle.norm)
+        return largest(made, self.problem, turns, self.scope, self.delta)[1]
 
     def with_noise(self, multiplier: float, epsilon: float | None = None) -> Any:
         """The algorithm with `multiplier` times the sensitivity as noise."""
         promise = None
         if epsilon is not None:
-            promise = Promise(epsilon=epsilon, delta=self.delta, **self.asked)
+            promise = Promise(epsilon=epsilon, delta=self.delta, scope=self.scope)
         oracle = replace(self.algorithm.oracle, promise=promise)
-        clipped = replace(self.algorithm, oracle=oracle)
+        clipped = letters_of(replace(self.algorithm, oracle=oracle))
         if self.quantile is None:
-            return with_noise(clipped, self._rounded(multiplier * self.changes()))
+            return clipped.with_noise(self._rounded(multiplier * self.changes))
         # Gradient and share cost (1 - s) and s of the round's 1/multiplier^2.
         grow, spend = 1 / math.sqrt(1 - _SHARE_OF_BUDGET), math.sqrt(_SHARE_OF_BUDGET)
-        noise = self._rounded(multiplier * grow * self.changes())
-        share = 1.0 if self.unit == "client" else 1 / self.problem.counts
+        noise = self._rounded(multiplier * grow * self.changes)
+        client = self.scope.unit == Unit.CLIENT
+        share = 1.0 if client else 1 / self.problem.counts
         return AdaptiveClipping(
-            algorithm=with_noise(clipped, noise),
+            algorithm=clipped.with_noise(noise),
             share_noise_std=self._rounded(multiplier / spend * share),
             quantile=self.quantile,
         )
@@ -240,18 +214,18 @@ class _Plan:
     ) -> None:
         """Refuse more noise than wanted, and name what would fit."""
         most = inputs.positive(largest_noise=most)
-        needed = multiplier * float(self.changes().max())
+        needed = multiplier * float(self.changes.max())
         if needed <= most:
             return
-        fits = most / float(self.changes().max())
+        fits = most / float(self.changes.max())
         lasts = affordable_rounds(
             lambda k: self.guarantee(fits, k), epsilon=epsilon, delta=self.delta
         )
         costs = self.guarantee(fits, rounds).epsilon(self.delta)
         shorter = f"{lasts} rounds" if lasts else "not even one round"
         check.refuse(
-            f"epsilon={epsilon:g} against the {self.observer} over {rounds} rounds "
-            f"needs noise {needed:.4g} in a gradient, more than largest_noise="
+            f"epsilon={epsilon:g} against the {self.scope.observer} over {rounds} "
+            f"rounds needs noise {needed:.4g} in a gradient, more than largest_noise="
             f"{most:g}; with that noise the budget lasts {shorter}, or {rounds} rounds "
             f"cost epsilon={costs:.4g} at delta={self.delta:g}"
         )

@@ -8,11 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 
+from tacita import check
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.participation import Schedule, schedule_for
 from tacita.privacy.accounting.guarantee import Guarantee
-from tacita.privacy.clipped import Clipped
-from tacita.privacy.letters import Question, facts_of_agents, guarantee
+from tacita.privacy.clipped import clipping_of
+from tacita.privacy.letters import Question, guarantee, letters_of
+from tacita.privacy.scope import Observer, Scope, word
 from tacita.problem.oracles import Full
 from tacita.problem.problem import Problem
 
@@ -65,10 +67,10 @@ def stand_ins(algorithm: Any, problem: Problem) -> np.ndarray:
     """
     n, counts = problem.n_agents, np.asarray(problem.counts)
     own = [leaf for leaf in jax.tree.leaves(algorithm) if np.shape(leaf) == (n,)]
-    own += facts_of_agents(algorithm, problem)
+    own += letters_of(algorithm).facts(problem) or []
     first, kind = _alike(counts, *own)
-    oracle = algorithm.oracle
-    sampled = isinstance(oracle, Clipped) and not isinstance(oracle.oracle, Full)
+    clipped = clipping_of(algorithm.oracle)
+    sampled = clipped is not None and not isinstance(clipped.oracle, Full)
     if sampled and not own and len(first) > _MANY_RATES:
         return np.full(n, np.argmin(counts))
     return first[kind]
@@ -85,14 +87,7 @@ def _alike(*columns: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def largest(
-    algorithm: Any,
-    problem: Problem,
-    turns: Turns,
-    *,
-    observer: str,
-    unit: str,
-    relation: str,
-    delta: float,
+    algorithm: Any, problem: Problem, turns: Turns, scope: Scope, delta: float
 ) -> tuple[int, Guarantee]:
     """The agent that spends most against an observer, and its guarantee."""
     accounted = stand_ins(algorithm, problem)
@@ -102,9 +97,7 @@ def largest(
         # Of agents alike, the most active one spends most.
         busiest = np.where(kind == k, turns.rounds, -1).argmax()
         question = Question(
-            observer=observer,
-            unit=unit,
-            relation=relation,
+            scope=scope,
             agent=int(accounted[agent]),
             rounds=int(turns.rounds[busiest]),
             participation=float(turns.chance[agent]),
@@ -118,8 +111,18 @@ def largest(
     return max(found, key=lambda pair: pair[1].epsilon(delta))
 
 
-def observers(algorithm: Any) -> tuple[str, ...]:
-    """Who may look at a run of this algorithm."""
-    if isinstance(algorithm, GraphAlgorithm):
-        return ("final_model", "neighbour", "eavesdropper")
-    return ("final_model", "coordinator", "neighbour", "eavesdropper")
+def observers(algorithm: Any) -> tuple[Observer, ...]:
+    """Who may look at a run of this algorithm: on a graph there is no coordinator."""
+    alone = isinstance(algorithm, GraphAlgorithm)
+    return tuple(o for o in Observer if not alone or o != Observer.COORDINATOR)
+
+
+def known_observer(algorithm: Any, observer: Any) -> Observer:
+    """The observer of this name, if this algorithm has one."""
+    asked, known = word(Observer, observer), observers(algorithm)
+    if asked not in known:
+        check.refuse(
+            f"{type(algorithm).__name__} has no {asked}; who may look is "
+            f"{', '.join(known)}"
+        )
+    return asked

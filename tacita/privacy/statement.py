@@ -14,14 +14,10 @@ import numpy as np
 
 from tacita import check
 from tacita.privacy import inputs
-from tacita.privacy.clipped import Promise
+from tacita.privacy.clipped import Promise, clipping_of
 from tacita.privacy.history import settings, turns_by_round
-from tacita.privacy.letters import (
-    Question,
-    guarantee,
-    hides_participation,
-    natural_relation,
-)
+from tacita.privacy.letters import Question, guarantee, letters_of
+from tacita.privacy.scope import Observer, Relation, Scope, Unit
 from tacita.privacy.spend import Turns, largest, observers, planned, realised, stand_ins
 from tacita.problem.problem import Problem
 from tacita.trace.privacy_report import PrivacyReport, PrivacyRow
@@ -54,7 +50,7 @@ def report(
     history = turns_by_round(run, problem.n_agents)
     # A run of very many agents keeps no turns; what was replayed is what it did.
     turns = run.info.get("turns", history[1][-1])
-    if hides_participation(ready):
+    if letters_of(ready).secret_turns:
         counted = planned(problem, run.rounds, participation)
     else:
         counted = realised(turns, participation, problem.n_agents, run.rounds)
@@ -90,44 +86,48 @@ def _report(
     algorithm: Any, problem: Problem, turns: Turns, rounds: int, delta: float | None
 ) -> PrivacyReport:
     promise = _promise(algorithm)
-    if delta is None:
-        delta = DEFAULT_DELTA if promise is None else float(promise.delta)
-    delta = inputs.inside_unit(delta=delta)
+    delta = delta_of(algorithm, delta)
     rows = tuple(
-        _row(algorithm, problem, turns, observer, unit, delta)
+        _row(algorithm, problem, turns, Scope(observer, unit, relation), delta)
+        for relation in [relation_of(algorithm)]
         for observer in observers(algorithm)
-        for unit in inputs.UNITS
+        for unit in Unit
     )
     return PrivacyReport(
         algorithm=type(algorithm).__name__,
         rounds=rounds,
         rows=rows,
-        promise=promise and dataclasses.asdict(promise),  # pyright: ignore
+        promise=promise and promise.as_dict(),
     )
 
 
 def _promise(algorithm: Any) -> Promise | None:
-    return getattr(algorithm.oracle, "promise", None)
+    clipped = clipping_of(algorithm.oracle)
+    return None if clipped is None else clipped.promise
 
 
-def relation_of(algorithm: Any) -> str:
+def delta_of(algorithm: Any, delta: float | None) -> float:
+    """The delta asked for, or that of the promise, or the usual one."""
+    promise = _promise(algorithm)
+    if delta is None:
+        delta = DEFAULT_DELTA if promise is None else float(promise.delta)
+    return inputs.inside_unit(delta=delta)
+
+
+def relation_of(algorithm: Any) -> Relation:
     """The relation of a promise, or the one that the sampling is accounted under."""
     promise = _promise(algorithm)
-    return natural_relation(algorithm) if promise is None else promise.relation
+    if promise is not None:
+        return promise.scope.relation
+    return letters_of(algorithm).relation
 
 
 def _row(
-    algorithm: Any,
-    problem: Problem,
-    turns: Turns,
-    observer: str,
-    unit: str,
-    delta: float,
+    algorithm: Any, problem: Problem, turns: Turns, scope: Scope, delta: float
 ) -> PrivacyRow:
-    where: dict[str, Any] = {"observer": observer, "unit": unit}
-    where |= {"relation": relation_of(algorithm)}
+    where = scope.words
     try:
-        agent, found = largest(algorithm, problem, turns, **where, delta=delta)
+        agent, found = largest(algorithm, problem, turns, scope, delta)
         told = found.as_dict(delta)
     except (ValueError, ArithmeticError) as refusal:
         # Refusals, and numbers beyond all bounds: a finished run is never lost to them.
@@ -152,18 +152,19 @@ def _curves(
     algorithm: Any, problem: Problem, turns: Turns, history: Any, made: PrivacyReport
 ) -> dict[str, Any] | None:
     """How epsilon grew: against the promised observer, else the closest to letters."""
-    promise = made.promise or {}
-    observer = promise.get("observer", observers(algorithm)[1])
-    row = made.row(observer, promise.get("unit", "record"))
+    promise = _promise(algorithm)
+    near = Observer(observers(algorithm)[1])
+    scope = Scope(near, relation=relation_of(algorithm))
+    scope = scope if promise is None else promise.scope
+    row = made.row(scope.observer, scope.unit)
     if row.epsilon is None:
         return None
-    where = {name: getattr(row, name) for name in ("observer", "unit", "relation")}
     accounted = stand_ins(algorithm, problem)
 
     @functools.cache
     def spent(agent: int, active: int) -> float:
         question = Question(
-            **where,
+            scope=scope,
             agent=agent,
             rounds=active,
             active=turns.active,
@@ -174,10 +175,10 @@ def _curves(
     rounds, counted = history
     shown = np.argsort(-counted[-1], kind="stable")[:_CURVES]
     return {
-        **where,
+        **scope.words,
         "delta": row.delta,
         "theorem": row.theorem,
-        "budget": promise.get("epsilon"),
+        "budget": made.promise and made.promise["epsilon"],
         "rounds": rounds.tolist(),
         "agents": [str(problem.ids[i]) for i in shown],
         "epsilon": [

@@ -38,6 +38,16 @@ class Oracle(Protocol):
         """Whether it draws anything."""
         ...
 
+    @property
+    def norm(self) -> Any:
+        """The largest norm of one row's gradient; None where nothing bounds it."""
+        ...
+
+    @property
+    def std(self) -> Any:
+        """Of the noise in every entry of a gradient; 0 where there is none."""
+        ...
+
     def draws(self, local: Local, key: Array, steps: int) -> Any:
         """The randomness of `steps` gradients: a pytree with a first axis of steps."""
         ...
@@ -59,8 +69,22 @@ class Oracle(Protocol):
         ...
 
 
+class _Bare:
+    """Neither clipped nor noised."""
+
+    @property
+    def norm(self) -> None:
+        """No bound."""
+        return None
+
+    @property
+    def std(self) -> float:
+        """No noise."""
+        return 0.0
+
+
 @frozen
-class Full:
+class Full(_Bare):
     """The exact gradient over all rows."""
 
     @property
@@ -92,7 +116,7 @@ SAMPLINGS = ("without_replacement", "with_replacement", "poisson", "permutation"
 
 
 @frozen
-class Minibatch:
+class Minibatch(_Bare):
     """The mean gradient over a random batch of an agent's rows.
 
     Attributes:
@@ -171,17 +195,6 @@ class AgentOracle:
     def __init__(self, oracle: Oracle, local: Local) -> None:
         self._oracle = oracle
         self.local = local
-
-    def keys(self, key: Array) -> tuple[Array, Array]:
-        """A key for the draws and one for an algorithm's own noise.
-
-        Where nothing is drawn the noise has the key to itself: deriving keys takes
-        long, compared with a small gradient.
-        """
-        if not self._oracle.random:
-            return key, key
-        # Two folds compile in half the time that a split takes.
-        return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
 
     def draws(self, key: Array, steps: int) -> Any:
         """The randomness of `steps` gradients."""

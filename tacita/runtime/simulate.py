@@ -15,7 +15,7 @@ import numpy as np
 from tacita import check, keys
 from tacita.aggregation import Aggregation
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
-from tacita.privacy.clipped import is_clipped
+from tacita.privacy.clipped import clipping_of
 from tacita.privacy.statement import attach
 from tacita.problem.problem import Problem
 from tacita.runtime import choices, delivery, gather, measure, transit
@@ -254,7 +254,7 @@ def _run(
     run = to_run(
         problem, algorithm, world, plan, chunks, carry, (params, agents), chosen.told
     )
-    if plan.sweep or not is_clipped(algorithm.oracle):
+    if plan.sweep or not clipping_of(algorithm.oracle) is not None:
         return run
     return attach(problem, algorithm, run)
 

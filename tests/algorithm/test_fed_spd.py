@@ -154,8 +154,8 @@ def test_client_updates_are_clipped_and_summed_with_a_fixed_denominator():
 
 
 def test_dp_admm_steps_by_its_own_rule():
-    clipped = tacita.privacy.Clipped(norm=2.0)
-    algorithm = tacita.DPADMM(rho=1.0, noise_std=0.5, radius=3.0, oracle=clipped)
+    noisy = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=2.0))
+    algorithm = tacita.DPADMM(rho=1.0, radius=3.0, oracle=noisy)
     ready = algorithm.resolve(synthetic.logistic(agents=3, features=4, samples=9))
     # 1/eta_t = sqrt(2 t (G^2 + d s^2)) / radius
     assert float(ready.inverse_step(9.0, 4)) == pytest.approx(

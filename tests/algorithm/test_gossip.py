@@ -72,11 +72,15 @@ def test_noise_is_in_every_gradient():
         model="linear",
         graph=tacita.problem.graph.ring(6),
     )
-    gossip = tacita.GossipSGD(step_size=0.5, local_steps=4, noise_std=3.0)
+    gossip = tacita.GossipSGD(
+        step_size=0.5, local_steps=4, oracle=tacita.Noisy(std=3.0)
+    )
     spread = agents(still, gossip, 1).std()
     assert spread == pytest.approx(0.5 * 3.0 * 2, rel=0.03)
-    admm = tacita.GraphADMM(rho=0.25, step_size=0.5, local_steps=1, noise_std=3.0)
-    # Noise in w is noise_std / (2 rho E + 1/mu).
+    admm = tacita.GraphADMM(
+        rho=0.25, step_size=0.5, local_steps=1, oracle=tacita.Noisy(std=3.0)
+    )
+    # Noise in w is std / (2 rho E + 1/mu).
     spread = agents(still, admm, 1).std()
     assert spread == pytest.approx(3.0 / (2 * 0.25 * 2 + 2), rel=0.03)
 

@@ -15,10 +15,10 @@ from tacita.algorithm.solvers import (
     GradientDescent,
     Mixed,
     Newton,
-    NoisyGradient,
     QuasiNewton,
     exact_prox,
 )
+from tacita.privacy import gradient_noise
 from tacita.problem.oracles import SAMPLINGS, AgentOracle
 from tacita.theory import fed_plt as theory
 
@@ -91,7 +91,6 @@ def test_exact_prox_is_the_proximal_point(model):
 ALL = [
     GradientDescent(local_steps=400),
     Accelerated(local_steps=150),
-    NoisyGradient(local_steps=400, noise_std=0.0),
     QuasiNewton(local_steps=40),
     Newton(local_steps=12),
     ExactProx(),
@@ -172,12 +171,12 @@ def test_noise_has_the_scale_of_the_paper():
     made = tacita.from_arrays(rows, np.ones(3), np.zeros(3), model="linear")
     curvature, step, tau, steps = 2 * 0.49, 0.3, 0.5, 4
     oracle = agent(made)
+    noisy = AgentOracle(tacita.Noisy(std=gradient_noise(tau, step)), oracle.local)
     w, v = jnp.array([2.0]), jnp.array([-1.0])
-    noisy = NoisyGradient(step_size=step, local_steps=steps, noise_std=tau)
     keys = jax.random.split(jax.random.key(7), 40_000)
-    got = jax.jit(jax.vmap(lambda k: noisy.solve(k, oracle, w, v, RHO)))(keys)
-    quiet = GradientDescent(step_size=step, local_steps=steps)
-    mean = quiet.solve(keys[0], oracle, w, v, RHO)
+    solver = GradientDescent(step_size=step, local_steps=steps)
+    got = jax.jit(jax.vmap(lambda k: solver.solve(k, noisy, w, v, RHO)))(keys)
+    mean = solver.solve(keys[0], oracle, w, v, RHO)
     # Var = 2 gamma tau^2 sum_k (1 - gamma (a + 1/rho))^(2k)
     shrink = 1 - step * (curvature + 1 / RHO)
     variance = 2 * step * tau**2 * sum(shrink ** (2 * k) for k in range(steps))
@@ -248,8 +247,9 @@ BAD = [
     (GradientDescent, {"local_steps": 0}),
     (Accelerated, {"smoothness": 0.0}),
     (Accelerated, {"strong_convexity": -0.1}),
-    (NoisyGradient, {"noise_std": -1.0}),
-    (NoisyGradient, {"noise_std": 1.0, "step_size": np.nan}),
+    (GradientDescent, {"step_size": np.nan}),
+    (tacita.Noisy, {"std": -1.0}),
+    (tacita.Noisy, {"oracle": tacita.Noisy(std=1.0), "std": None}),
     (Newton, {"local_steps": 1.5}),
     (QuasiNewton, {"memory": 0}),
     (Mixed, {"solvers": (Newton(),), "group": [0, 1]}),

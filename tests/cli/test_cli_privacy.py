@@ -16,7 +16,8 @@ def test_a_plan_writes_a_run_file_that_keeps_the_budget(tacita_, small, place):
     said = tacita_.ok("privacy", "plan", small, *BUDGET, "--out", "safe.toml")
     assert "planned for 6 rounds" in said and "T1: " in said
     assert re.search(r"coordinator +record +2 ", said)
-    assert 'name = "Clipped"' in said and "noise_std = " in said
+    assert 'name = "Clipped"' in said and 'name = "Noisy"' in said and "std = " in said
+    assert "promise" not in said
     tacita_.ok("run", "safe.toml", "--out", "made")
     run = tacita.load_run(place / "made")
     assert run.privacy is not None
@@ -39,12 +40,18 @@ def test_an_account_of_a_run_file(tacita_, small):
     said = tacita_.ok("privacy", "account", small, *noisy, "--delta", 1e-4)
     assert "planned for 6 rounds, delta = 0.0001" in said
     assert "no bound" not in said
+    # The same in short, and written out.
+    short = ("--set", "algorithm.norm=1.0", "--set", "algorithm.noise_std=0.5")
+    assert said == tacita_.ok("privacy", "account", small, *short, "--delta", 1e-4)
+    whole = 'algorithm.oracle={name="Noisy", std=0.5, oracle={name="Clipped", norm=1}}'
+    said_so = tacita_.ok("privacy", "account", small, "--set", whole, "--delta", 1e-4)
+    assert said == said_so
 
 
-def test_a_plan_for_fed_plt_sets_its_solver(tacita_, small):
+def test_a_plan_for_fed_plt_uses_its_theorem(tacita_, small):
     change = ("--set", 'algorithm={ name = "FedPLT", rho = 0.9 }')
     said = tacita_.ok("privacy", "plan", small, *BUDGET, *change, "--out", "plt.toml")
-    assert 'name = "NoisyGradient"' in said and "implied" in said
+    assert 'name = "GradientDescent"' in said and "implied" in said
     again = tacita_.ok("privacy", "account", "plt.toml")
     assert re.search(r"coordinator +record +(2|1\.\d+) ", again)
 
@@ -52,7 +59,7 @@ def test_a_plan_for_fed_plt_sets_its_solver(tacita_, small):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     (
-        ((*BUDGET, "--set", 'algorithm.name="FedLin"'), "FedLin adds no noise"),
+        ((*BUDGET, "--set", 'algorithm.name="TAMUNA"'), "TAMUNA say: its number of"),
         ((*BUDGET[:4], "--observer", "server"), "unknown observer"),
         ((*BUDGET, "--largest-noise", 0.001), "largest_noise"),
         ((*BUDGET, "--unit", "house"), "unknown unit"),

@@ -67,8 +67,7 @@ def test_noise_of_every_method():
     made = tacita.GossipSGD(
         step_size=0.03,
         local_steps=benchmark.STEPS,
-        noise_std=noise,
-        oracle=benchmark.safely_clipped(),
+        oracle=tacita.Noisy(std=noise, oracle=benchmark.safely_clipped()),
     )
     told = tacita.privacy.forecast(problem, made, rounds=50, delta=benchmark.DELTA)
     assert told.row("neighbour").epsilon == pytest.approx(1.0, rel=1e-6)

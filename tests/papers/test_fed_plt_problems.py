@@ -55,7 +55,7 @@ def test_noise_of_the_sum_keeps_its_size():
     base = tuning.fed_plt(problem, problems.ROWS * 0.3, 10)
     noisy = v1_table_4.noisy(base, variance=0.04)
     gamma = base.solver.step_size / problems.ROWS
-    added = math.sqrt(2 * noisy.solver.step_size) * noisy.solver.noise_std
+    added = noisy.solver.step_size * noisy.oracle.std
     assert added == pytest.approx(math.sqrt(2 * gamma) * 0.2, rel=1e-12)
 
 

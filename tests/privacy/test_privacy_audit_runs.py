@@ -10,13 +10,21 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita.algorithm.solvers import NoisyGradient
+from tacita.algorithm.solvers import GradientDescent
 from tacita.audits import Canary
 from tacita.audits.transcript import watch
-from tacita.privacy import AdaptiveClipping, Clipped, fed_plt, gaussian_guarantee
+from tacita.privacy import (
+    AdaptiveClipping,
+    Clipped,
+    Noisy,
+    fed_plt,
+    gaussian_guarantee,
+    gradient_noise,
+)
 from tacita.trees import frozen
 
 DELTA, ROUNDS, RUNS = 1e-2, 3, 12_000
+NOISY = Noisy(std=0.3, oracle=Clipped(norm=1.0))
 BUDGET: Any = {
     "epsilon": 1.0,
     "delta": DELTA,
@@ -46,23 +54,21 @@ def logistic():
     return empty("logistic")
 
 
+@frozen
+class HalvedNoise(Noisy):
+    """Adds half the noise that it says it adds."""
+
+    def grad(self, local, draw, w):
+        rows, noise = draw
+        return super().grad(local, (rows, noise / 2), w)
+
+
 class Memory(NamedTuple):
     """What the agent that saves on randomness keeps."""
 
     w: Any
-    noise: Any
+    first: Any
     rounds: Any
-
-
-@frozen
-class HalvedNoise(tacita.ServerGD):
-    """Adds half the noise that it says it adds."""
-
-    def local(self, key, oracle, state, inbox):
-        honest = super().local
-        with_all = honest(key, oracle, state, inbox)[1]
-        without = oracle.once(key, inbox)
-        return state._replace(w=inbox), (with_all + without) / 2
 
 
 @frozen
@@ -70,13 +76,14 @@ class ReusedNoise(tacita.ServerGD):
     """Draws its noise in its first round and adds it again in every other."""
 
     def init(self, w):
-        return Memory(w, 0 * w, jnp.zeros((), jnp.int32)), 0 * w
+        nothing = jax.random.key_data(jax.random.key(0))
+        return Memory(w, nothing, jnp.zeros((), jnp.int32)), 0 * w
 
     def local(self, key, oracle, state, inbox):
-        fresh = jax.random.normal(key, inbox.shape, inbox.dtype)
-        noise = jnp.where(state.rounds == 0, fresh, state.noise)
-        letter = oracle.once(key, inbox) + self.noise_std * noise
-        return Memory(inbox, noise, state.rounds + 1), letter
+        fresh = jax.random.key_data(key)
+        first = jnp.where(state.rounds == 0, fresh, state.first)
+        letter = oracle.once(jax.random.wrap_key_data(first), inbox)
+        return Memory(inbox, first, state.rounds + 1), letter
 
 
 @frozen
@@ -84,9 +91,7 @@ class SharedKey(tacita.ServerGD):
     """Derives its noise from what everybody was told."""
 
     def local(self, key, oracle, state, inbox):
-        public = jax.random.key(7)
-        noise = jax.random.normal(public, inbox.shape, inbox.dtype)
-        return state._replace(w=inbox), oracle.once(key, inbox) + self.noise_std * noise
+        return state._replace(w=inbox), oracle.once(jax.random.key(7), inbox)
 
 
 @frozen
@@ -99,16 +104,16 @@ class NotClipped(Clipped):
 
 def broken(problem, name):
     honest = tacita.private(problem, tacita.ServerGD(step_size=2.0), **BUDGET)
-    fields = {"step_size": 2.0, "noise_std": honest.noise_std, "oracle": honest.oracle}
-    if name == "clipping skipped":
-        fields["oracle"] = NotClipped(norm=1.0, promise=honest.oracle.promise)
-        return tacita.ServerGD(**fields)
-    kinds: Any = {
-        "noise halved": HalvedNoise,
-        "noise reused": ReusedNoise,
-        "key shared": SharedKey,
+    std, clipped = honest.oracle.std, honest.oracle.oracle
+    oracles = {
+        "clipping skipped": Noisy(
+            std=std, oracle=NotClipped(norm=1.0, promise=clipped.promise)
+        ),
+        "noise halved": HalvedNoise(std=std, oracle=clipped),
     }
-    return kinds[name](**fields)
+    kinds: Any = {"noise reused": ReusedNoise, "key shared": SharedKey}
+    kind = kinds.get(name, tacita.ServerGD)
+    return kind(step_size=2.0, oracle=oracles.get(name, honest.oracle))
 
 
 @pytest.mark.parametrize(
@@ -136,18 +141,18 @@ SOUND = {
     "ServerGD": (tacita.ServerGD(step_size=0.3), "linear", {}),
     "FedAvg": (tacita.FedAvg(step_size=0.3, local_steps=2), "logistic", {}),
     "FedPLT": (
-        tacita.FedPLT(
-            rho=1.0, solver=NoisyGradient(step_size=0.3, local_steps=2, noise_std=1.0)
-        ),
+        tacita.FedPLT(rho=1.0, solver=GradientDescent(step_size=0.3, local_steps=2)),
         "logistic",
         {"participation": 1},  # one of two agents
     ),
     "Poisson": (
         tacita.FedAvg(
             step_size=0.3,
-            noise_std=1.5,
-            oracle=Clipped(
-                norm=1.0, oracle=tacita.Minibatch(size=1, sampling="poisson")
+            oracle=Noisy(
+                std=1.5,
+                oracle=Clipped(
+                    norm=1.0, oracle=tacita.Minibatch(size=1, sampling="poisson")
+                ),
             ),
         ),
         "linear",
@@ -199,8 +204,11 @@ def test_proposition_4_is_exceeded_by_what_the_coordinator_sees():
         rounds=25,
         **numbers,
     )
-    rho = numbers.pop("rho")
-    algorithm = tacita.FedPLT(rho=rho, solver=NoisyGradient(**numbers))
+    algorithm = tacita.FedPLT(
+        rho=10.0,
+        solver=GradientDescent(step_size=0.5, local_steps=10),
+        oracle=Noisy(std=gradient_noise(1.0, 0.5)),
+    )
     result = tacita.audit(
         problem,
         algorithm,
@@ -240,7 +248,7 @@ def test_what_is_watched_is_what_was_run(linear):
 def test_other_observers_see_less():
     """With three agents the final model of one round hides a record better."""
     problem = empty("linear", agents=3)
-    noisy = tacita.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
+    noisy = tacita.ServerGD(step_size=0.3, oracle=NOISY)
     found = {
         observer: tacita.audit(
             problem, noisy, observer=observer, rounds=2, runs=4000, delta=DELTA
@@ -272,7 +280,9 @@ def test_graphs_and_wrapped_algorithms_are_audited_by_learning():
     )
     assert result.claim is None and result.refuted is None
     assert result.lower_bound > 1.0  # no noise: as much as 60 runs can show
-    inner = tacita.ServerGD(step_size=0.1, noise_std=0.5, oracle=Clipped(norm=1.0))
+    inner = tacita.ServerGD(
+        step_size=0.1, oracle=Noisy(std=0.5, oracle=Clipped(norm=1.0))
+    )
     adaptive = AdaptiveClipping(algorithm=inner, share_noise_std=1.0)
     result = tacita.audit(
         empty("linear"), adaptive, observer="coordinator", rounds=2, runs=500, delta=0.1
@@ -318,7 +328,7 @@ CLAIM = gaussian_guarantee(
     ),
 )
 def test_refusals(linear, change, message):
-    noisy = tacita.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
+    noisy = tacita.ServerGD(step_size=0.3, oracle=NOISY)
     asked: Any = {"observer": "coordinator", "rounds": 1, "runs": 20, **change}
     with pytest.raises(tacita.TacitaError, match=message):
         tacita.audit(linear, noisy, **asked)
@@ -331,7 +341,7 @@ def test_models_without_a_known_worst_record_need_a_canary():
         [0, 0, 1, 1],
         model=tacita.problem.model.networks.mlp(2, (2,), 2),
     )
-    noisy = tacita.ServerGD(step_size=0.3, noise_std=0.3, oracle=Clipped(norm=1.0))
+    noisy = tacita.ServerGD(step_size=0.3, oracle=NOISY)
     with pytest.raises(tacita.TacitaError, match="give canary="):
         tacita.audit(problem, noisy, observer="coordinator", rounds=1)
     lin = tacita.FedLin(step_size=0.1, oracle=Clipped(norm=1.0))

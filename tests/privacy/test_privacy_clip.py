@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 import tacita
-from tacita.algorithm.solvers import NoisyGradient
+from tacita.algorithm.solvers import GradientDescent
 from tacita.audits.canary import with_record, worst_canary
-from tacita.privacy import Clipped
+from tacita.privacy import Clipped, Noisy, gradient_noise
 from tacita.problem import Differentiable
 from tacita.problem.model import networks
 from tacita.problem.model.regulariser import NonConvex
@@ -326,18 +326,21 @@ def letter_noise(algorithm, seeds=300, features=40):
 CLIP = Clipped(norm=1.0)
 NOISES = {
     # w = -eta n
-    "ServerGD": (tacita.ServerGD(step_size=0.5, noise_std=2.0, oracle=CLIP), 1.0),
+    "ServerGD": (
+        tacita.ServerGD(step_size=0.5, oracle=Noisy(std=2.0, oracle=CLIP)),
+        1.0,
+    ),
     # w = -eta (n_1 + n_2 + n_3)
     "FedAvg": (
-        tacita.FedAvg(step_size=0.5, local_steps=3, noise_std=2.0, oracle=CLIP),
+        tacita.FedAvg(step_size=0.5, local_steps=3, oracle=Noisy(std=2.0, oracle=CLIP)),
         np.sqrt(3),
     ),
     # z = 2 x with x = sqrt(2 gamma) tau n
     "FedPLT": (
         tacita.FedPLT(
             rho=1.0,
-            solver=NoisyGradient(step_size=0.5, local_steps=1, noise_std=2.0),
-            oracle=CLIP,
+            solver=GradientDescent(step_size=0.5, local_steps=1),
+            oracle=Noisy(std=gradient_noise(2.0, 0.5), oracle=CLIP),
         ),
         4.0,
     ),
@@ -368,8 +371,9 @@ def test_noise_scale_is_right_and_five_percent_less_is_rejected(name):
         (lambda: CLIP.sensitivity("replace", 3), "relation"),
         (lambda: CLIP.sensitivity("replace_one", 0), "samples"),
         (lambda: CLIP.sensitivity("replace_one", 3, unit="house"), "unit"),
-        (lambda: tacita.ServerGD(noise_std=-1.0), "noise_std"),
-        (lambda: tacita.FedAvg(noise_std=-1.0), "noise_std"),
+        (lambda: Noisy(std=-1.0, oracle=CLIP), "expected std >= 0"),
+        (lambda: Noisy(std=None, oracle=CLIP), "std"),
+        (lambda: Noisy(std=1.0, oracle=Noisy(std=1.0)), "noisy already"),
     ),
 )
 def test_refusals(make, message):

@@ -10,6 +10,7 @@ from tacita.check import TacitaError
 from tacita.privacy import (
     Guarantee,
     Poisson,
+    Scope,
     WithoutReplacement,
     account,
     gaussian_epsilon,
@@ -137,7 +138,7 @@ def test_randomised_response_matches_its_definition():
         exact = math.log(np.sum(p**order * q ** (1 - order))) / (order - 1)
         assert one.rdp(order) == pytest.approx(exact, rel=1e-10)
     assert one.epsilon(1e-9) == epsilon
-    assert one.unit == "record"
+    assert one.scope.unit == "record"
 
 
 def test_guarantees_compose_and_keep_their_words():
@@ -181,9 +182,14 @@ def test_as_dict_is_plain_data():
 
 def test_guarantee_refuses_words_it_does_not_know():
     curve = GaussianCurve(1.0)
-    words = {"curve": curve, "theorem": "", **SEEN}
+    words = {"curve": curve, "theorem": "", "scope": Scope(**SEEN)}
     with pytest.raises(TacitaError, match="did you mean 'neighbour'"):
-        Guarantee(**{**words, "observer": "neighbor"})
+        Scope("neighbor")
+    with pytest.raises(TacitaError, match="unknown unit='house'"):
+        Scope("neighbour", "house")
+    with pytest.raises(TacitaError, match="did you mean 'add_remove'"):
+        Scope("neighbour", relation="add_or_remove")
+    assert Scope(**SEEN).observer == SEEN["observer"]  # an enum that is a string
     with pytest.raises(TacitaError, match="status"):
         Assumption("x", "hoped")
     assert enforced("x") != believed("x")

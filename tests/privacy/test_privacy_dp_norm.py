@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tacita.check import TacitaError
-from tacita.privacy import dp_norm, dp_norm_sigma, gaussian_epsilon
+from tacita.privacy import gaussian_epsilon
 from tacita.privacy.letters.trajectory import (
+    dp_norm_sigma,
     gamma_of,
     lemma_1_sensitivity,
     step_shrinkage,
@@ -91,14 +92,8 @@ def test_noise_of_the_paper():
         assert got == pytest.approx(paper, rel=1e-5)
         analytic = dp_norm_sigma(epsilon, 1e-3, 2000, change)
         assert analytic == pytest.approx(tight, rel=1e-5)
-        run = dp_norm(
-            observer="neighbour",
-            noise_std=analytic,
-            rounds=2000,
-            bound="lemma_1",
-            **PAPER,
-        )
-        assert run.epsilon(1e-3) == pytest.approx(epsilon, rel=1e-9)
+        real = gaussian_epsilon(analytic / (change * math.sqrt(2000)), 1e-3)
+        assert real == pytest.approx(epsilon, rel=1e-9)
 
 
 def shrink(**changes):
@@ -211,45 +206,34 @@ def test_trajectory_bound_covers_logistic_nodes():
     assert 0.2 * bound < worst <= bound
 
 
-def test_guarantee_of_the_tight_bound():
-    run = dp_norm(observer="neighbour", noise_std=0.024, rounds=2000, **PAPER)
-    change = 2 * 0.03 / 2000 * (40 / 43) / (1 - (40 / 43) ** 2)
-    assert run.mu == pytest.approx(change / 0.024 * math.sqrt(2000), rel=1e-12)
-    assert run.epsilon(1e-3) == pytest.approx(1.0, abs=0.02)
-    loose = dp_norm(
-        observer="neighbour", noise_std=0.024, rounds=2000, bound="lemma_1", **PAPER
-    )
-    assert loose.mu / run.mu == pytest.approx(1.02e-3 / change)
-    per_letter = dp_norm(
-        observer="eavesdropper",
-        noise_std=0.024,
-        rounds=2000,
-        exchange="asynchronous",
-        fresh_noise_per_letter=True,
-        **PAPER,
-    )
-    assert per_letter.mu > math.sqrt(2) * run.mu
+def test_the_tight_bound_in_the_papers_setting():
+    steps = {"step_size": 0.03, "local_steps": 10, **DATA}
+    change = trajectory_sensitivity(shrinkage=shrink(), **steps)
+    by_hand = 2 * 0.03 / 2000 * (40 / 43) / (1 - (40 / 43) ** 2)
+    assert change == pytest.approx(by_hand, rel=1e-12)
+    real = gaussian_epsilon(0.024 / (change * math.sqrt(2000)), 1e-3)
+    assert real == pytest.approx(1.0, abs=0.02)
+    assert lemma_1_sensitivity(**PAPER) / change == pytest.approx(1.02e-3 / by_hand)
+    # Letters that leave after any step show no less.
+    assert trajectory_sensitivity(shrinkage=shrink(), any_step=True, **steps) >= change
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("ask", "message"),
     (
-        ({"observer": "final_model"}, "carries no noise"),
-        ({"observer": "neighbor"}, "did you mean 'neighbour'"),
-        ({"exchange": "asynchronous"}, "leaks"),
-        ({"step_size": 5.0}, "step_size <= 2/L"),
-        ({"step_size": 0.04, "bound": "lemma_1"}, "Lemma 1"),
-        ({"batch": 1500}, "batch to divide samples"),
-        ({"bound": "tigt"}, "did you mean 'tight'"),
-        ({"noise_std": -1.0}, "noise_std"),
-        ({"alpha": -0.1}, "alpha"),
-        ({"rounds": 0}, "rounds"),
-        ({"bound": "lemma_1", "neighbour_degrees": [2, 3]}, "regular graphs"),
+        (lambda: lemma_1_sensitivity(**PAPER | {"step_size": 0.04}), "Lemma 1"),
+        (
+            lambda: trajectory_sensitivity(
+                shrinkage=0.9, step_size=0.1, local_steps=3, **DATA | {"batch": 1500}
+            ),
+            "batch to divide samples",
+        ),
+        (lambda: gamma_of(**GRAPH | {"alpha": -0.1}), "alpha"),
+        (lambda: dp_norm_sigma(1.0, 1e-5, 0, 1.0), "rounds"),
+        (lambda: dp_norm_sigma(1.0, 1e-5, 10, -1.0), "sensitivity"),
+        (lambda: dp_norm_sigma(1.0, 1e-5, 10, 1.0, "classical"), "method"),  # pyright: ignore
     ),
 )
-def test_refusals(change, message):
-    setting = {"observer": "neighbour", "noise_std": 0.02, "rounds": 10, **PAPER}
+def test_refusals(ask, message):
     with pytest.raises(TacitaError, match=message):
-        dp_norm(**setting | change)
-    with pytest.raises(TacitaError, match="method"):
-        dp_norm_sigma(1.0, 1e-5, 10, 1.0, "classical")
+        ask()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacita.check import TacitaError
-from tacita.privacy import fed_plt
+from tacita.privacy import Scope, fed_plt
 from tacita.privacy.accounting.curve import GaussianCurve
 from tacita.privacy.letters.noisy_training import contraction, mu_of_a_round
 
@@ -161,12 +161,12 @@ def test_proposition_4_is_only_ever_a_claim():
         ("eavesdropper", "refuted"),
     ):
         run = fed_plt(observer=observer, **SETTING)
-        assert run.observer == observer
+        assert run.scope.observer == observer
         assert run.paper_claim.status == status
         assert run.paper_claim.source == "Fed-PLT, Proposition 4"
         assert run.epsilon(1e-5) > run.paper_claim.claimed_epsilon(1e-5)
         assert not hasattr(run.paper_claim, "epsilon")
-    assert run.unit == "record" and run.relation == "replace_one"
+    assert run.scope == Scope(run.scope.observer)
     told = run.as_dict(1e-5)["paper_claim"]
     assert told["claimed_epsilon"] < run.epsilon(1e-5)
 

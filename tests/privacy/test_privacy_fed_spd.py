@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from tacita.check import TacitaError
-from tacita.privacy import fed_spd
+from tacita.privacy import WithoutReplacement, account
+from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.letters.primal_dual_steps import (
     hidden_state_sensitivities,
     one_round_sensitivity,
+    printed_claim,
     printed_epsilon,
     printed_sensitivity,
     public_state_sensitivity,
@@ -187,41 +189,39 @@ TIMES = np.arange(1, 101)
 GAMMAS = 795.0 * np.sqrt(TIMES)
 PER_ROUND, DELTA = 0.4398, 1e-4
 NOISE = 4 * 5 * math.sqrt(2 * math.log(1.25 / DELTA)) / (4 * PER_ROUND * (RHO + GAMMAS))
-SETTING = {
-    "observer": "coordinator",
-    "rho": RHO,
-    "inner_steps": 5,
-    "batch": 10,
-    "samples": 325,
-    "gradient_bound": BOUND,
-}
+LOCAL = {"rho": RHO, "inner_steps": 5, "gradient_bound": BOUND}
 
 
 def test_the_papers_setting_hidden_and_public():
+    """The same noise: far above the claim as printed, far below it in public."""
     active = slice(4, None, 5)
-    hidden = fed_spd(
-        state="hidden",
-        noise_std=NOISE[active],
-        gamma=GAMMAS[active],
-        rounds=20,
-        **SETTING,
-    )
+    moved = hidden_state_sensitivities(gamma=GAMMAS[active], batch=10, **LOCAL)
+    hidden = epsilon_of_mu(float(np.linalg.norm(moved / NOISE[active])), DELTA)
     # 20 active rounds of 100; which ones decides between about 40 and 65.
-    assert 35 < hidden.epsilon(DELTA) < 70
-    public = fed_spd(
-        state="public",
-        noise_std=NOISE,
-        gamma=GAMMAS,
+    assert 35 < hidden < 70
+    shown = public_state_sensitivity(gamma=GAMMAS, batch=10, **LOCAL)
+    public = account(
+        observer="coordinator",
+        unit="record",
+        relation="replace_one",
+        noise_std=float((NOISE / shown).min()),
+        sensitivity=1.0,
         rounds=100,
+        sampling=WithoutReplacement(50, 325),
         participation=0.2,
-        **SETTING,
     )
     assert public.epsilon(DELTA) < 0.05
-    for run in (hidden, public):
-        assert run.paper_claim.status == "refuted"
-        assert run.unit == "record"
-    assert public.paper_claim.claimed_epsilon(DELTA) == pytest.approx(1.0, rel=1e-3)
-    assert hidden.epsilon(DELTA) > 30 * hidden.paper_claim.claimed_epsilon(DELTA)
+    claim = printed_claim(
+        noise_std=float((NOISE * (RHO + GAMMAS)).min()) / 2,
+        inner_steps=5,
+        gradient_bound=BOUND,
+        rate=50 / 325,
+        participation=0.2,
+        rounds=100,
+    )
+    assert claim is not None and claim.status == "refuted"
+    assert claim.claimed_epsilon(DELTA) == pytest.approx(1.0, rel=1e-3)
+    assert hidden > 30 * claim.claimed_epsilon(DELTA)
 
 
 def test_printed_theorem_1():
@@ -229,32 +229,24 @@ def test_printed_theorem_1():
     assert got == pytest.approx(1.0, rel=1e-3)
 
 
-def test_coarser_multipliers_never_gain():
-    """Many distinct multipliers are rounded down: epsilon may only grow."""
-    few = {**SETTING, "state": "public", "rounds": 9, "gamma": 500.0}
-    noise = np.linspace(0.003, 0.0031, 9)
-    rounded = fed_spd(noise_std=noise, **few).epsilon(DELTA)
-    largest = fed_spd(noise_std=0.003, **few).epsilon(DELTA)
-    smallest = fed_spd(noise_std=0.0031, **few).epsilon(DELTA)
-    assert smallest < rounded < largest * 1.01
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     (
-        ({"state": "secret"}, "unknown state"),
-        ({"observer": "server"}, "unknown observer"),
-        ({"state": "hidden", "participation": 0.5}, "active"),
-        ({"noise_std": 0.0}, "noise_std"),
-        ({"noise_std": np.ones(3)}, "noise_std"),
         ({"gamma": None}, "gamma"),
-        ({"batch": 100}, "expected batch <= samples"),
+        ({"gamma": [9.0, 0.0]}, "gamma > 0, got 0.0 at"),
         ({"rho": -1.0}, "rho"),
+        ({"batch": 0}, "batch"),
+        ({"inner_steps": 0}, "inner_steps"),
     ),
 )
 def test_refusals(change, message):
-    good = {**SETTING, "state": "public", "noise_std": 0.1, "gamma": 9.0, "rounds": 4}
+    good = {**LOCAL, "gamma": 9.0, "batch": 10}
     with pytest.raises(TacitaError, match=message):
-        fed_spd(**{**good, **change})
-    with pytest.raises(TypeError, match="observer"):
-        fed_spd(**{k: v for k, v in good.items() if k != "observer"})
+        public_state_sensitivity(**{**good, **change})
+    with pytest.raises(TacitaError, match="hits"):
+        hidden_state_sensitivities(**good, hits=np.ones((3, 2)))
+
+
+def test_a_rate_of_one_claims_nothing():
+    none = {"participation": 1.0, "rounds": 4, "noise_std": 1.0, "inner_steps": 5}
+    assert printed_claim(**none, gradient_bound=1.0, rate=1.0) is None

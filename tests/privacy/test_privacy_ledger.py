@@ -32,6 +32,11 @@ LETTER = gaussian_guarantee(**SEEN, noise_std=10.0, sensitivity=1.0)
 CLINIC = {"agent": "clinic", "run": "run"}
 
 
+def of_letter(**words):
+    """What the letter costs in another scope."""
+    return replace(LETTER, scope=replace(LETTER.scope, **words))
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "ledger.db"
@@ -111,7 +116,7 @@ def test_the_same_letter_again_costs_nothing(path):
     (
         {"content": b"another letter"},
         {"guarantee": gaussian_guarantee(**SEEN, noise_std=9.0, sensitivity=1.0)},
-        {"guarantee": replace(LETTER, unit="client")},
+        {"guarantee": of_letter(unit="client")},
     ),
 )
 def test_another_letter_under_the_same_identity_is_refused(path, change):
@@ -130,7 +135,7 @@ def test_another_letter_under_the_same_identity_is_refused(path, change):
 
 
 def test_observers_are_charged_together_or_not_at_all(path):
-    seen = replace(LETTER, observer="eavesdropper")
+    seen = of_letter(observer="eavesdropper")
     with opened(path, epsilon=10.0) as ledger:
         ledger.allow(agent="clinic", observer="eavesdropper", epsilon=0.4, delta=1e-5)
         both = ledger.charge((LETTER, seen), **CLINIC, round=0, content=b"a")
@@ -181,9 +186,9 @@ def test_fails_closed(path, tmp_path):
     with opened(path) as ledger:
         for field, value in (("unit", "client"), ("relation", "add_remove")):
             with pytest.raises(TacitaError, match="do not add up"):
-                charge(ledger, 0, replace(LETTER, **{field: value}))
+                charge(ledger, 0, of_letter(**{field: value}))
         with pytest.raises(TacitaError, match="no budget"):
-            charge(ledger, 0, replace(LETTER, observer="neighbour"))
+            charge(ledger, 0, of_letter(observer="neighbour"))
         tight = account(
             **{**SEEN, "relation": "add_remove"},
             noise_std=4.0,

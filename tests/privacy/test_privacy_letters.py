@@ -13,12 +13,15 @@ from tacita.algorithm import solvers
 from tacita.privacy import (
     AdaptiveClipping,
     Clipped,
+    Letters,
+    Noisy,
     Question,
+    Scope,
     account,
     fed_plt,
+    gradient_noise,
     guarantee,
-    noisy_gradients,
-    with_noise,
+    letters_of,
 )
 from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.accounting.subsampling import (
@@ -26,7 +29,7 @@ from tacita.privacy.accounting.subsampling import (
     WithoutReplacement,
     WithReplacement,
 )
-from tacita.privacy.letters import natural_relation
+from tacita.privacy.letters import of_gradients
 from tacita.privacy.letters.rows import longest_row
 from tacita.problem.model import networks
 
@@ -42,19 +45,21 @@ def problem():
 
 
 def ask(**changes) -> Question:
-    asked = {
-        "observer": "coordinator",
-        "unit": "record",
-        "relation": "replace_one",
-        "agent": 0,
-        "rounds": 10,
-        "active": 3,
-    }
-    return Question(**{**asked, **changes})
+    words = {"observer": "coordinator", "unit": "record", "relation": "replace_one"}
+    scope = Scope(**{name: changes.pop(name, words[name]) for name in words})
+    return Question(
+        **{"scope": scope, "agent": 0, "rounds": 10, "active": 3, **changes}
+    )
 
 
 CLIP = Clipped(norm=0.5)
-GD = tacita.ServerGD(step_size=0.1, noise_std=0.2, oracle=CLIP)
+
+
+def noisy(std, oracle=CLIP):
+    return Noisy(std=std, oracle=oracle)
+
+
+GD = tacita.ServerGD(step_size=0.1, oracle=noisy(0.2))
 
 
 @pytest.mark.parametrize("observer", ("coordinator", "eavesdropper"))
@@ -75,7 +80,7 @@ def test_server_gd_by_hand(problem, observer):
 
 def test_local_steps_compose():
     problem = tacita.problem.synthetic.logistic(agents=3, features=3, samples=20)
-    several = tacita.FedAvg(step_size=0.1, local_steps=7, noise_std=0.2, oracle=CLIP)
+    several = tacita.FedAvg(step_size=0.1, local_steps=7, oracle=noisy(0.2))
     found = guarantee(several, problem, ask())
     assert found.mu == pytest.approx(math.sqrt(70) * 2 * 0.5 / 20 / 0.2)
     for observer in ("final_model", "neighbour"):  # noise passes through gradients
@@ -86,9 +91,7 @@ def test_a_mean_carries_the_noise_of_all_its_letters(problem):
     """The law of the broadcast given the one before, written out."""
     noise = np.array([0.2, 0.3, 0.4])
     for weights in ("uniform", "samples"):
-        mixed = tacita.FedAvg(
-            step_size=0.1, noise_std=noise, oracle=CLIP, weights=weights
-        )
+        mixed = tacita.FedAvg(step_size=0.1, oracle=noisy(noise), weights=weights)
         a = np.asarray(COUNTS, float) if weights == "samples" else np.ones(3)
         for agent in range(3):
             shift = a[agent] * 2 * 0.5 / COUNTS[agent]
@@ -107,7 +110,7 @@ def test_a_mean_carries_the_noise_of_all_its_letters(problem):
 
 def test_a_cohort_mixes_the_letters_of_the_cohort_only(problem):
     noise = np.array([0.2, 0.3, 0.4])
-    algorithm = tacita.ServerGD(step_size=0.1, noise_std=noise, oracle=CLIP)
+    algorithm = tacita.ServerGD(step_size=0.1, oracle=noisy(noise))
     two = guarantee(algorithm, problem, ask(observer="final_model", active=2))
     assert two.mu == pytest.approx(math.sqrt(10) * 0.05 / math.hypot(0.2, 0.3))
     for active in (1, None):  # alone, or with nobody knows how many
@@ -120,9 +123,9 @@ def test_batches_are_accounted_as_they_are_drawn(problem):
         batch = tacita.Minibatch(size=5, sampling=sampling)
         oracle = Clipped(norm=0.5, oracle=batch)
         algorithm = tacita.FedAvg(
-            step_size=0.1, local_steps=3, noise_std=0.4, oracle=oracle
+            step_size=0.1, local_steps=3, oracle=noisy(0.4, oracle)
         )
-        assert natural_relation(algorithm) == relation
+        assert letters_of(algorithm).relation == relation
         return guarantee(algorithm, problem, ask(relation=relation))
 
     seen = {"observer": "coordinator", "unit": "record", "noise_std": 0.4}
@@ -166,8 +169,7 @@ def test_shuffled_batches_count_epochs(problem):
     algorithm = tacita.FedAvg(
         step_size=0.1,
         local_steps=7,
-        noise_std=0.4,
-        oracle=Clipped(norm=0.5, oracle=batch),
+        oracle=noisy(0.4, Clipped(norm=0.5, oracle=batch)),
     )
     found = guarantee(algorithm, problem, ask(rounds=1))
     assert found.mu == pytest.approx(math.sqrt(3) * (1 / 6) / 0.4)
@@ -175,7 +177,7 @@ def test_shuffled_batches_count_epochs(problem):
 
 def test_participation_is_a_mixture_of_whole_rounds(problem):
     """log(1 - p + p exp((a-1) r)) / (a-1) with r the divergence of all local steps."""
-    algorithm = tacita.FedAvg(step_size=0.1, local_steps=4, noise_std=0.2, oracle=CLIP)
+    algorithm = tacita.FedAvg(step_size=0.1, local_steps=4, oracle=noisy(0.2))
     found = guarantee(algorithm, problem, ask(participation=0.3, active=None))
     order = 5.0
     r = order * 4 * (0.05 / 0.2) ** 2 / 2
@@ -185,10 +187,10 @@ def test_participation_is_a_mixture_of_whole_rounds(problem):
 
 
 def plt(problem, oracle=CLIP, **solver):
-    numbers = {"step_size": 0.2, "local_steps": 4, "noise_std": 0.3, **solver}
-    return tacita.FedPLT(
-        rho=2.0, solver=solvers.NoisyGradient(**numbers), oracle=oracle
-    )
+    numbers = {"step_size": 0.2, "local_steps": 4, **solver}
+    noise = gradient_noise(0.3, numbers["step_size"])
+    steps = solvers.GradientDescent(**numbers)
+    return tacita.FedPLT(rho=2.0, solver=steps, oracle=noisy(noise, oracle))
 
 
 def test_fed_plt_uses_its_theorem_with_what_clipping_leaves(problem):
@@ -252,16 +254,21 @@ def test_fed_plt_falls_back_to_composition(problem):
 
 def test_noise_of_a_gradient_and_back(problem):
     for algorithm in (GD, plt(problem), tacita.FedPLT(rho=1.0).resolve(problem)):
-        noisy = with_noise(algorithm, 0.7)
-        steps, noise = noisy_gradients(noisy)
-        np.testing.assert_allclose(noise, 0.7)
-        assert type(noisy) is type(algorithm)
-    per_agent = with_noise(tacita.FedPLT(rho=1.0).resolve(problem), np.arange(1.0, 4.0))
-    np.testing.assert_allclose(noisy_gradients(per_agent).noise_std, [1, 2, 3])
+        louder = letters_of(algorithm).with_noise(0.7)
+        np.testing.assert_allclose(letters_of(louder).noise_std, 0.7)
+        assert type(louder) is type(algorithm)
+        assert type(louder.oracle.oracle) in (Clipped, tacita.Full)
+    each = letters_of(tacita.FedPLT(rho=1.0)).with_noise(np.arange(1.0, 4.0))
+    np.testing.assert_allclose(letters_of(each).noise_std, [1, 2, 3])
+    # A step adds sqrt(2 gamma) tau N(0, I): gamma times the noise of a gradient.
+    gamma = np.array([0.1, 0.5])
+    np.testing.assert_allclose(
+        gamma * gradient_noise(0.3, gamma), np.sqrt(2 * gamma) * 0.3
+    )
 
 
 def test_adaptive_clipping_costs_letter_and_share(problem):
-    inner = tacita.FedAvg(step_size=0.1, noise_std=0.2, oracle=CLIP)
+    inner = tacita.FedAvg(step_size=0.1, oracle=noisy(0.2))
     adaptive = AdaptiveClipping(algorithm=inner, share_noise_std=0.5)
     found = guarantee(adaptive, problem, ask())
     letter = 2 * 0.5 / 20 / 0.2
@@ -272,12 +279,23 @@ def test_adaptive_clipping_costs_letter_and_share(problem):
 @pytest.mark.parametrize(
     ("algorithm", "message"),
     (
-        (tacita.FedLin(step_size=0.1, oracle=CLIP), "FedLin adds no noise"),
+        (tacita.FedLin(step_size=0.1, oracle=CLIP), "FedLin has no noise"),
         (tacita.ServerGD(step_size=0.1, oracle=CLIP), "has no noise"),
-        (tacita.ServerGD(step_size=0.1, noise_std=0.0, oracle=CLIP), "has no noise"),
-        (tacita.FedAvg(step_size=0.1, noise_std=0.1), "are not clipped"),
-        (tacita.FedPLT(rho=1.0, solver=solvers.GradientDescent()), "NoisyGradient"),
+        (tacita.ServerGD(step_size=0.1, oracle=noisy(0.0)), "has no noise"),
+        (tacita.FedAvg(step_size=0.1, oracle=Noisy(std=0.1)), "are not clipped"),
+        (tacita.FedPLT(rho=1.0, solver=solvers.GradientDescent()), "has no noise"),
         (plt(None, oracle=tacita.Full()), "are not clipped"),
+        (tacita.FedProx(eta=1.0, oracle=noisy(0.1)), "by their curvature"),
+        (tacita.ProxSkip(oracle=noisy(0.1)), "geometric draw without a bound"),
+        (tacita.TAMUNA(oracle=noisy(0.1)), "without a bound; use fixed=True"),
+        (
+            tacita.FedSplit(rho=1.0, solver=solvers.Newton(), oracle=noisy(0.1)),
+            "FedSplit say: Newton looks at the rows themselves",
+        ),
+        (
+            tacita.FedRelax(alpha=0.1, oracle=noisy(0.1)),
+            "without a solver it solves its problems by their curvature",
+        ),
     ),
 )
 def test_refusals(problem, algorithm, message):
@@ -285,13 +303,45 @@ def test_refusals(problem, algorithm, message):
         guarantee(algorithm, problem, ask())
 
 
-def test_solvers_that_cannot_be_made_private(problem):
-    with pytest.raises(
-        tacita.TacitaError, match="gradient steps only, got solver=Newton"
-    ):
-        with_noise(tacita.FedPLT(rho=1.0, solver=solvers.Newton()), 1.0)
-    with pytest.raises(tacita.TacitaError, match="adds no noise"):
-        with_noise(tacita.LED(step_size=0.1, beta=0.1), 1.0)
+def test_clipped_noise_is_no_noise(problem):
+    """Noise inside the clipping is bounded with the record: it hides nothing."""
+    inside = Clipped(norm=0.5, oracle=Noisy(std=0.2))
+    with pytest.raises(tacita.TacitaError, match="has no noise"):
+        guarantee(tacita.ServerGD(step_size=0.1, oracle=inside), problem, ask())
+
+
+BY_COMPOSITION = {
+    "FedProx": (tacita.FedProx(eta=1.0, step_size=0.1, local_steps=3), 3),
+    "FedLin": (tacita.FedLin(step_size=0.1, local_steps=3), 4),
+    "LED": (tacita.LED(step_size=0.1, beta=0.1, local_steps=3), 3),
+    "FedPD": (tacita.FedPD(eta=1.0, step_size=0.1, local_steps=3), 3),
+    "FedSplit": (tacita.FedSplit(rho=1.0, solver=solvers.Accelerated()), 5),
+    "FiveGCS": (tacita.FiveGCS(gamma=1.0, tau=0.1, strong_convexity=0.3), 6),
+    "TAMUNA": (tacita.TAMUNA(step_size=0.1, local_steps=2.6, fixed=True), 3),
+    "FedGD": (tacita.FedGD(alpha=0.1, step_size=0.1), 1),
+    "FedSGD": (tacita.FedSGD(alpha=0.1, step_size=0.1), 1),
+    "GradientTracking": (tacita.GradientTracking(step_size=0.1), 1),
+    "Mixed": (
+        tacita.FedSplit(
+            rho=1.0,
+            solver=solvers.Mixed(
+                solvers=(solvers.GradientDescent(local_steps=7), solvers.Accelerated()),
+                group=[0, 1, 1],
+            ),
+        ),
+        7,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BY_COMPOSITION)
+def test_whoever_asks_for_gradients_only_is_private_by_composition(problem, name):
+    """mu = sqrt(K steps) 2 C / (m sigma), for every observer of what was sent."""
+    algorithm, steps = BY_COMPOSITION[name]
+    quiet = dataclasses.replace(algorithm, oracle=noisy(0.2))
+    for observer in ("final_model", "neighbour", "eavesdropper"):
+        found = guarantee(quiet, problem, ask(observer=observer))
+        assert found.mu == pytest.approx(math.sqrt(10 * steps) * 2 * 0.5 / 20 / 0.2)
 
 
 def test_every_guarantee_names_its_terms(problem):
@@ -312,17 +362,18 @@ def test_a_new_algorithm_plugs_in(problem):
     class Newcomer(tacita.ServerGD):
         pass
 
-    @guarantee.register(Newcomer)
-    def _(algorithm, problem, question):
+    def theorem(problem, question):
         known = account(
-            observer=question.observer,
-            unit=question.unit,
-            relation=question.relation,
+            **question.scope.words,
             noise_std=1.0,
             sensitivity=0.1,
             rounds=question.rounds,
         )
         return dataclasses.replace(known, theorem="a theorem of its own")
+
+    @letters_of.register(Newcomer)
+    def _(algorithm) -> Letters:
+        return of_gradients(algorithm, theorem=theorem)
 
     new = Newcomer(step_size=0.1, oracle=CLIP)
     made = tacita.privacy.forecast(problem, new, rounds=4)

@@ -10,20 +10,25 @@ from scipy import stats
 
 import tacita
 from papers.fed_spd.common import one_record
+from papers.fed_spd.common.as_printed import (
+    fed_spd_as_printed,
+    printed_noise,
+    round_epsilon,
+)
 from tacita.privacy import (
     Clipped,
+    Noisy,
     Question,
+    Scope,
     WithoutReplacement,
     WithReplacement,
     account,
-    fed_spd_as_printed,
     forecast,
     guarantee,
     report,
     within_budgets,
 )
 from tacita.privacy.accounting.with_replacement import profile, with_replacement
-from tacita.privacy.letters.fed_spd_as_printed import printed_noise, round_epsilon
 from tacita.privacy.letters.primal_dual_steps import (
     hidden_state_sensitivities,
     one_round_sensitivity,
@@ -34,15 +39,9 @@ DELTA = 1e-4
 
 
 def ask(**changes) -> Question:
-    asked = {
-        "observer": "coordinator",
-        "unit": "record",
-        "relation": "replace_one",
-        "agent": 0,
-        "rounds": 10,
-        "active": None,
-    }
-    return Question(**{**asked, **changes})
+    words = {"observer": "coordinator", "unit": "record", "relation": "replace_one"}
+    scope = Scope(**{name: changes.pop(name, words[name]) for name in words})
+    return Question(**{"scope": scope, "agent": 0, "rounds": 10, **changes})
 
 
 def unit_rows(agents=2, samples=325, features=2):
@@ -284,7 +283,7 @@ def test_with_replacement_in_fed_spd_composes_with_participation(problem):
 
 
 def test_budgets_are_one_for_all_or_one_each(problem):
-    noisy = tacita.DPSGD(noise_std=0.2, oracle=Clipped(norm=1.0))
+    noisy = tacita.DPSGD(oracle=Noisy(std=0.2, oracle=Clipped(norm=1.0)))
     asked = dict(delta=DELTA, observer="coordinator")
     with pytest.raises(tacita.TacitaError, match="expected epsilon of shape"):
         within_budgets(problem, noisy, epsilon=[1.0] * 99, **asked)
@@ -344,7 +343,7 @@ def test_central_noise_protects_clients_from_who_sees_models(problem):
 @pytest.mark.parametrize(
     "algorithm",
     (
-        tacita.DPSGD(step_size=0.5, noise_std=0.5, oracle=Clipped(norm=1.0)),
+        tacita.DPSGD(step_size=0.5, oracle=Noisy(std=0.5, oracle=Clipped(norm=1.0))),
         tacita.FedSPD(rho=1.0, gamma=1.0, noise_std=0.5, oracle=Clipped(norm=1.0)),
     ),
     ids=("active", "all"),

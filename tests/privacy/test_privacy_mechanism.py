@@ -1,7 +1,6 @@
 """Mechanisms: the noise has the scale it says, and a 5 % smaller one is caught."""
 
 import math
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +11,7 @@ from scipy import stats
 from tacita.check import TacitaError
 from tacita.privacy import (
     gaussian,
-    gaussian_sigma,
     laplace,
-    minimiser_sensitivity,
-    noise_letters,
-    perturb_output,
     randomised_response,
 )
 from tacita.privacy.accounting.mechanisms import keep_probability
@@ -94,30 +89,6 @@ def test_randomised_response_answers_as_often_as_it_says(classes):
     assert math.log(keep / rest) == pytest.approx(epsilon)
 
 
-def test_output_perturbation_uses_the_analytic_gaussian():
-    model = {"w": jnp.zeros(RUNS), "b": jnp.zeros((3, 2))}
-    noisy = perturb_output(
-        jax.random.key(0), model, epsilon=2.0, delta=1e-6, sensitivity=0.3
-    )
-    assert gaussian_scale_fits(noisy["w"], gaussian_sigma(2.0, 1e-6, 0.3))
-    assert noisy["b"].shape == (3, 2)
-
-
-class Letter(NamedTuple):
-    model: jax.Array
-    control: jax.Array
-
-
-def test_letters_get_independent_noise_of_one_scale():
-    letter = Letter(jnp.ones(RUNS), jnp.ones(RUNS))
-    noisy = noise_letters(jax.random.key(1), letter, 0.8)
-    assert isinstance(noisy, Letter)
-    noise = np.stack([noisy.model - 1, noisy.control - 1])
-    assert gaussian_scale_fits(noise, 0.8)
-    assert abs(np.corrcoef(noise)[0, 1]) < 5 / math.sqrt(RUNS)
-    assert noise_letters(jax.random.key(1), (), 0.8) == ()
-
-
 def test_noise_is_a_function_of_the_key_and_keeps_the_dtype():
     value = jnp.zeros(8, jnp.float32)
     one, two = jax.random.split(jax.random.key(0))
@@ -147,34 +118,6 @@ def test_mechanisms_run_under_jit_and_vmap():
     assert respond(keys[0], jnp.array([0, 1, 2])).shape == (3,)
 
 
-def test_minimiser_moves_at_most_as_far_as_stated():
-    """Ridge-regularised logistic losses, one record replaced, exact minimisers."""
-    draw = np.random.default_rng(0)
-    samples, weight = 50, 0.1
-    x = draw.normal(size=(samples, 3))
-    x /= np.linalg.norm(x, axis=1, keepdims=True)  # per-record gradients have norm <= 1
-
-    def minimiser(rows):
-        w = np.zeros(3)
-        for _ in range(60):
-            p = 1 / (1 + np.exp(rows @ w))
-            gradient = -(rows * p[:, None]).mean(0) + weight * w
-            hessian = (rows.T * (p * (1 - p))) @ rows / samples + weight * np.eye(3)
-            w = w - np.linalg.solve(hessian, gradient)
-        return w
-
-    start = minimiser(x)
-    bound = minimiser_sensitivity(
-        lipschitz=1.0, strong_convexity=weight, samples=samples
-    )
-    moves = []
-    for direction in draw.normal(size=(20, 3)):
-        other = x.copy()
-        other[0] = direction / np.linalg.norm(direction)
-        moves.append(np.linalg.norm(minimiser(other) - start))
-    assert bound / 10 < max(moves) <= bound
-
-
 @pytest.mark.parametrize("bad", (0.0, -1.0, math.nan, math.inf))
 def test_scales_are_refused(bad):
     key, value = jax.random.key(0), jnp.zeros(2)
@@ -182,8 +125,6 @@ def test_scales_are_refused(bad):
         gaussian(key, value, bad)
     with pytest.raises(TacitaError, match="scale"):
         laplace(key, value, bad)
-    with pytest.raises(TacitaError, match="noise_std"):
-        noise_letters(key, (value,), bad)
     with pytest.raises(TacitaError, match="epsilon"):
         randomised_response(key, jnp.array([0]), epsilon=bad, classes=2)
 
@@ -201,5 +142,3 @@ def test_other_input_is_refused():
         randomised_response(key, jnp.array([0, 2]), epsilon=1.0, classes=2)
     with pytest.raises(TacitaError, match="classes"):
         randomised_response(key, jnp.array([0]), epsilon=1.0, classes=1)
-    with pytest.raises(TacitaError, match="strong_convexity"):
-        minimiser_sensitivity(lipschitz=1.0, strong_convexity=0.0, samples=5)

@@ -12,7 +12,15 @@ import pytest
 import tacita
 from tacita.algorithm import solvers
 from tacita.audits.transcript import watch
-from tacita.privacy import AdaptiveClipping, Clipped, Question, guarantee
+from tacita.privacy import (
+    AdaptiveClipping,
+    Clipped,
+    Noisy,
+    Question,
+    Scope,
+    guarantee,
+    letters_of,
+)
 from tacita.runtime import engine
 
 DELTA = 1e-5
@@ -45,6 +53,8 @@ ALGORITHMS: dict[str, Any] = {
     "DPFedAvg": tacita.DPFedAvg(step_size=0.2, local_steps=3),
     "DPADMM": tacita.DPADMM(rho=0.5),
     "FedSPD": tacita.FedSPD(rho=0.5, gamma=5.0, local_steps=3),
+    "FedLin": tacita.FedLin(local_steps=2),
+    "FedProx": tacita.FedProx(eta=1.0, local_steps=2),
 }
 
 
@@ -53,19 +63,14 @@ ALGORITHMS: dict[str, Any] = {
 def test_every_agent_is_within_the_budget_and_one_uses_it_up(problem, name, observer):
     safe = tacita.private(problem, ALGORITHMS[name], observer=observer, **BUDGET)
     assert type(safe) is type(ALGORITHMS[name])
-    assert isinstance(safe.oracle, Clipped) and safe.oracle.norm == 1.0
+    assert letters_of(safe).noise_std is not None and safe.oracle.norm == 1.0
+    own = name in ("DPFedAvg", "FedSPD")  # their noise is in the letter
+    assert isinstance(safe.oracle, Clipped if own else Noisy)
     spent = [
         guarantee(
             safe,
             problem,
-            Question(
-                observer=observer,
-                unit="record",
-                relation="replace_one",
-                agent=agent,
-                rounds=12,
-                active=4,
-            ),
+            Question(scope=Scope(observer), agent=agent, rounds=12, active=4),
         ).epsilon(DELTA)
         for agent in range(4)
     ]
@@ -80,7 +85,7 @@ def test_observers_need_different_noise(problem):
         observer: np.max(
             tacita.private(
                 problem, tacita.ServerGD(step_size=0.2), observer=observer, **BUDGET
-            ).noise_std
+            ).oracle.std
         )
         for observer in ("coordinator", "eavesdropper", "neighbour", "final_model")
     }
@@ -95,17 +100,17 @@ def test_batches_participation_and_clients(problem):
     partly = tacita.private(problem, plain, participation=0.3, **ask)
     cohort = tacita.private(problem, plain, participation=1, **ask)
     each = tacita.private(problem, plain, participation=[0.3, 0.5, 0.3, 1.0], **ask)
-    assert np.all(np.asarray(partly.noise_std) < np.asarray(full.noise_std))
-    assert np.all(np.asarray(cohort.noise_std) < np.asarray(partly.noise_std))
-    assert np.all(np.asarray(each.noise_std) <= np.asarray(full.noise_std) * 1.0001)
+    assert np.all(np.asarray(partly.oracle.std) < np.asarray(full.oracle.std))
+    assert np.all(np.asarray(cohort.oracle.std) < np.asarray(partly.oracle.std))
+    assert np.all(np.asarray(each.oracle.std) <= np.asarray(full.oracle.std) * 1.0001)
     client = tacita.private(problem, plain, unit="client", **ask)
-    assert isinstance(client.noise_std, float)  # the same for agents of any size
-    assert client.noise_std == pytest.approx(20 * np.max(full.noise_std), rel=1e-5)
+    assert isinstance(client.oracle.std, float)  # the same for agents of any size
+    assert client.oracle.std == pytest.approx(20 * np.max(full.oracle.std), rel=1e-5)
     poisson = tacita.FedAvg(
         step_size=0.1, oracle=tacita.Minibatch(size=5, sampling="poisson")
     )
     safe = tacita.private(problem, poisson, **ask)
-    assert safe.oracle.promise.relation == "add_remove"
+    assert safe.oracle.oracle.promise.scope.relation == "add_remove"
     report = tacita.privacy.forecast(problem, safe, rounds=12)
     assert 1.47 < report.row("coordinator").epsilon <= 1.5
 
@@ -114,11 +119,11 @@ def test_the_norm_scales_the_noise(problem):
     ask: Any = {"observer": "coordinator", **BUDGET}
     one = tacita.private(problem, tacita.FedAvg(step_size=0.1), **ask)
     two = tacita.private(problem, tacita.FedAvg(step_size=0.1), norm=3.0, **ask)
-    np.testing.assert_allclose(two.noise_std, 3 * np.asarray(one.noise_std))
+    np.testing.assert_allclose(two.oracle.std, 3 * np.asarray(one.oracle.std))
     own = tacita.FedAvg(step_size=0.1, oracle=Clipped(norm=3.0, microbatch=4))
     kept = tacita.private(problem, own, **ask)
-    np.testing.assert_allclose(kept.noise_std, two.noise_std)
-    assert kept.oracle.microbatch == 4
+    np.testing.assert_allclose(kept.oracle.std, two.oracle.std)
+    assert kept.oracle.oracle.microbatch == 4
 
 
 def test_float32_noise_is_never_rounded_down():
@@ -126,11 +131,11 @@ def test_float32_noise_is_never_rounded_down():
     safe = tacita.private(
         problem, tacita.FedAvg(step_size=0.1), observer="coordinator", **BUDGET
     )
-    assert safe.noise_std.dtype == np.float32
+    assert safe.oracle.std.dtype == np.float32
     exact = tacita.private(
         unequal(), tacita.FedAvg(step_size=0.1), observer="coordinator", **BUDGET
     )
-    assert np.all(safe.noise_std >= exact.noise_std)
+    assert np.all(safe.oracle.std >= exact.oracle.std)
     run = tacita.simulate(problem, safe, 2)
     assert run.params.dtype == np.float32
 
@@ -156,9 +161,9 @@ def test_inverse_questions_agree(problem):
 def test_too_much_noise_is_refused_with_what_would_fit(problem):
     ask: Any = {"observer": "coordinator", **BUDGET}
     plain = tacita.FedAvg(step_size=0.1)
-    needed = float(np.max(tacita.private(problem, plain, **ask).noise_std))
+    needed = float(np.max(tacita.private(problem, plain, **ask).oracle.std))
     same = tacita.private(problem, plain, largest_noise=needed * 1.01, **ask)
-    assert np.max(same.noise_std) == pytest.approx(needed)
+    assert np.max(same.oracle.std) == pytest.approx(needed)
     with pytest.raises(tacita.TacitaError) as error:
         tacita.private(problem, plain, largest_noise=needed / 2, **ask)
     words = str(error.value)
@@ -168,13 +173,13 @@ def test_too_much_noise_is_refused_with_what_would_fit(problem):
     again = tacita.private(
         problem, plain, largest_noise=needed / 2, **{**ask, "epsilon": offered * 1.001}
     )
-    assert np.max(again.noise_std) == pytest.approx(needed / 2, rel=1e-2)
+    assert np.max(again.oracle.std) == pytest.approx(needed / 2, rel=1e-2)
 
 
 @pytest.mark.parametrize(
     ("algorithm", "change", "message"),
     (
-        (tacita.FedLin(), {}, "FedLin adds no noise"),
+        (tacita.ProxSkip(), {}, "ProxSkip say: its number of local steps"),
         (tacita.FedGD(alpha=0.1), {}, "needs a graph"),
         (
             tacita.FedPLT(solver=solvers.Newton()),
@@ -258,8 +263,10 @@ def _richer(algorithm):
     if isinstance(algorithm, AdaptiveClipping):
         inner = _richer(algorithm.algorithm)
         return dataclasses.replace(algorithm, algorithm=inner)
-    promise = dataclasses.replace(algorithm.oracle.promise, epsilon=9.0)
-    oracle = dataclasses.replace(algorithm.oracle, promise=promise)
+    clipped = algorithm.oracle.oracle
+    promise = dataclasses.replace(clipped.promise, epsilon=9.0)
+    clipped = dataclasses.replace(clipped, promise=promise)
+    oracle = dataclasses.replace(algorithm.oracle, oracle=clipped)
     return dataclasses.replace(algorithm, oracle=oracle)
 
 
@@ -271,12 +278,12 @@ def test_noisy_steps_equal_one_agent_at_a_time(problem):
 
 
 def test_no_noise_means_no_change(problem):
-    """`noise_std=None` is the algorithm as it was; 0.0 gives the same run."""
+    """Noise of size zero around an oracle gives the run without it."""
     runs = [
         tacita.simulate(
-            problem, tacita.FedAvg(local_steps=3, noise_std=noise), 4, record=()
+            problem, tacita.FedAvg(local_steps=3, oracle=oracle), 4, record=()
         )
-        for noise in (None, 0.0)
+        for oracle in (tacita.Full(), Noisy(std=0.0))
     ]
     np.testing.assert_allclose(runs[0].params, runs[1].params, atol=1e-14)
 
@@ -303,7 +310,7 @@ def test_the_adaptive_norm_finds_its_quantile():
     problem = tacita.problem.synthetic.logistic(agents=6, features=4, samples=200)
     for first in (0.01, 100.0):
         inner = tacita.ServerGD(
-            step_size=1e-9, noise_std=1e-9, oracle=Clipped(norm=first)
+            step_size=1e-9, oracle=Noisy(std=1e-9, oracle=Clipped(norm=first))
         )
         adaptive = AdaptiveClipping(
             algorithm=inner, share_noise_std=0.05, quantile=0.7, rate=0.3
@@ -330,13 +337,26 @@ def test_the_adaptive_norm_finds_its_quantile():
         ),
         (
             lambda: AdaptiveClipping(
-                algorithm=tacita.FedProx(step_size=0.1, eta=1.0), share_noise_std=1.0
+                algorithm=tacita.FedLin(step_size=0.1), share_noise_std=1.0
             ),
-            "wraps ServerGD, FedAvg or DPSGD",
+            "one exchange a round, got FedLin",
         ),
         (
             lambda: AdaptiveClipping(
-                algorithm=tacita.FedAvg(step_size=0.1, noise_std=1.0),
+                algorithm=tacita.FedProx(step_size=0.1, eta=1.0), share_noise_std=1.0
+            ),
+            "by their curvature",
+        ),
+        (
+            lambda: AdaptiveClipping(
+                algorithm=tacita.FedAvg(step_size=0.1, oracle=Clipped(norm=1.0)),
+                share_noise_std=1.0,
+            ),
+            "FedAvg has no noise",
+        ),
+        (
+            lambda: AdaptiveClipping(
+                algorithm=tacita.FedAvg(step_size=0.1, oracle=Noisy(std=1.0)),
                 share_noise_std=1.0,
             ),
             "not clipped",

@@ -54,7 +54,7 @@ def run(problem, algorithm):
 def epsilon_by_hand(algorithm, problem, agent, active):
     """mu^2 = active rounds x local steps x (2 C / (m sigma))^2."""
     change = 2 * 1.0 / problem.counts[agent]
-    mu = np.sqrt(2 * active) * change / np.asarray(algorithm.noise_std)[agent]
+    mu = np.sqrt(2 * active) * change / np.asarray(algorithm.oracle.std)[agent]
     return epsilon_of_mu(float(mu), 1e-6)
 
 
@@ -157,7 +157,9 @@ def test_runs_without_noise_say_so(problem):
     assert tacita.simulate(problem, plain, 2).privacy is None
     told = tacita.privacy.forecast(problem, plain, rounds=2)
     assert told.row("coordinator").epsilon is None
-    tiny = tacita.FedAvg(step_size=0.1, noise_std=1e-200, oracle=Clipped(norm=1.0))
+    tiny = tacita.FedAvg(
+        step_size=0.1, oracle=tacita.Noisy(std=1e-200, oracle=Clipped(norm=1.0))
+    )
     assert tacita.privacy.forecast(problem, tiny, rounds=2).rows[0].epsilon is None
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 import tacita
-from tacita.privacy import Clipped, dp_norm_sigma, gaussian_sigma
+from tacita.privacy import Clipped, gaussian_sigma
 from tacita.privacy.letters.trajectory import (
+    dp_norm_sigma,
     lemma_1_sensitivity,
     step_shrinkage,
     trajectory_sensitivity,

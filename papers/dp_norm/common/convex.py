@@ -13,6 +13,7 @@ import numpy as np
 import tacita
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import runs
+from tacita.privacy import letters_of
 
 MEASURES: dict[str, runs.Measure] = {
     "accuracy": runs.own_accuracy,
@@ -57,8 +58,8 @@ def gossip_entries(rounds: int, epsilons: Sequence[float | None]) -> list[Entry]
     """DP-SGD with gossip once a round; the noise of Table II, and a sound one."""
 
     def made(noise: str, epsilon: float | None, sigma: float) -> Entry:
-        given = {"step_size": b.STEP, "local_steps": b.STEPS, "oracle": b.permuted}
-        one = tacita.GossipSGD(noise_std=sigma, **given)
+        oracle = tacita.Noisy(std=sigma, oracle=b.permuted)
+        one = tacita.GossipSGD(step_size=b.STEP, local_steps=b.STEPS, oracle=oracle)
         return Entry("DP-SGD gossip", noise, epsilon, one)
 
     return _both(made, b.gossip_paper_noise, rounds, epsilons)
@@ -68,8 +69,9 @@ def admm_entries(rounds: int, epsilons: Sequence[float | None]) -> list[Entry]:
     """DP-ADMM; the noise of Table II, and a sound one."""
 
     def made(noise: str, epsilon: float | None, sigma: float) -> Entry:
-        given = {"step_size": b.STEP, "local_steps": b.STEPS, "oracle": b.permuted}
-        one = tacita.GraphADMM(rho=b.PENALTY, noise_std=sigma, **given)
+        oracle = tacita.Noisy(std=sigma, oracle=b.permuted)
+        given = {"step_size": b.STEP, "local_steps": b.STEPS, "oracle": oracle}
+        one = tacita.GraphADMM(rho=b.PENALTY, **given)
         return Entry("DP-ADMM", noise, epsilon, one)
 
     return _both(made, b.admm_paper_noise, rounds, epsilons)
@@ -102,7 +104,7 @@ def play(
             "method": entry.method,
             "noise": entry.noise,
             "epsilon": "inf" if entry.epsilon is None else f"{entry.epsilon:g}",
-            "noise_std": f"{float(entry.algorithm.noise_std):.6g}",
+            "noise_std": f"{float(letters_of(entry.algorithm).noise_std):.6g}",
             "round": int(found["round"][k]),
             **{name: f"{found[name][lane, k]:.6g}" for name in MEASURES},
         }

@@ -11,7 +11,7 @@ import numpy as np
 import tacita
 from papers.fed_spd.common.adult import Table
 from tacita.algorithm.solvers import GradientDescent
-from tacita.privacy import Clipped, gaussian_sigma, report
+from tacita.privacy import Clipped, Scope, gaussian_sigma, report
 from tacita.privacy.letters import Question, guarantee
 from tacita.trees import replace
 
@@ -148,13 +148,7 @@ def with_budget(problem: tacita.Problem, setting: Setting, epsilon: float) -> An
     # Sound noise beside a hidden state: mu is inversely proportional to the noise.
     noisy = replace(algorithm, noise_std=1.0, paper_noise=True).resolve(problem)
     smallest = int(np.argmin(problem.counts))
-    asked = Question(
-        observer=OBSERVER,
-        unit="record",
-        relation="replace_one",
-        agent=smallest,
-        rounds=setting.rounds,
-    )
+    asked = Question(scope=Scope(OBSERVER), agent=smallest, rounds=setting.rounds)
     mu = guarantee(noisy, problem, asked).mu
     assert mu is not None
     noise = mu * gaussian_sigma(epsilon, DELTA, 1.0)

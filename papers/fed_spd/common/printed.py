@@ -11,8 +11,8 @@ import numpy as np
 
 import tacita
 from papers.fed_spd.common.adult import CLIENTS, tables
+from papers.fed_spd.common.as_printed import fed_spd_as_printed
 from papers.fed_spd.common.pages import MAJORITY, draw, told, write
-from tacita.privacy import fed_spd_as_printed
 from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.letters.primal_dual_steps import hidden_state_norm
 from tacita.problem.prox import L1

@@ -37,7 +37,7 @@ def calibrate_noise(
         delta: The probability of exceeding it.
         tolerance: How much more noise than needed may be returned, relatively.
 
-    >>> from tacita.privacy.fed_plt import fed_plt
+    >>> from tacita.privacy import fed_plt
     >>> noise = calibrate_noise(lambda tau: fed_plt(
     ...     observer="coordinator", strong_convexity=0.5, smoothness=2.0, rho=1.0,
     ...     step_size=0.25, local_steps=5, noise_std=tau, lipschitz=1.0, samples=100,

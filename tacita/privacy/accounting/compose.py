@@ -40,6 +40,7 @@ from tacita.privacy.accounting.subsampling import (
     sampled_rdp,
 )
 from tacita.privacy.accounting.with_replacement import with_replacement
+from tacita.privacy.scope import Relation, Scope
 
 Method = Literal["auto", "gdp", "rdp", "pld"]
 
@@ -85,9 +86,9 @@ def account(
     sensitivity = inputs.positive(sensitivity=sensitivity)
     rounds = inputs.whole(rounds=rounds)
     participation = inputs.fraction(participation=participation)
-    relation = inputs.relation(relation)
+    scope = Scope(observer, unit, relation)
     check.one_of(("auto", "gdp", "rdp", "pld"), method=method)
-    _refuse_unsupported(sampling, relation, participation, method)
+    _refuse_unsupported(sampling, scope.relation, participation, method)
     whole = sampling is None and participation == 1.0
     if method == "auto":
         method = "gdp" if whole else "rdp"
@@ -100,9 +101,7 @@ def account(
     bound = f"each release changes by at most {sensitivity:g} in l2 norm"
     return Guarantee(
         curve=curve,
-        observer=observer,
-        unit=unit,
-        relation=relation,
+        scope=scope,
         theorem=_theorem(sampling, participation, method),
         assumptions=(
             enforced(bound) if clipped else believed(bound),
@@ -125,15 +124,15 @@ def _multipliers(
 
 
 def _refuse_unsupported(
-    sampling: Sampling | None, relation: str, participation: float, method: Method
+    sampling: Sampling | None, relation: Relation, participation: float, method: Method
 ) -> None:
-    if isinstance(sampling, Poisson) and relation != "add_remove":
+    if isinstance(sampling, Poisson) and relation != Relation.ADD_REMOVE:
         check.refuse(
             "Poisson sampling has a proved bound for relation='add_remove' only; use "
             "that relation, or WithoutReplacement for relation='replace_one'"
         )
     if isinstance(sampling, WithoutReplacement):
-        if relation != "replace_one":
+        if relation != Relation.REPLACE_ONE:
             check.refuse(
                 "sampling without replacement is accounted for relation='replace_one' "
                 "only; use that relation, or Poisson for relation='add_remove'"
@@ -143,7 +142,7 @@ def _refuse_unsupported(
                 "method='pld' does not cover sampling without replacement; use 'rdp'"
             )
     if isinstance(sampling, WithReplacement):
-        if relation != "replace_one":
+        if relation != Relation.REPLACE_ONE:
             check.refuse(
                 "sampling with replacement is accounted for relation='replace_one' "
                 "only; use that relation, or Poisson for relation='add_remove'"

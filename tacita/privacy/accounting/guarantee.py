@@ -15,6 +15,7 @@ from typing import Any, Literal
 from tacita import check
 from tacita.privacy import inputs
 from tacita.privacy.accounting.curve import Curve, GaussianCurve, compose
+from tacita.privacy.scope import Scope
 
 
 @dataclass(frozen=True)
@@ -76,26 +77,17 @@ class Guarantee:
 
     Attributes:
         curve: The privacy curve; `epsilon`, `delta`, `rdp` and `mu` read it.
-        observer: `final_model`, `coordinator`, `neighbour` or `eavesdropper`.
-        unit: What is protected: one `record` or one `client`.
-        relation: How neighbouring data differ: `replace_one` or `add_remove`.
+        scope: Who looks, what is protected, how neighbouring data differ.
         theorem: The result used, with its source.
         assumptions: What the theorem needs, each marked enforced or believed.
         paper_claim: What the paper prints, where that differs; never a guarantee.
     """
 
     curve: Curve
-    observer: str
-    unit: str
-    relation: str
+    scope: Scope
     theorem: str
     assumptions: tuple[Assumption, ...] = ()
     paper_claim: PaperClaim | None = None
-
-    def __post_init__(self) -> None:
-        inputs.observer(self.observer)
-        inputs.unit(self.unit)
-        inputs.relation(self.relation)
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon known to hold at delta."""
@@ -121,12 +113,12 @@ class Guarantee:
         observers do not add up to anything.
         """
         for other in others:
-            for field in ("observer", "unit", "relation"):
-                mine, theirs = getattr(self, field), getattr(other, field)
-                if mine != theirs:
+            mine, theirs = self.scope.words, other.scope.words
+            for field in mine:
+                if mine[field] != theirs[field]:
                     check.refuse(
                         f"cannot compose guarantees of different {field}: "
-                        f"{mine!r} and {theirs!r}"
+                        f"{mine[field]!r} and {theirs[field]!r}"
                     )
         parts = (self, *others)
         return replace(
@@ -149,9 +141,7 @@ class Guarantee:
         """What a privacy report prints, with epsilon at this delta."""
         claim = self.paper_claim
         return {
-            "observer": self.observer,
-            "unit": self.unit,
-            "relation": self.relation,
+            **self.scope.words,
             "epsilon": self.epsilon(delta),
             "delta": delta,
             "mu": self.mu,

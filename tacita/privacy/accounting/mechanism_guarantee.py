@@ -7,6 +7,7 @@ import numpy as np
 from tacita.privacy import inputs
 from tacita.privacy.accounting.curve import ORDERS, GaussianCurve, RenyiCurve
 from tacita.privacy.accounting.guarantee import Guarantee, believed, enforced
+from tacita.privacy.scope import Scope
 
 
 def gaussian_guarantee(
@@ -16,9 +17,7 @@ def gaussian_guarantee(
     sensitivity = inputs.positive(sensitivity=sensitivity)
     return Guarantee(
         curve=GaussianCurve(sensitivity / inputs.positive(noise_std=noise_std)),
-        observer=observer,
-        unit=unit,
-        relation=relation,
+        scope=Scope(observer, unit, relation),
         theorem="analytic Gaussian mechanism (Balle and Wang 2018, Theorem 8)",
         assumptions=(believed(f"l2 sensitivity at most {sensitivity:g}"),),
     )
@@ -42,9 +41,7 @@ def laplace_guarantee(
     values = np.clip(loss + np.log1p(shrink) / (order - 1), 0.0, loss)
     return Guarantee(
         curve=RenyiCurve(tuple(values.tolist()), pure=loss),
-        observer=observer,
-        unit=unit,
-        relation=relation,
+        scope=Scope(observer, unit, relation),
         theorem="Laplace mechanism (Dwork, McSherry, Nissim and Smith 2006)",
         assumptions=(believed(f"l1 sensitivity at most {sensitivity:g}"),),
     )
@@ -69,9 +66,7 @@ def randomised_response_guarantee(
     values = np.clip(moments / (order[:, 0] - 1), 0.0, epsilon)
     return Guarantee(
         curve=RenyiCurve(tuple(values.tolist()), pure=epsilon),
-        observer=observer,
-        unit="record",
-        relation="replace_one",
+        scope=Scope(observer),
         theorem="randomised response (Warner 1965), labels only",
         assumptions=(enforced(f"each label is randomised on its own, {classes} ways"),),
     )

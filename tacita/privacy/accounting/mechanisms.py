@@ -16,7 +16,6 @@ from jax.core import Tracer
 
 from tacita import check
 from tacita.privacy import inputs
-from tacita.privacy.accounting.gaussian import gaussian_sigma
 from tacita.random_numbers import normal
 
 
@@ -106,48 +105,3 @@ def randomised_response(
     # A non-zero shift modulo `classes` is uniform over the other labels.
     shift = jax.random.randint(other, labels.shape, 1, classes, labels.dtype)
     return jnp.where(stays, labels, (labels + shift) % classes)
-
-
-def noise_letters(key: jax.Array, letters: Any, noise_std: Any) -> Any:
-    """Add Gaussian noise to every array of a letter (a pytree), each with its own key.
-
-    The sensitivity to divide by is that of all arrays of the letter together.
-    """
-    _require_key(key)
-    leaves, structure = jax.tree.flatten(letters)
-    keys = jax.random.split(key, max(len(leaves), 1))
-    noisy = [
-        gaussian(one, leaf, noise_std)
-        for one, leaf in zip(keys[: len(leaves)], leaves, strict=True)
-    ]
-    return jax.tree.unflatten(structure, noisy)
-
-
-def perturb_output(
-    key: jax.Array, model: Any, *, epsilon: float, delta: float, sensitivity: float
-) -> Any:
-    """Output perturbation: a trained model plus Gaussian noise, published once.
-
-    (epsilon, delta)-private against whoever sees this model and nothing else of the
-    training, if `sensitivity` bounds the l2 change of the whole trained model between
-    neighbours: see `minimiser_sensitivity`.
-    """
-    return noise_letters(key, model, gaussian_sigma(epsilon, delta, sensitivity))
-
-
-def minimiser_sensitivity(
-    *, lipschitz: float, strong_convexity: float, samples: int
-) -> float:
-    """How far the minimiser of a regularised loss moves when one record is replaced.
-
-    2 G / (lambda n), for an average of n losses with per-record gradients of norm at
-    most G in an objective of strong convexity lambda (Chaudhuri, Monteleoni and
-    Sarwate 2011, Cor. 8). Needs the exact minimiser: add twice the distance to it
-    (at most ||gradient|| / lambda) if training stopped earlier.
-
-    >>> minimiser_sensitivity(lipschitz=1.0, strong_convexity=0.1, samples=1000)
-    0.02
-    """
-    lipschitz = inputs.positive(lipschitz=lipschitz)
-    strong_convexity = inputs.positive(strong_convexity=strong_convexity)
-    return 2 * lipschitz / (strong_convexity * inputs.whole(samples=samples))

@@ -25,6 +25,7 @@ from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.ledger.database import Store
 from tacita.privacy.ledger.rows import BudgetExceeded, Row
 from tacita.privacy.ledger.spending import Total, cost_of
+from tacita.privacy.scope import Relation, Scope, Unit
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,8 @@ class Ledger:
         observer: str,
         epsilon: float,
         delta: float,
-        unit: str = "record",
-        relation: str = "replace_one",
+        unit: str = Unit.RECORD,
+        relation: str = Relation.REPLACE_ONE,
     ) -> None:
         """Set the budget of an agent against an observer; the latest one holds.
 
@@ -98,11 +99,9 @@ class Ledger:
         """
         wanted = {
             "agent": inputs.name(agent=agent),
-            "observer": inputs.observer(observer),
             "epsilon": inputs.positive(epsilon=epsilon),
             "delta": inputs.inside_unit(delta=delta),
-            "unit": inputs.unit(unit),
-            "relation": inputs.relation(relation),
+            **Scope(observer, unit, relation).words,
         }
         with self._store.transaction(self._totals.clear):
             now = self.budget(agent, observer)
@@ -159,8 +158,8 @@ class Ledger:
     def _charge_one(
         self, guarantee: Guarantee, identity: dict[str, Any], content: str
     ) -> Charge:
-        agent, observer = identity["agent"], guarantee.observer
-        cost = {"unit": guarantee.unit, "relation": guarantee.relation}
+        agent, cost = identity["agent"], guarantee.scope.words
+        observer = cost.pop("observer")
         cost |= {"content": content, **cost_of(guarantee.curve)}
         known = self._known(identity, observer)
         if known is not None:
@@ -201,18 +200,19 @@ class Ledger:
         return next(found, None)
 
     def _matching_budget(self, agent: str, guarantee: Guarantee) -> Row:
-        budget = self.budget(agent, guarantee.observer)
+        released = guarantee.scope.words
+        budget = self.budget(agent, released["observer"])
         if budget is None:
             check.refuse(
                 f"no budget for agent={agent!r} against observer="
-                f"{guarantee.observer!r}; set one with Ledger.allow first"
+                f"{released['observer']!r}; set one with Ledger.allow first"
             )
-        for field in ("unit", "relation"):
-            wanted, got = getattr(budget, field), getattr(guarantee, field)
-            if wanted != got:
+        allowed = {"unit": budget.unit, "relation": budget.relation}
+        for field, wanted in allowed.items():
+            if wanted != released[field]:
                 check.refuse(
                     f"the budget of agent={agent!r} is per {field}={wanted!r}, the "
-                    f"release is {got!r}; they do not add up"
+                    f"release is {released[field]!r}; they do not add up"
                 )
         return budget
 
@@ -260,7 +260,7 @@ class Ledger:
             times: How many releases the whole run has.
             delta: At which delta.
         """
-        observer = guarantee.observer
+        observer = guarantee.scope.observer.value
         left = times - self.releases(agent, observer, run)
         total = self.curve(agent, observer)
         if left > 0:

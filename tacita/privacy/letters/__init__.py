@@ -1,53 +1,31 @@
-"""What the letters of each algorithm reveal: small functions, one per algorithm.
+"""What the letters of each algorithm reveal: one account per algorithm.
 
-An algorithm has its privacy here, not in its own file. To plug one in, register it:
-
-* `noisy_gradients(algorithm)` and `with_noise(algorithm, noise_std)`, if its letter is
-  made of gradients with Gaussian noise in each (`gradients`: ServerGD, FedAvg, DP-SGD,
-  DP-ADMM): the bound then follows by composition, for any model, from clipping alone;
-* `guarantee(algorithm, problem, question)`, if it has a theorem of its own (`fed_plt`;
-  local steps with noise once in `local`; DP-Norm's trajectory in `graph`).
+`letters_of(algorithm)` answers with one record (`account`). Algorithms that declare how
+many gradients they ask for in a round are private by composition (`composition`), for
+any model, from clipping alone. Those with a theorem of their own have it here: Fed-PLT
+(`splitting_letters`), local steps with noise once (`local_steps`), DP-Norm
+(`on_graphs`).
 """
 
-from tacita.privacy.letters import gradients, local_steps, on_graphs, splitting_letters
-from tacita.privacy.letters.composition import guarantee, one_round, over_rounds
-from tacita.privacy.letters.question import (
-    NoisyGradients,
-    Question,
-    clipped_oracle,
-    facts_of_agents,
-    hides_participation,
-    mixes_letters,
-    natural_relation,
-    noise_in_letters,
-    noise_needed,
-    noisy_gradients,
-    number_of,
-    replays,
-    state_is_public,
-    with_noise,
+from tacita.privacy.letters import local_steps, on_graphs, splitting_letters
+from tacita.privacy.letters.account import (
+    Letters,
+    guarantee,
+    letters_of,
+    of_gradients,
+    of_noised,
 )
+from tacita.privacy.letters.question import Question
 
 #: Importing these is what registers their algorithms.
-REGISTERED = (splitting_letters, gradients, on_graphs, local_steps)
+REGISTERED = (splitting_letters, on_graphs, local_steps)
 
 __all__ = [
     "REGISTERED",
-    "NoisyGradients",
+    "Letters",
     "Question",
-    "clipped_oracle",
-    "facts_of_agents",
     "guarantee",
-    "hides_participation",
-    "mixes_letters",
-    "natural_relation",
-    "noise_in_letters",
-    "noise_needed",
-    "noisy_gradients",
-    "number_of",
-    "one_round",
-    "over_rounds",
-    "replays",
-    "state_is_public",
-    "with_noise",
+    "letters_of",
+    "of_gradients",
+    "of_noised",
 ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
+from tacita import check
 from tacita.privacy.accounting.compose import account, take_part, take_part_in_losses
 from tacita.privacy.accounting.curve import GaussianCurve, LossCurve, renyi
 from tacita.privacy.accounting.guarantee import Guarantee, believed
@@ -24,61 +24,83 @@ from tacita.privacy.letters.question import (
     BROADCAST_ONLY,
     Question,
     clipped_oracle,
-    mixes_letters,
-    noisy_gradients,
     number_of,
+    present_noise,
 )
+from tacita.privacy.scope import Observer, Scope, Unit
 from tacita.problem.oracles import Full, Minibatch
 from tacita.problem.problem import Problem
 
 
-@singledispatch
-def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee:
-    """What one agent's data is guaranteed, by composition over noisy gradients."""
-    return by_composition(algorithm, problem, question)
-
-
-def by_composition(algorithm: Any, problem: Problem, question: Question) -> Guarantee:
+def by_composition(
+    algorithm: Any, problem: Problem, question: Question, mixed: bool = False
+) -> Guarantee:
     """Every noisy gradient of every round is a Gaussian release: they compose.
 
     Needs clipping only, no convexity; an observer is assumed to see every local step.
     """
-    return over_rounds(one_round(algorithm, problem, question), question)
+    return over_rounds(one_round(algorithm, problem, question, mixed), question)
 
 
-def one_round(algorithm: Any, problem: Problem, question: Question) -> Guarantee:
-    """The guarantee of one round in which the agent takes part."""
-    steps, noise = noisy_gradients(algorithm)
-    oracle = clipped_oracle(algorithm)
-    samples = int(problem.counts[question.agent])
-    sampling, releases = _sampling(oracle, samples, steps, question.unit)
+def noisy_gradients(algorithm: Any) -> int:
+    """How many noisy, clipped gradients make an agent's letters of a round."""
+    steps = algorithm.gradients()
+    if isinstance(steps, str):
+        check.refuse(
+            f"nothing bounds what the letters of {type(algorithm).__name__} say: "
+            f"{steps}"
+        )
+    wrap = "wrap its oracle: oracle=tacita.Noisy(std=..., oracle=...)"
+    present_noise(algorithm, algorithm.oracle.std, wrap)
+    clipped_oracle(algorithm)
+    return steps
+
+
+def one_round(
+    algorithm: Any, problem: Problem, question: Question, mixed: bool
+) -> Guarantee:
+    """The guarantee of one round in which the agent takes part.
+
+    With `mixed` letters a broadcast carries the noise of them all.
+    """
+    steps, oracle = noisy_gradients(algorithm), clipped_oracle(algorithm)
+    scope, samples = question.scope, int(problem.counts[question.agent])
+    sampling, releases = _sampling(oracle, samples, steps, scope.unit)
     change = oracle.sensitivity(
-        question.relation,
+        scope.relation,
         samples,
-        unit=question.unit,
+        unit=scope.unit,
         norm=number_of(oracle.norm, question.agent),
     )
-    own = number_of(noise, question.agent)
-    mixed = _mixed_noise(algorithm, problem, question, noise)
+    own = number_of(algorithm.oracle.std, question.agent)
+    seen = _mixed_noise(algorithm, problem, question) if mixed else None
     one = account(
-        observer=question.observer,
-        unit=question.unit,
-        relation=question.relation,
-        noise_std=own if mixed is None else mixed,
+        **scope.words,
+        noise_std=own if seen is None else seen,
         sensitivity=change,
         rounds=releases,
         sampling=sampling,
         clipped=True,
     )
-    told = "" if mixed is None else "; a broadcast carries the noise of all its letters"
-    trust = (
-        () if mixed is None else (believed("others' letters and noise stay secret"),)
-    )
+    told = "" if seen is None else "; a broadcast carries the noise of all its letters"
+    trust = () if seen is None else (believed("others' letters and noise stay secret"),)
     return dataclasses.replace(
         one,
         theorem=one.theorem + told,
         assumptions=(*one.assumptions, *trust, *ALWAYS_BELIEVED),
     )
+
+
+def gradient_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarray:
+    """By how much one unit can change a gradient of each agent."""
+    oracle = clipped_oracle(algorithm)
+    sizes, where = np.unique(problem.counts, return_inverse=True)
+    # For a norm of 1; the norm itself may differ between agents.
+    changes = [
+        oracle.sensitivity(scope.relation, int(m), unit=scope.unit, norm=1.0)
+        for m in sizes
+    ]
+    return np.array(changes)[where.ravel()] * np.asarray(oracle.norm)
 
 
 def over_rounds(one: Guarantee, question: Question) -> Guarantee:
@@ -101,11 +123,11 @@ def over_rounds(one: Guarantee, question: Question) -> Guarantee:
 
 
 def _sampling(
-    oracle: Clipped, samples: int, steps: int, unit: str
+    oracle: Clipped, samples: int, steps: int, unit: Unit
 ) -> tuple[Sampling | None, int]:
     """How records are drawn for a gradient, and in how many gradients one may be."""
     inner = oracle.oracle
-    if isinstance(inner, Full) or unit == "client":
+    if isinstance(inner, Full) or unit == Unit.CLIENT:
         return None, steps
     assert isinstance(inner, Minibatch)
     if inner.sampling == "without_replacement":
@@ -118,24 +140,21 @@ def _sampling(
     return WithReplacement(inner.size, samples), steps
 
 
-def _mixed_noise(
-    algorithm: Any, problem: Problem, question: Question, noise: Any
-) -> float | None:
+def _mixed_noise(algorithm: Any, problem: Problem, question: Question) -> float | None:
     """The noise of a mean letter, in units of the agent's own letter; None if unseen.
 
     With weights a_j the mean moves by a_i g_i / sum a and carries noise of standard
     deviation sqrt(sum_j a_j^2 s_j^2) / sum a. A neighbour knows the noise of one of
     the letters, its own. Of the letters of a varying cohort the least noisy count.
     """
-    if question.observer not in BROADCAST_ONLY or not mixes_letters(algorithm):
-        return None
-    if question.active is None:
+    observer = question.scope.observer
+    if observer not in BROADCAST_ONLY or question.active is None:
         return None
     counts = np.asarray(problem.counts, dtype=float)
-    weighted = getattr(algorithm, "weights", "uniform") == "samples"
-    weights = counts if weighted else np.ones_like(counts)
-    spread = weights * np.broadcast_to(np.asarray(noise, dtype=float), counts.shape)
-    known = 1 if question.observer == "neighbour" else 0
+    weights = counts if algorithm.weights == "samples" else np.ones_like(counts)
+    noise = np.asarray(algorithm.oracle.std, dtype=float)
+    spread = weights * np.broadcast_to(noise, counts.shape)
+    known = 1 if observer == Observer.NEIGHBOUR else 0
     helpers = max(question.active - 1 - known, 0)
     others = np.sort(np.delete(spread, question.agent))
     total = math.hypot(spread[question.agent], *others[:helpers])

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,29 +38,23 @@ from tacita.privacy.accounting.subsampling import (
     WithoutReplacement,
     WithReplacement,
 )
-from tacita.privacy.letters.composition import guarantee, over_rounds
+from tacita.privacy.letters.account import Letters, letters_of, of_noised
+from tacita.privacy.letters.composition import over_rounds
 from tacita.privacy.letters.primal_dual_steps import hidden_state_norm, printed_claim
 from tacita.privacy.letters.question import (
     ALWAYS_BELIEVED,
     BROADCAST_ONLY,
-    NoisyGradients,
     Question,
     clipped_oracle,
-    facts_of_agents,
-    hides_participation,
-    natural_relation,
-    noisy_gradients,
     number_of,
     present_noise,
-    state_is_public,
-    with_noise,
 )
 from tacita.privacy.letters.rows import longest_row
+from tacita.privacy.scope import Relation, Unit
 from tacita.problem.model.linear import Linear, Logistic
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.oracles import Full, Minibatch
 from tacita.problem.problem import Problem
-from tacita.trees import replace
 
 
 @dataclass(frozen=True)
@@ -81,39 +76,28 @@ class Use:
     expands: bool = False
 
 
-@state_is_public.register
-def _(algorithm: FedSPD) -> bool:
-    return algorithm.state == "public"
+@letters_of.register
+def _(algorithm: DPFedAvg) -> Letters:
+    theorem = partial(_dp_fed_avg, algorithm)
+    return of_noised(algorithm, theorem=theorem, public_state=True)
 
 
-@state_is_public.register
-def _(algorithm: DPFedAvg) -> bool:
-    return True
+@letters_of.register
+def _(algorithm: FedSPD) -> Letters:
+    public = algorithm.state == "public"
+    given: dict[str, Any] = {} if public else {"with_noise": _refuse_hidden}
+    theorem = partial(_fed_spd, algorithm)
+    return of_noised(algorithm, theorem=theorem, public_state=public, **given)
 
 
-@with_noise.register
-def _(algorithm: DPFedAvg, noise_std: Any) -> DPFedAvg:
-    return replace(algorithm, noise_std=noise_std)
+def _refuse_hidden(noise_std: Any) -> Any:
+    check.refuse(
+        "FedSPD with state='hidden' remembers records without noise, so no noise "
+        "is set for a budget; use state='public'"
+    )
 
 
-@with_noise.register
-def _(algorithm: FedSPD, noise_std: Any) -> FedSPD:
-    if algorithm.state != "public":
-        check.refuse(
-            "FedSPD with state='hidden' remembers records without noise, so no noise "
-            "is set for a budget; use state='public'"
-        )
-    return replace(algorithm, noise_std=noise_std)
-
-
-@facts_of_agents.register(FedSPD)
-@facts_of_agents.register(DPFedAvg)
-def _(algorithm: Any, problem: Problem) -> list[np.ndarray]:
-    return []
-
-
-@guarantee.register
-def _(algorithm: DPFedAvg, problem: Problem, question: Question) -> Guarantee:
+def _dp_fed_avg(algorithm: DPFedAvg, problem: Problem, question: Question) -> Guarantee:
     """Noise eta noise_std on Q steps of length eta: one hit moves no further."""
     noise = present_noise(algorithm, algorithm.noise_std)
     step = number_of(algorithm.step_size, question.agent)
@@ -124,14 +108,14 @@ def _(algorithm: DPFedAvg, problem: Problem, question: Question) -> Guarantee:
     return over_rounds(one, question)
 
 
-@guarantee.register
-def _(algorithm: FedSPD, problem: Problem, question: Question) -> Guarantee:
+def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarantee:
     """The public state's rounds compose; a hidden state's letters are one release."""
     noise = number_of(present_noise(algorithm, algorithm.noise_std), question.agent)
     gamma = number_of(algorithm.gamma, question.agent)
     steps, rho = algorithm.local_steps, number_of(algorithm.rho, question.agent)
-    use, notes = _use(algorithm, problem, question, steps, 2 * gamma)
-    if algorithm.state == "hidden":
+    hidden = algorithm.state == "hidden"
+    use, notes = _use(algorithm, problem, question, steps, 2 * gamma, hidden)
+    if hidden:
         return _hidden(algorithm, problem, question, use, notes)
     # A letter carries noise 2 noise_std/(rho + gamma_t). With a = gamma/(rho + gamma):
     # a hit at step r moves the mean iterate by (1 - a^(Q-r))/(Q rho) times its change.
@@ -155,9 +139,7 @@ def _one_round(
     notes: tuple[Assumption, ...],
 ) -> Guarantee:
     one = account(
-        observer=question.observer,
-        unit=question.unit,
-        relation=question.relation,
+        **question.scope.words,
         noise_std=noise,
         sensitivity=change,
         rounds=1,
@@ -207,7 +189,7 @@ def _hidden(
     bound = number_of(oracle.norm, agent)
     clip = enforced(f"every record's gradient has norm at most {bound:g}")
     claim = None
-    if question.unit == "record" and isinstance(oracle.oracle, Minibatch):
+    if question.scope.unit == Unit.RECORD and isinstance(oracle.oracle, Minibatch):
         claim = printed_claim(
             noise_std=noise,
             inner_steps=steps,
@@ -218,9 +200,7 @@ def _hidden(
         )
     return Guarantee(
         curve=GaussianCurve(mu),
-        observer=question.observer,
-        unit=question.unit,
-        relation=question.relation,
+        scope=question.scope,
         theorem="hidden-state trajectory sensitivity, Gaussian composition; WARNING: "
         "a hidden state remembers records without noise, no amplification applies",
         assumptions=(
@@ -241,22 +221,31 @@ def _printed_rate(batch: Minibatch, samples: int, steps: int) -> float:
 
 
 def _use(
-    algorithm: Any, problem: Problem, question: Question, steps: int, steepest: float
+    algorithm: Any,
+    problem: Problem,
+    question: Question,
+    steps: int,
+    steepest: float,
+    hidden: bool = False,
 ) -> tuple[Use, tuple[Assumption, ...]]:
-    """How the record is used; steps do not expand up to a smoothness of `steepest`."""
+    """How the record is used; steps do not expand up to a smoothness of `steepest`.
+
+    A `hidden` state gains nothing from the draw of a record among many.
+    """
     oracle, samples = clipped_oracle(algorithm), int(problem.counts[question.agent])
     norm = number_of(oracle.norm, question.agent)
     smooth = _smoothness(problem, steepest)
     inner = oracle.oracle
-    if question.unit == "client" or smooth is None:
+    record = question.scope.unit == Unit.RECORD
+    if not record or smooth is None:
         # Any two clipped gradients lie within 2 G of each other.
-        amplifies = question.unit == "record" and _disjoint(inner, samples, steps)
+        amplifies = record and _disjoint(inner, samples, steps)
         drawn = None
         if amplifies and isinstance(inner, Minibatch):
             drawn = WithoutReplacement(steps * inner.size, samples)
         return Use(drawn, 2 * norm, every_step=True, expands=smooth is None), ()
     notes = (believed(f"no record has features longer than {longest_row(problem):g}"),)
-    factor = 2 * norm if question.relation == "replace_one" else norm
+    factor = 2 * norm if question.scope.relation == Relation.REPLACE_ONE else norm
     if isinstance(inner, Full):
         return Use(None, factor / samples, every_step=True), notes
     assert isinstance(inner, Minibatch)
@@ -266,16 +255,12 @@ def _use(
             return Use(WithoutReplacement(drawn, samples), change, False), notes
         times = -(-steps // (samples // inner.size))
         return Use(None, change, every_step=False, times=times), notes
-    if inner.sampling == "with_replacement" and not _is_hidden(algorithm):
+    if inner.sampling == "with_replacement" and not hidden:
         return Use(WithReplacement(drawn, samples), change, every_step=False), notes
     if inner.sampling == "without_replacement":
         return Use(None, change, every_step=True), notes
     # Anything may be in a batch any number of times.
     return Use(None, 2 * norm, every_step=True), notes
-
-
-def _is_hidden(algorithm: Any) -> bool:
-    return getattr(algorithm, "state", "public") == "hidden"
 
 
 def _disjoint(inner: Any, samples: int, steps: int) -> bool:
@@ -299,34 +284,36 @@ def _smoothness(problem: Problem, steepest: float) -> float | None:
     return high if high <= steepest * (1 + 1e-12) else None
 
 
-@noisy_gradients.register
-def _(algorithm: ClientDPFedAvg) -> NoisyGradients:
+@letters_of.register
+def _(algorithm: ClientDPFedAvg) -> Letters:
+    return of_noised(
+        algorithm,
+        theorem=partial(_client_dp_fed_avg, algorithm),
+        with_noise=_refuse_client,
+        relation=Relation.ADD_REMOVE,
+        secret_turns=True,
+    )
+
+
+def _refuse_client(noise_std: Any) -> Any:
     check.refuse(
         "the noise of ClientDPFedAvg is the coordinator's, none is set in its letters; "
         "give noise_std= and see what it costs with tacita.privacy.forecast"
     )
 
 
-@natural_relation.register
-def _(algorithm: ClientDPFedAvg) -> str:
-    return "add_remove"
-
-
-@hides_participation.register
-def _(algorithm: ClientDPFedAvg) -> bool:
-    return True
-
-
-@guarantee.register
-def _(algorithm: ClientDPFedAvg, problem: Problem, question: Question) -> Guarantee:
+def _client_dp_fed_avg(
+    algorithm: ClientDPFedAvg, problem: Problem, question: Question
+) -> Guarantee:
     """A sum of clipped updates with noise, over a secret draw of clients."""
-    if question.observer not in BROADCAST_ONLY or question.unit != "client":
+    scope = question.scope
+    if scope.observer not in BROADCAST_ONLY or scope.unit != Unit.CLIENT:
         check.refuse(
             "ClientDPFedAvg protects whole clients against who sees models only; it "
             "trusts the coordinator, who sees updates without noise"
         )
     n, chance = problem.n_agents, question.participation
-    replaced = question.relation == "replace_one"
+    replaced = scope.relation == Relation.REPLACE_ONE
     sampling, mixed = None, 1.0
     if chance < 1.0:
         if question.active is None and not replaced:
@@ -343,9 +330,7 @@ def _(algorithm: ClientDPFedAvg, problem: Problem, question: Question) -> Guaran
     if question.rounds == 0:
         check.refuse("expected rounds >= 1, got rounds=0")
     one = account(
-        observer=question.observer,
-        unit="client",
-        relation=question.relation,
+        **scope.words,
         noise_std=present_noise(algorithm, algorithm.noise_std),
         sensitivity=(2 if replaced else 1) * float(algorithm.clip),
         rounds=question.rounds,

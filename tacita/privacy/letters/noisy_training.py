@@ -19,6 +19,9 @@ descent). Seeing less, the final model only, costs at most as much.
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from tacita import check
 from tacita.privacy import inputs
@@ -30,6 +33,7 @@ from tacita.privacy.accounting.guarantee import (
     believed,
     enforced,
 )
+from tacita.privacy.scope import Observer, Scope
 
 _THEOREM = (
     "K_i-fold Gaussian composition of the strongly convex noisy-gradient-descent bound "
@@ -40,6 +44,22 @@ _ALWAYS_BELIEVED = (
     believed("inner iterates and noise stay with the agent"),
 )
 _POST_PROCESSING = "; a final model is a function of the letters"
+
+
+def gradient_noise(tau: Any, step_size: Any) -> Any:
+    """The `std` of a `Noisy` oracle with which a step adds sqrt(2 gamma) tau N(0, I).
+
+    A step moves by gamma times the gradient, so that is tau sqrt(2/gamma).
+
+    >>> gradient_noise(tau=0.3, step_size=0.5)
+    0.6
+    """
+    return tau * np.sqrt(2 / np.asarray(step_size))[()]
+
+
+def step_noise(std: float, step_size: float) -> float:
+    """Tau of (13) for noise in a gradient: the inverse of `gradient_noise`."""
+    return std * math.sqrt(step_size / 2)
 
 
 def contraction(
@@ -139,7 +159,8 @@ def fed_plt(
         rho: The penalty of Fed-PLT.
         step_size: gamma of the local steps.
         local_steps: Ne, noisy full-gradient steps a round.
-        noise_std: tau of eq. (13); each step adds sqrt(2 gamma) tau N(0, I).
+        noise_std: tau of eq. (13); each step adds sqrt(2 gamma) tau N(0, I). For the
+            noise in a gradient that does so see `gradient_noise`.
         lipschitz: L of Assumption 3: replacing one record changes the local gradient
             by at most L / samples. Clipping every record's gradient to L/2 enforces it.
         samples: q, records of the agent.
@@ -154,7 +175,6 @@ def fed_plt(
     >>> round(run.mu, 10), round(run.epsilon(1e-5), 7)
     (0.0735919196, 0.2439339)
     """
-    inputs.observer(observer)
     rounds = inputs.whole(rounds=rounds)
     factor = contraction(
         strong_convexity=strong_convexity,
@@ -179,9 +199,7 @@ def fed_plt(
     change = f"replacing a record changes the local gradient by at most {lipschitz:g}/q"
     return Guarantee(
         curve=curve.repeat(rounds),
-        observer=observer,
-        unit="record",
-        relation="replace_one",
+        scope=Scope(observer),
         theorem=_THEOREM + (_POST_PROCESSING if observer == "final_model" else ""),
         assumptions=(
             enforced(f"local steps contract by {factor:g} for the moduli given"),
@@ -200,7 +218,7 @@ def _claim(
     claimed = RenyiCurve.linear(
         proposition_4(strong_convexity=strong_convexity, rounds=rounds, **local)
     )
-    if observer in ("coordinator", "eavesdropper"):
+    if observer in (Observer.COORDINATOR, Observer.EAVESDROPPER):
         status = "refuted"
         reason = (
             "one letter z_{i,K} alone can cost 22.8 times the claim: letters determine "

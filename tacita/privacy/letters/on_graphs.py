@@ -1,4 +1,4 @@
-"""Letters on graphs: DP-Norm by its trajectory, gossip and ADMM by composition.
+"""Letters of DP-Norm on a graph: the trajectory of what they show.
 
 A DP-Norm node keeps w and shows w + n. Given what it received, w is a function of its
 data alone, so a letter is a Gaussian release of w, and what counts is how far one
@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacita import check
-from tacita.algorithm import DPNorm, GossipSGD, GraphADMM
+from tacita.algorithm import DPNorm
 from tacita.privacy.accounting.compose import account
 from tacita.privacy.accounting.guarantee import (
     Assumption,
@@ -27,60 +28,37 @@ from tacita.privacy.accounting.guarantee import (
     enforced,
 )
 from tacita.privacy.clipped import Clipped
-from tacita.privacy.letters.composition import guarantee, over_rounds
+from tacita.privacy.letters.account import Letters, letters_of, of_noised
+from tacita.privacy.letters.composition import over_rounds
 from tacita.privacy.letters.question import (
     ALWAYS_BELIEVED,
-    NoisyGradients,
     Question,
     clipped_oracle,
-    facts_of_agents,
-    noise_in_letters,
-    noise_needed,
-    noisy_gradients,
     number_of,
     present_noise,
-    replays,
-    state_is_public,
-    with_noise,
 )
 from tacita.privacy.letters.rows import longest_row
 from tacita.privacy.letters.trajectory import trajectory_sensitivity
+from tacita.privacy.scope import Observer, Relation, Scope, Unit
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.oracles import Full
 from tacita.problem.problem import Problem
-from tacita.trees import replace
 
 
-@noisy_gradients.register(GossipSGD)
-@noisy_gradients.register(GraphADMM)
-def _(algorithm: GossipSGD | GraphADMM) -> NoisyGradients:
-    return NoisyGradients(
-        algorithm.local_steps, present_noise(algorithm, algorithm.noise_std)
+@letters_of.register
+def _(algorithm: DPNorm) -> Letters:
+    return of_noised(
+        algorithm,
+        theorem=partial(_guarantee, algorithm),
+        needed=partial(_needed, algorithm),
+        facts=partial(_facts, algorithm),
+        replayed=True,
+        shared_noise=partial(_noise_in_letters, algorithm),
     )
 
 
-@with_noise.register(GossipSGD)
-@with_noise.register(GraphADMM)
-@with_noise.register(DPNorm)
-def _(algorithm, noise_std):
-    return replace(algorithm, noise_std=noise_std)
-
-
-@state_is_public.register(GossipSGD)
-@state_is_public.register(GraphADMM)
-def _(algorithm) -> bool:
-    # The model is the letter, and multipliers are sums of letters.
-    return True
-
-
-@replays.register
-def _(algorithm: DPNorm) -> bool:
-    return True
-
-
-@noise_in_letters.register
-def _(algorithm: DPNorm, edges: Any) -> np.ndarray | None:
+def _noise_in_letters(algorithm: DPNorm, edges: Any) -> np.ndarray | None:
     if algorithm.exchange == "synchronous":
         return None
     # y = ((2 - gamma) z - 2 s (w + n)) / gamma
@@ -96,8 +74,7 @@ class Change(NamedTuple):
     assumptions: tuple[Assumption, ...]
 
 
-@guarantee.register
-def _(algorithm: DPNorm, problem: Problem, question: Question) -> Guarantee:
+def _guarantee(algorithm: DPNorm, problem: Problem, question: Question) -> Guarantee:
     """Gaussian releases of w: one a round, or one for each asynchronous letter."""
     noise = number_of(present_noise(algorithm, algorithm.noise_std), question.agent)
     _refuse_leaks(algorithm, question)
@@ -105,13 +82,11 @@ def _(algorithm: DPNorm, problem: Problem, question: Question) -> Guarantee:
         algorithm,
         problem,
         question.agent,
-        unit=question.unit,
-        relation=question.relation,
+        unit=question.scope.unit,
+        relation=question.scope.relation,
     )
     one = account(
-        observer=question.observer,
-        unit=question.unit,
-        relation=question.relation,
+        **question.scope.words,
         noise_std=noise,
         sensitivity=change.sensitivity,
         rounds=letters_a_round(algorithm, problem, question.agent),
@@ -141,7 +116,7 @@ def _refuse_leaks(algorithm: DPNorm, question: Question) -> None:
             "asynchronous DPNorm with letter_noise='shared' leaks: the noise cancels "
             "between letters of one round; use letter_noise='fresh'"
         )
-    if question.observer == "final_model" and algorithm.publish == "own":
+    if question.scope.observer == Observer.FINAL_MODEL and algorithm.publish == "own":
         check.refuse(
             "DPNorm with publish='own' publishes w, which carries no noise; use "
             "publish='released'"
@@ -153,8 +128,8 @@ def letter_sensitivity(
     problem: Problem,
     agent: int,
     *,
-    unit: str = "record",
-    relation: str = "replace_one",
+    unit: str = Unit.RECORD,
+    relation: str = Relation.REPLACE_ONE,
 ) -> Change:
     """How far w moves, given the letters received, in the worst of all rounds.
 
@@ -169,7 +144,7 @@ def letter_sensitivity(
     clipped = enforced(f"every record's gradient has norm at most {norm:g}")
     convex = (
         "a whole client changes"
-        if unit == "client"
+        if unit == Unit.CLIENT
         else _convexity(algorithm, problem, agent)
     )
     if isinstance(convex, str):
@@ -179,7 +154,7 @@ def letter_sensitivity(
             f"DP-Norm's steps with any two clipped gradients ({convex})",
             (clipped,),
         )
-    halves = 1.0 if relation == "replace_one" else 0.5
+    halves = 1.0 if relation == Relation.REPLACE_ONE else 0.5
     batch, period, drawn = _use_of_records(oracle, int(problem.counts[agent]))
     change = trajectory_sensitivity(
         shrinkage=r,
@@ -277,8 +252,7 @@ def _convexity(
     return rows, believed(f"neighbouring data give {smoothness:g}-smooth losses")
 
 
-@facts_of_agents.register
-def _(algorithm: DPNorm, problem: Problem) -> list[np.ndarray]:
+def _facts(algorithm: DPNorm, problem: Problem) -> list[np.ndarray]:
     nodes = range(problem.n_agents)
     letters = np.array([letters_a_round(algorithm, problem, i) for i in nodes])
     # Who may take the tight bound can depend on a node's own curvature.
@@ -286,20 +260,17 @@ def _(algorithm: DPNorm, problem: Problem) -> list[np.ndarray]:
     return [step_kept(algorithm, problem), letters, np.array(tight, float)]
 
 
-@noise_needed.register
-def _(
-    algorithm: DPNorm, problem: Problem, unit: str, relation: str
-) -> np.ndarray | None:
+def _needed(algorithm: DPNorm, problem: Problem, scope: Scope) -> np.ndarray:
     """A node with more letters, or with a longer memory, needs more noise."""
     norms = np.broadcast_to(clipped_oracle(algorithm).norm, (problem.n_agents,))
-    facts = [problem.counts, norms, *facts_of_agents(algorithm, problem)]
+    facts = [problem.counts, norms, *_facts(algorithm, problem)]
     _, first, kind = np.unique(
         np.stack(facts), axis=1, return_index=True, return_inverse=True
     )
     needed = []
     for agent in first.tolist():
         change = letter_sensitivity(
-            algorithm, problem, agent, unit=unit, relation=relation
+            algorithm, problem, agent, unit=scope.unit, relation=scope.relation
         )
         letters = letters_a_round(algorithm, problem, agent)
         needed.append(change.sensitivity * math.sqrt(letters))

@@ -17,21 +17,15 @@ from the released letter, so that every round starts equal given the transcript.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tacita import check
 from tacita.privacy import inputs
-from tacita.privacy.accounting.compose import account
-from tacita.privacy.accounting.curve import Curve, GaussianCurve
 from tacita.privacy.accounting.guarantee import (
-    Guarantee,
     PaperClaim,
-    believed,
-    enforced,
 )
-from tacita.privacy.accounting.subsampling import WithoutReplacement
 
 C0 = 3.04  # the paper's unexplained constant of (21) and (36)
 
@@ -180,113 +174,6 @@ def printed_epsilon(
     return C0 * rate * epsilon * math.sqrt(taken / (1 - rate))
 
 
-def fed_spd(
-    *,
-    observer: str,
-    state: Literal["public", "hidden"],
-    noise_std: Any,
-    gamma: Any,
-    rho: float,
-    inner_steps: int,
-    batch: int,
-    samples: int,
-    gradient_bound: float,
-    rounds: int,
-    participation: float = 1.0,
-    clipped: bool = False,
-) -> Guarantee:
-    """The guarantee of FedSPD-DP for one record of one client (replace-one).
-
-    Args:
-        observer: Who looks. The final x0 is a function of letters; a local x_i is not
-            protected and must not be published.
-        state: `public` (amplified by the secret batches) or `hidden`, the algorithm as
-            printed (no amplification: hidden state links the rounds).
-        noise_std: sigma_t, one number or one per round.
-        gamma: gamma_t, one number or one per round.
-        rho: The penalty.
-        inner_steps: Q steps on disjoint batches.
-        batch: b records a step.
-        samples: m records of the client.
-        gradient_bound: G, the largest norm of one record's gradient.
-        rounds: All rounds T with a `participation` below 1; otherwise the rounds in
-            which the client was active.
-        participation: Probability of taking part in a round (`public` only).
-        clipped: Per-record gradients are clipped to `gradient_bound`.
-    """
-    inputs.observer(observer)
-    check.one_of(("public", "hidden"), state=state)
-    rounds = inputs.whole(rounds=rounds)
-    local = {"rho": rho, "inner_steps": inner_steps, "gradient_bound": gradient_bound}
-    noise = _per_round(rounds, noise_std=noise_std)
-    gammas = _per_round(rounds, gamma=gamma)
-    used = WithoutReplacement(inputs.whole(batch=batch) * inner_steps, samples)
-    if state == "public":
-        change = public_state_sensitivity(gamma=gammas, batch=batch, **local)
-        curve, theorem = _amplified(noise / change, used, participation)
-    else:
-        if participation != 1.0:
-            check.refuse(
-                "state='hidden' has no bound by participation; give the rounds in "
-                "which the client was active and leave participation at 1"
-            )
-        change = hidden_state_sensitivities(gamma=gammas, batch=batch, **local)
-        curve = GaussianCurve(float(np.linalg.norm(change / noise)))
-        theorem = "hidden-state trajectory sensitivity, Gaussian composition"
-    norm = f"every record's gradient has norm at most {gradient_bound:g}"
-    return Guarantee(
-        curve=curve,
-        observer=observer,
-        unit="record",
-        relation="replace_one",
-        theorem=theorem,
-        assumptions=(
-            enforced(norm) if clipped else believed(norm),
-            believed("losses are convex and L-smooth with gamma >= L/2"),
-            believed("the Q batches of a round are disjoint, drawn anew and secret"),
-            believed("local models x_i are not published"),
-        ),
-        paper_claim=_claim(noise, gammas, local, used, participation, rounds),
-    )
-
-
-def _amplified(
-    multipliers: np.ndarray, used: WithoutReplacement, participation: float
-) -> tuple[Curve, str]:
-    """Rounds that start equal given the transcript: amplified and composed."""
-    rounds = account(
-        observer="coordinator",
-        unit="record",
-        relation="replace_one",
-        noise_std=_coarser(multipliers),
-        sensitivity=1.0,
-        rounds=len(multipliers),
-        sampling=used,
-        participation=participation,
-    )
-    return rounds.curve, f"public-state sensitivity; {rounds.theorem}"
-
-
-def _claim(
-    noise: np.ndarray,
-    gammas: np.ndarray,
-    local: dict,
-    used: WithoutReplacement,
-    participation: float,
-    rounds: int,
-) -> PaperClaim | None:
-    # The noise of a letter as that of a gradient: sigma_t (rho + gamma_t)/2.
-    in_gradient = float(np.min(noise * (local["rho"] + gammas))) / 2
-    return printed_claim(
-        noise_std=in_gradient,
-        inner_steps=local["inner_steps"],
-        gradient_bound=local["gradient_bound"],
-        rate=used.batch / used.samples,
-        participation=participation,
-        rounds=rounds,
-    )
-
-
 def printed_claim(
     *,
     noise_std: float,
@@ -333,18 +220,3 @@ def _checked(
         inputs.whole(inner_steps=inner_steps),
         inputs.positive(gradient_bound=gradient_bound),
     )
-
-
-def _per_round(rounds: int, **named: Any) -> np.ndarray:
-    (name,) = named
-    array = inputs.positive_array(**named)
-    if array.ndim:
-        check.shape((rounds,), **{name: array})
-    return np.broadcast_to(array, (rounds,))
-
-
-def _coarser(multipliers: np.ndarray) -> np.ndarray:
-    """Round down to steps of 0.5 %, so that few distinct values are accounted."""
-    if len(np.unique(multipliers)) <= 8:
-        return multipliers
-    return np.exp(np.floor(np.log(multipliers) * 200) / 200)

@@ -1,0 +1,148 @@
+"""One account per algorithm: what its letters are, for whoever bounds what they say.
+
+`letters_of(algorithm)` is the one place that knows algorithms by their class. Whoever
+is not registered is accounted by composition over the gradients that it declares
+(`Algorithm.gradients`), with defaults that claim nothing more. To say more of an
+algorithm, or to give it a theorem of its own, register one function:
+
+    @letters_of.register
+    def _(algorithm: Newcomer) -> Letters:
+        return of_gradients(algorithm, public_state=True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, singledispatch
+from typing import Any
+
+import numpy as np
+
+from tacita.algorithm import DPADMM, DPSGD, FedAvg, GossipSGD, GraphADMM, ServerGD
+from tacita.privacy.accounting.guarantee import Guarantee
+from tacita.privacy.clipped import clipping_of, without_noise
+from tacita.privacy.letters.composition import by_composition, gradient_changes
+from tacita.privacy.letters.question import Question
+from tacita.privacy.noisy import Noisy
+from tacita.privacy.scope import Relation, Scope
+from tacita.problem.oracles import Minibatch, Oracle
+from tacita.problem.problem import Problem
+from tacita.trees import replace
+
+
+def nothing(_: Any) -> Any:
+    """No facts, no factors."""
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Letters:
+    """What the letters of one algorithm are.
+
+    Attributes:
+        theorem: What one agent's data is guaranteed.
+        with_noise: The same algorithm with this noise, or a refusal.
+        noise_std: The noise it has, one number or one per agent.
+        needed: Per agent, what its noise should be proportional to.
+        relation: The one that its sampling is accounted under.
+        facts: Numbers per agent that the guarantee depends on besides rows, rounds and
+            the algorithm's own numbers per agent; None for no others.
+        mixed: A broadcast shows letters only in a mean with all their noise. Needs
+            letters that are a function of the broadcast plus plain Gaussian noise.
+        public_state: Who sees all letters can compute what an agent's next one starts
+            from.
+        replayed: An agent's state carries no noise: who knows two data sets and what
+            the agent received computes its state for either.
+        secret_turns: The bound is over a secret draw of who takes part.
+        shared_noise: What one draw of noise is multiplied by in the letter on each
+            edge of a node; None where letters of a round never share noise and show
+            different things.
+    """
+
+    theorem: Callable[[Problem, Question], Guarantee]
+    with_noise: Callable[[Any], Any]
+    noise_std: Any
+    needed: Callable[[Problem, Scope], np.ndarray]
+    relation: Relation
+    facts: Callable[[Problem], list[np.ndarray] | None] = nothing
+    mixed: bool = False
+    public_state: bool = False
+    replayed: bool = False
+    secret_turns: bool = False
+    shared_noise: Callable[[Any], np.ndarray | None] = nothing
+
+
+def of_gradients(algorithm: Any, **more: Any) -> Letters:
+    """Letters that are functions of the gradients of a `Noisy` oracle, and no more."""
+
+    def with_noise(noise_std: Any) -> Any:
+        oracle = Noisy(std=noise_std, oracle=without_noise(algorithm.oracle))
+        return replace(algorithm, oracle=oracle)
+
+    mixed = more.get("mixed", False)
+    given: dict[str, Any] = {
+        "theorem": partial(by_composition, algorithm, mixed=mixed),
+        "with_noise": with_noise,
+        "noise_std": algorithm.oracle.std,
+    }
+    return _letters(algorithm, **given | more)
+
+
+def of_noised(algorithm: Any, **more: Any) -> Letters:
+    """Letters to which the algorithm itself adds noise, `noise_std`."""
+    given: dict[str, Any] = {
+        "with_noise": lambda noise_std: replace(algorithm, noise_std=noise_std),
+        "noise_std": algorithm.noise_std,
+    }
+    return _letters(algorithm, **given | more)
+
+
+def _letters(algorithm: Any, **given: Any) -> Letters:
+    usual: dict[str, Any] = {
+        "needed": partial(gradient_changes, algorithm),
+        "relation": sampled_relation(algorithm.oracle),
+    }
+    return Letters(**usual | given)
+
+
+def sampled_relation(oracle: Oracle) -> Relation:
+    """The relation that the sampling of an oracle is accounted under."""
+    clipped = clipping_of(oracle)
+    inner = without_noise(oracle) if clipped is None else clipped.oracle
+    poisson = isinstance(inner, Minibatch) and inner.sampling == "poisson"
+    return Relation.ADD_REMOVE if poisson else Relation.REPLACE_ONE
+
+
+@singledispatch
+def letters_of(algorithm: Any) -> Letters:
+    """What the letters of an algorithm are."""
+    return of_gradients(algorithm)
+
+
+def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee:
+    """What one agent's data is guaranteed, or a refusal."""
+    return letters_of(algorithm).theorem(problem, question)
+
+
+@letters_of.register(ServerGD)
+@letters_of.register(DPSGD)
+def _(algorithm: Any) -> Letters:
+    # A letter is a gradient at the broadcast.
+    return of_gradients(algorithm, mixed=True, public_state=True)
+
+
+@letters_of.register
+def _(algorithm: FedAvg) -> Letters:
+    # The noise of earlier local steps passes through later gradients.
+    mixed = algorithm.local_steps == 1
+    return of_gradients(algorithm, mixed=mixed, public_state=True)
+
+
+@letters_of.register(DPADMM)
+@letters_of.register(GossipSGD)
+@letters_of.register(GraphADMM)
+def _(algorithm: Any) -> Letters:
+    # DP-ADMM's w~_i and lambda_i follow from letters and broadcasts. On a graph the
+    # model is the letter, and multipliers are sums of letters.
+    return of_gradients(algorithm, public_state=True)

@@ -1,0 +1,155 @@
+"""What algorithms declare of themselves, which accounts rest on, is what they do.
+
+`Algorithm.gradients` promises how often an agent asks its oracle in a round, that no
+draw is used twice (the noise would cancel), and that rows are looked at in no other
+way. `tacita.debug` runs plain Python, so all three can be watched.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacita
+from tacita.algorithm import solvers
+from tacita.algorithm.base import Algorithm
+from tacita.privacy.clipped import without_noise
+from tacita.problem.oracles import AgentOracle
+from tacita.trees import frozen
+from tests.cases import CASES, Case
+
+#: What an agent may know of its place without looking at a row.
+PUBLIC = ("n_agents", "h")
+
+
+class Place:
+    """An agent's data, of which only what is public may be asked for."""
+
+    def __init__(self, local: Any) -> None:
+        self._local = local
+
+    def __getattr__(self, name: str) -> Any:
+        assert name in PUBLIC, f"looked at {name} of the rows themselves"
+        return getattr(self._local, name)
+
+
+class Watch:
+    """Counts the gradients of every agent, and keeps the noise of each."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[bytes] = Counter()
+        self.noises: list[bytes] = []
+
+    def put_on(self, patch: pytest.MonkeyPatch) -> None:
+        watch = self
+
+        def init(oracle: Any, inner: Any, local: Any) -> None:
+            oracle._oracle, oracle._rows = inner, local
+
+        def draws(oracle: Any, key: Any, steps: int) -> Any:
+            return oracle._oracle.draws(oracle._rows, key, steps)
+
+        def call(oracle: Any, draw: Any, w: Any) -> Any:
+            watch.asked[np.asarray(oracle._rows.rows.x).tobytes()] += 1
+            watch.noises.append(np.asarray(draw[1]).tobytes())
+            return oracle._oracle.grad(oracle._rows, draw, w)
+
+        patch.setattr(AgentOracle, "__init__", init)
+        patch.setattr(AgentOracle, "draws", draws)
+        patch.setattr(AgentOracle, "__call__", call)
+        place = property(lambda oracle: Place(oracle._rows))
+        patch.setattr(AgentOracle, "local", place, raising=False)
+
+
+def gradients_seen(algorithm: Any, problem: tacita.Problem) -> list[int]:
+    """How often agents asked in the first and in the second round."""
+    quiet = tacita.Noisy(std=0.01, oracle=without_noise(algorithm.oracle))
+    asked = []
+    for rounds in (1, 2):
+        watch = Watch()
+        with pytest.MonkeyPatch.context() as patch:
+            watch.put_on(patch)
+            tacita.debug(problem, replace(algorithm, oracle=quiet), rounds, record=())
+        assert len(set(watch.noises)) == len(watch.noises), "noise was used twice"
+        asked.append(watch.asked)
+    second = asked[1] - asked[0]
+    return [*asked[0].values(), *second.values()]
+
+
+DESCENT = solvers.GradientDescent(step_size=0.2, local_steps=2)
+MORE: list[Algorithm] = [
+    tacita.TAMUNA(step_size=0.3, eta=0.3, local_steps=2.6, fixed=True),
+    tacita.TAMUNA(step_size=0.3, eta=0.3, local_steps=18, fixed=True, sparsity=2),
+    tacita.FedRelax(alpha=0.4, solver=DESCENT),
+    tacita.FedPLT(),
+    tacita.FedSplit(
+        rho=0.8,
+        solver=solvers.Mixed(
+            solvers=(DESCENT, solvers.Accelerated(local_steps=4)),
+            group=np.array([0, 1, 0, 0, 1, 0]),
+        ),
+    ),
+]
+DECLARED = [
+    case
+    for case in [*CASES, *(Case(algorithm, {}) for algorithm in MORE)]
+    if not isinstance(case.algorithm.gradients(), str)
+]
+
+
+@pytest.mark.parametrize("case", DECLARED, ids=lambda c: c.name)
+def test_no_more_gradients_than_declared_and_no_other_look(case: Case):
+    problem = case.problem()
+    ready: Any = case.algorithm.resolve(problem)
+    asked = gradients_seen(ready, problem)
+    # Every agent asked in both rounds, and whoever asks most as often as declared.
+    assert len(asked) == 2 * problem.n_agents
+    assert max(asked) == ready.gradients()
+
+
+def test_who_declares_nothing():
+    """Noise in the letter has a theorem of its own; the others say why not."""
+    silent = {c.name for c in CASES if isinstance(c.algorithm.gradients(), str)}
+    own = {"FedSPD", "DPFedAvg", "ClientDPFedAvg", "DPNorm"}
+    # FedPLT with Newton among its solvers, and FedRelax without a solver.
+    assert silent - own == {"FedPLT", "TAMUNA", "ProxSkip", "FedRelax"}
+
+
+@frozen
+class AsksTwice(tacita.ServerGD):
+    """Says that it asks once."""
+
+    def local(self, key, oracle, state, inbox):
+        draws = oracle.draws(key, 2)
+        first, second = ((draws[0], draws[1][k]) for k in range(2))
+        return state, oracle(first, inbox) + oracle(second, 2 * inbox)
+
+
+@frozen
+class ReusesNoise(tacita.ServerGD):
+    """The difference of two gradients with the same noise carries none."""
+
+    def local(self, key, oracle, state, inbox):
+        return state, oracle.once(key, inbox) - oracle.once(key, inbox + 1)
+
+
+@frozen
+class Peeks(tacita.ServerGD):
+    """Looks at rows behind the oracle's back."""
+
+    def local(self, key, oracle, state, inbox):
+        return state, oracle.once(key, inbox) + oracle.local.grad(inbox)
+
+
+def test_a_false_declaration_is_noticed():
+    problem = CASES[0].problem()
+    asked = gradients_seen(AsksTwice(step_size=0.1), problem)
+    assert max(asked) == 2 > AsksTwice(step_size=0.1).gradients()
+    with pytest.raises(AssertionError, match="noise was used twice"):
+        gradients_seen(ReusesNoise(step_size=0.1), problem)
+    with pytest.raises(Exception, match="looked at grad"):
+        gradients_seen(Peeks(step_size=0.1), problem)
