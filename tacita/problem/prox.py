@@ -35,7 +35,7 @@ class Proximable(Protocol):
     One of your own is a record, so that JAX knows its numbers:
 
     >>> from tacita.trees import frozen
-    >>> @record
+    >>> @frozen
     ... class Ridge:
     ...     weight: float
     ...
