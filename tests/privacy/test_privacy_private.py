@@ -235,7 +235,9 @@ PRIVATE = {
 def made(problem, name):
     asked = dict(PRIVATE[name])
     participation = asked.pop("participation", 1.0)
-    algorithm = ALGORITHMS.get(name, tacita.FedAvg(step_size=0.2, local_steps=2))
+    # Any algorithm with noisy gradients and one exchange a round can be wrapped.
+    prox = tacita.FedProx(eta=1.0, step_size=0.2, local_steps=2)
+    algorithm = ALGORITHMS.get(name, prox)
     safe = tacita.private(
         problem, algorithm, observer="coordinator", **{**BUDGET, **asked}
     )

@@ -54,7 +54,8 @@ def gradient_noise(tau: Any, step_size: Any) -> Any:
     >>> gradient_noise(tau=0.3, step_size=0.5)
     0.6
     """
-    return tau * np.sqrt(2 / np.asarray(step_size))[()]
+    std = tau * np.sqrt(2 / np.asarray(step_size))
+    return std if np.ndim(std) else float(std)
 
 
 def step_noise(std: float, step_size: float) -> float:
