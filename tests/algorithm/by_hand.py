@@ -29,7 +29,7 @@ class Moment(NamedTuple):
 @functools.partial(jax.jit, static_argnums=0)
 def _answer(phase, algorithm, key, local, state, told):
     oracle = AgentOracle(algorithm.oracle, local)
-    return getattr(algorithm, phase)(key, oracle, state, told)
+    return algorithm.phases[phase].local(key, oracle, state, told)
 
 
 def _own(algorithm, i, n):
@@ -56,26 +56,28 @@ def _play(problem, algorithm, cohorts, start, seed):
     locals_ = [people.local(r) for r in rows]
     pairs = [a.init(jnp.asarray(w)) for a, w in zip(agents, start, strict=True)]
     states, letters = [p[0] for p in pairs], [p[1] for p in pairs]
-    key, boss = jax.random.key(seed), Coordinator(n, problem.h)
-    finish = getattr(algorithm, algorithm.phases[-1].combine)
-    hub, told = finish(
-        key, algorithm.hub(jnp.asarray(start.mean(0))), _mean(letters), boss
+    key, phases = jax.random.key(seed), algorithm.phases
+    hub, told = phases[-1].combine(
+        key,
+        algorithm.hub(jnp.asarray(start.mean(0))),
+        _mean(letters),
+        Coordinator(n, problem.h, 0, n),
     )
-    for cohort in cohorts:
-        sent = {}
-        for phase, combine in algorithm.phases:
+    for number, cohort in enumerate(cohorts, start=1):
+        sent, known = {}, Coordinator(n, problem.h, number, len(cohort))
+        for phase, (local, combine) in enumerate(phases):
             new = {}
             for i in cohort:
                 key, own = jax.random.split(key)
                 states[i], new[i] = _answer(
                     phase, agents[i], own, locals_[i], states[i], told
                 )
-            sent[phase] = new
-            last = phase == algorithm.phases[-1].local
+            sent[local.__name__] = new
+            last = phase == len(phases) - 1
             if last:
                 letters = [new.get(i, letters[i]) for i in range(n)]
             everyone = last and algorithm.averages == "all"
             mean = _mean(letters if everyone else list(new.values()))
             key, own = jax.random.split(key)
-            hub, told = getattr(algorithm, combine)(own, hub, mean, boss)
+            hub, told = combine(own, hub, mean, known)
         yield Moment(hub, told, list(states), list(letters), sent)
