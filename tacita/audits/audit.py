@@ -23,7 +23,7 @@ from tacita.audits.transcript import Seen, watch, world_of
 from tacita.check import TacitaError
 from tacita.privacy import inputs
 from tacita.privacy.accounting.guarantee import Guarantee, PaperClaim
-from tacita.privacy.letters import Question, guarantee, letters_of
+from tacita.privacy.letters import guarantee, letters_of
 from tacita.privacy.scope import Observer, Scope
 from tacita.privacy.spend import known_observer, planned
 from tacita.privacy.statement import delta_of, relation_of
@@ -228,14 +228,8 @@ def _own_claim(
 ) -> Guarantee | None:
     """What Tacita itself guarantees, or None where it guarantees nothing."""
     turns = planned(problem, rounds, participation)
-    question = Question(
-        scope=scope,
-        agent=canary.agent,
-        rounds=rounds,
-        participation=float(turns.chance[canary.agent]),
-        active=turns.active,
-        total=rounds,
-    )
+    chance = float(turns.chance[canary.agent])
+    question = turns.question(scope, canary.agent, rounds, chance)
     try:
         return guarantee(algorithm, problem, question)
     except TacitaError:

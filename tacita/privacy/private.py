@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tacita import check
+from tacita.aggregation import Aggregation
 from tacita.algorithm.base import Algorithm
 from tacita.privacy import inputs
 from tacita.privacy.accounting.calibrate import affordable_rounds, calibrate_noise
@@ -46,6 +47,7 @@ def private(
     norm: float | None = None,
     quantile: float | None = None,
     largest_noise: float | None = None,
+    aggregation: Aggregation | None = None,
 ) -> A:
     """The same algorithm with clipping and noise set for a budget, or a refusal.
 
@@ -71,6 +73,8 @@ def private(
         quantile: Let the norm follow this quantile of the gradient norms.
         largest_noise: Refuse more noise than this in a gradient, and say what would
             fit.
+        aggregation: As in `tacita.simulate`; only a mean covers a letter with the
+            noise of the others.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=5, features=3, samples=100)
@@ -93,6 +97,7 @@ def private(
         scope=Scope(known_observer(ready, observer), unit, relation),
         delta=delta,
         quantile=quantile,
+        aggregation=aggregation,
     )
     multiplier = calibrate_noise(
         lambda z: plan.guarantee(z, rounds),
@@ -162,6 +167,7 @@ class _Plan:
     scope: Scope
     delta: float
     quantile: float | None
+    aggregation: Aggregation | None
 
     @property
     def tolerance(self) -> float:
@@ -176,7 +182,8 @@ class _Plan:
 
     def guarantee(self, multiplier: float, rounds: int) -> Guarantee:
         """What the agent that spends most is guaranteed at this noise."""
-        turns = planned(self.problem, rounds, self.participation)
+        how = self.participation, self.aggregation
+        turns = planned(self.problem, rounds, *how)
         made = self.with_noise(multiplier)
         return largest(made, self.problem, turns, self.scope, self.delta)[1]
 

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from tacita import check
+from tacita.aggregation import Aggregation, Mean
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.participation import Schedule, schedule_for
 from tacita.privacy.accounting.guarantee import Guarantee
@@ -32,28 +33,56 @@ class Turns:
         chance: Per agent: 1 for a run that happened, else its probability.
         active: Agents active in every round, or None if their number varies.
         total: All rounds of the run or plan, where that is known.
+        aggregation: How their letters are joined.
     """
 
     rounds: np.ndarray
     chance: np.ndarray
     active: int | None
     total: int | None = None
+    aggregation: Aggregation = Mean()
+
+    def question(
+        self, scope: Scope, agent: int, rounds: int, participation: float = 1.0
+    ) -> Question:
+        """What is asked about one agent."""
+        return Question(
+            scope=scope,
+            agent=agent,
+            rounds=rounds,
+            participation=participation,
+            active=self.active,
+            total=self.total,
+            aggregation=self.aggregation,
+        )
 
 
-def planned(problem: Problem, rounds: int, participation: Any) -> Turns:
+def planned(
+    problem: Problem,
+    rounds: int,
+    participation: Any,
+    aggregation: Aggregation | None = None,
+) -> Turns:
     """What a plan can say of participation: a probability per agent."""
-    n = problem.n_agents
+    n, join = problem.n_agents, aggregation or Mean()
     who = schedule_for(participation, n)
     chance = who.size / n if who.kind == "cohort" else who.chance
     chances = np.broadcast_to(np.asarray(chance, dtype=float), (n,))
-    return Turns(np.full(n, rounds), chances, _always_active(who, n), rounds)
+    return Turns(np.full(n, rounds), chances, _always_active(who, n), rounds, join)
 
 
-def realised(turns: Any, participation: Any, n: int, total: int | None = None) -> Turns:
+def realised(
+    turns: Any,
+    participation: Any,
+    n: int,
+    total: int | None = None,
+    aggregation: Aggregation | None = None,
+) -> Turns:
     """What a run shows: how often each agent was active, in its busiest seed."""
     counted = np.asarray(turns, dtype=int).reshape(-1, n).max(axis=0)
     who = schedule_for(participation, n)
-    return Turns(counted, np.ones(n), _always_active(who, n), total)
+    active, join = _always_active(who, n), aggregation or Mean()
+    return Turns(counted, np.ones(n), active, total, join)
 
 
 def _always_active(who: Schedule, n: int) -> int | None:
@@ -96,14 +125,8 @@ def largest(
     for k, agent in enumerate(first):
         # Of agents alike, the most active one spends most.
         busiest = np.where(kind == k, turns.rounds, -1).argmax()
-        question = Question(
-            scope=scope,
-            agent=int(accounted[agent]),
-            rounds=int(turns.rounds[busiest]),
-            participation=float(turns.chance[agent]),
-            active=turns.active,
-            total=turns.total,
-        )
+        spoken, chance = int(turns.rounds[busiest]), float(turns.chance[agent])
+        question = turns.question(scope, int(accounted[agent]), spoken, chance)
         found.append((int(busiest), guarantee(algorithm, problem, question)))
     # Gaussian curves are ordered by mu alone, which needs no root finding.
     if all(one.mu is not None for _, one in found):

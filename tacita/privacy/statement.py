@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from tacita import check
+from tacita.aggregation import Aggregation
 from tacita.privacy import inputs
 from tacita.privacy.clipped import Promise, clipping_of
 from tacita.privacy.history import settings, turns_by_round
-from tacita.privacy.letters import Question, guarantee, letters_of
+from tacita.privacy.letters import guarantee, letters_of
 from tacita.privacy.scope import Observer, Relation, Scope, Unit
 from tacita.privacy.spend import Turns, largest, observers, planned, realised, stand_ins
 from tacita.problem.problem import Problem
@@ -30,7 +31,12 @@ _CURVES = 20
 
 
 def report(
-    run: Run, problem: Problem, algorithm: Any, *, delta: float | None = None
+    run: Run,
+    problem: Problem,
+    algorithm: Any,
+    *,
+    delta: float | None = None,
+    aggregation: Aggregation | None = None,
 ) -> PrivacyReport:
     """What each observer of a finished run may have learnt, at most.
 
@@ -42,18 +48,26 @@ def report(
         problem: What was solved.
         algorithm: How.
         delta: The delta of all epsilons; default that of the promise, or 1e-5.
+        aggregation: The run's, if it was not the mean.
     """
     ready, told = algorithm.resolve(problem), settings(run)
     if "configs" in told:
         check.refuse("a sweep has no one report; simulate the configuration you want")
+    rule = told.get("aggregation") or {"name": "Mean"}
+    if rule["name"] != "Mean" and aggregation is None:
+        check.refuse(
+            f"the letters of this run were joined by {rule['name']}; say so with "
+            "aggregation="
+        )
     participation = told.get("participation", 1.0)
     history = turns_by_round(run, problem.n_agents)
     # A run of very many agents keeps no turns; what was replayed is what it did.
     turns = run.info.get("turns", history[1][-1])
     if letters_of(ready).secret_turns:
-        counted = planned(problem, run.rounds, participation)
+        counted = planned(problem, run.rounds, participation, aggregation)
     else:
-        counted = realised(turns, participation, problem.n_agents, run.rounds)
+        n = problem.n_agents
+        counted = realised(turns, participation, n, run.rounds, aggregation)
     made = _report(ready, problem, counted, run.rounds, delta)
     return dataclasses.replace(
         made, curves=_curves(ready, problem, counted, history, made)
@@ -67,19 +81,22 @@ def forecast(
     rounds: int,
     participation: Any = 1.0,
     delta: float | None = None,
+    aggregation: Aggregation | None = None,
 ) -> PrivacyReport:
     """What a run would cost: which epsilon, for whom, at the noise that is set.
 
     With participation below 1 the bounds hold over the draw of who takes part.
     """
-    turns = planned(problem, inputs.whole(rounds=rounds), participation)
+    rounds = inputs.whole(rounds=rounds)
+    turns = planned(problem, rounds, participation, aggregation)
     made = _report(algorithm.resolve(problem), problem, turns, rounds, delta)
     return dataclasses.replace(made, planned=True)
 
 
-def attach(problem: Problem, algorithm: Any, run: Run) -> Run:
+def attach(problem: Problem, algorithm: Any, run: Run, aggregation: Aggregation) -> Run:
     """The run with its report in it."""
-    return dataclasses.replace(run, privacy=report(run, problem, algorithm))
+    told = report(run, problem, algorithm, aggregation=aggregation)
+    return dataclasses.replace(run, privacy=told)
 
 
 def _report(
@@ -163,13 +180,7 @@ def _curves(
 
     @functools.cache
     def spent(agent: int, active: int) -> float:
-        question = Question(
-            scope=scope,
-            agent=agent,
-            rounds=active,
-            active=turns.active,
-            total=turns.total,
-        )
+        question = turns.question(scope, agent, active)
         return guarantee(algorithm, problem, question).epsilon(row.delta)
 
     rounds, counted = history

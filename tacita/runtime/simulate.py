@@ -256,7 +256,7 @@ def _run(
     )
     if plan.sweep or not clipping_of(algorithm.oracle) is not None:
         return run
-    return attach(problem, algorithm, run)
+    return attach(problem, algorithm, run, world.aggregation)
 
 
 def make_plan(

@@ -76,6 +76,40 @@ def test_a_rule_is_part_of_the_run(tmp_path):
         )
 
 
+def test_only_a_mean_covers_a_letter_with_the_noise_of_others():
+    """Seen by who gets the model only; the coordinator sees letters either way."""
+    problem = case_of("FedAvg").problem()
+    noisy = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=1.0))
+    algorithm = tacita.FedAvg(step_size=0.1, oracle=noisy)
+    mean = tacita.simulate(problem, algorithm, 3)
+    median = tacita.simulate(problem, algorithm, 3, aggregation=Median())
+    for observer in ("coordinator", "eavesdropper"):
+        same = [run.privacy.row(observer).epsilon for run in (mean, median)]
+        assert same[0] == same[1]
+    final = [run.privacy.row("final_model").epsilon for run in (mean, median)]
+    assert final[1] > 2 * final[0]
+    assert final[1] == median.privacy.row("coordinator").epsilon
+    with pytest.raises(tacita.TacitaError, match="joined by Median"):
+        tacita.privacy.report(median, problem, algorithm)
+    again = tacita.privacy.report(median, problem, algorithm, aggregation=Median())
+    assert again.row("final_model").epsilon == final[1]
+    budget = {"epsilon": 1.0, "delta": 1e-5, "rounds": 5, "observer": "final_model"}
+    plain = tacita.private(problem, tacita.FedAvg(step_size=0.1), **budget)
+    chosen = tacita.FedAvg(step_size=0.1)
+    alone = tacita.private(problem, chosen, **budget, aggregation=Median())
+    assert np.all(alone.oracle.std > 2 * np.asarray(plain.oracle.std))
+
+
+def test_noise_of_a_coordinator_covers_sums_only():
+    problem = case_of("FedAvg").problem()
+    algorithm = tacita.ClientDPFedAvg(step_size=0.1, noise_std=1.0)
+    told = tacita.privacy.forecast(
+        problem, algorithm, rounds=3, aggregation=Median()
+    ).row("final_model", "client")
+    assert told.epsilon is None
+    assert "leave aggregation out" in told.theorem
+
+
 def test_the_same_rule_compiles_once():
     case = case_of("FedAvg")
     for _ in range(2):

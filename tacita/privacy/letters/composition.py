@@ -150,6 +150,8 @@ def _mixed_noise(algorithm: Any, problem: Problem, question: Question) -> float 
     observer = question.scope.observer
     if observer not in BROADCAST_ONLY or question.active is None:
         return None
+    if not question.aggregation.additive:
+        return None  # a rule may pass on a single letter
     counts = np.asarray(problem.counts, dtype=float)
     weights = counts if algorithm.weights == "samples" else np.ones_like(counts)
     noise = np.asarray(algorithm.oracle.std, dtype=float)

@@ -312,6 +312,11 @@ def _client_dp_fed_avg(
             "ClientDPFedAvg protects whole clients against who sees models only; it "
             "trusts the coordinator, who sees updates without noise"
         )
+    if not question.aggregation.additive:
+        check.refuse(
+            "the noise of ClientDPFedAvg covers a sum of updates; a rule other than "
+            "the mean has no bounded sensitivity, so leave aggregation out"
+        )
     n, chance = problem.n_agents, question.participation
     replaced = scope.relation == Relation.REPLACE_ONE
     sampling, mixed = None, 1.0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacita import check
+from tacita.aggregation import Aggregation, Mean
 from tacita.privacy.accounting.guarantee import believed
 from tacita.privacy.clipped import Clipped, clipping_of
 from tacita.privacy.scope import Observer, Scope
@@ -32,6 +33,7 @@ class Question:
         participation: Probability of taking part in a round.
         active: Agents active in every round, or None if their number varies.
         total: All rounds of the run, where `rounds` counts the agent's own.
+        aggregation: How the coordinator joins letters.
     """
 
     scope: Scope
@@ -40,6 +42,7 @@ class Question:
     participation: float = 1.0
     active: int | None = None
     total: int | None = None
+    aggregation: Aggregation = Mean()
 
 
 def number_of(value: Any, agent: int) -> float:
