@@ -30,6 +30,8 @@ Hub = Any
 Broadcast = Any
 #: A float, an array with one entry per agent, or None to let theory choose.
 Number = Any
+#: Gradients asked for in a round, by call of `draws`; or why nobody can say.
+Gradients = tuple[int, ...] | str
 
 
 class Averages(StrEnum):
@@ -78,11 +80,12 @@ class Algorithm:
     #: How agents compute gradients; a field of every algorithm.
     oracle: Oracle
 
-    def gradients(self) -> int | str:
-        """How often an agent asks its oracle in a round, or in words why not known.
+    def gradients(self) -> Gradients:
+        """How many gradients an agent asks its oracle for in a round.
 
-        A number says that letters are functions of these gradients, each with a draw
-        of its own, and of nothing else about the rows: with a `Noisy` oracle the
+        One number for every call of `draws`, or in words why they are not known.
+        Numbers say that letters are functions of these gradients, each with a draw of
+        its own, and of nothing else about the rows: with a `Noisy` oracle the
         algorithm is then private by composition.
         """
         return "it is not known to look at rows through its oracle only"

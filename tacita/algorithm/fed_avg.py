@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number, ServerAlgorithm, gradient_steps
+from tacita.algorithm.base import Gradients, Number, ServerAlgorithm, gradient_steps
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, replace, static
@@ -56,9 +56,9 @@ class FedAvg(ServerAlgorithm):
             return self
         return replace(self, step_size=descent.safe_step_size(problem))
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One a local step."""
-        return self.local_steps
+        return (self.local_steps,)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w; the first broadcast is the mean of the starts."""

@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm, Number
+from tacita.algorithm.base import Edges, Gradients, GraphAlgorithm, Number
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.oracles import AgentOracle, Full, Minibatch, Oracle
@@ -73,9 +73,9 @@ class _GTVDescent(GraphAlgorithm):
             ready, step_size=gtv.step_size(problem, self.alpha, self.penalty)
         )
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One."""
-        return 1
+        return (1,)
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w and tell the neighbours."""

@@ -17,7 +17,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm, descend
+from tacita.algorithm.base import (
+    Coordinator,
+    Gradients,
+    Number,
+    Phase,
+    ServerAlgorithm,
+    descend,
+)
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.trees import frozen, replace, static
 
@@ -73,9 +80,9 @@ class FedLin(ServerAlgorithm):
         size = 1 / (problem.moduli.largest * self.local_steps)
         return replace(self, step_size=size)
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One at the shared model, then one a local step."""
-        return 1 + self.local_steps
+        return (1, self.local_steps)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w."""

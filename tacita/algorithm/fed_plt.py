@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import (
+    Averages,
+    Coordinator,
+    Gradients,
+    Number,
+    ServerAlgorithm,
+)
 from tacita.algorithm.defaults import require_common, splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -83,7 +89,7 @@ class FedPLT(ServerAlgorithm):
         ready = replace(self, rho=rho, solver=solver.resolve(problem, rho))
         return ready
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """The solver's."""
         return (self.solver or GradientDescent()).gradients()
 

@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm
+from tacita.algorithm.base import Edges, Gradients, GraphAlgorithm
 from tacita.algorithm.defaults import require_local_answers
 from tacita.algorithm.solvers import Solver, exact_prox
 from tacita.problem.gtv import penalty as penalties
@@ -96,7 +96,7 @@ class FedRelax(GraphAlgorithm):
         rho = 1 / np.maximum(2 * np.asarray(self.alpha) * strength * degree, 1e-12)
         return replace(ready, solver=self.solver.resolve(problem, rho))
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """The solver's; the exact answer takes curvature."""
         if self.solver is None:
             return "without a solver it solves its problems by their curvature"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Number, ServerAlgorithm
+from tacita.algorithm.base import Averages, Gradients, Number, ServerAlgorithm
 from tacita.algorithm.defaults import require_common, splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -70,7 +70,7 @@ class FedSplit(ServerAlgorithm):
         ready = replace(self, rho=rho, solver=self.solver.resolve(problem, rho))
         return ready
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """The solver's."""
         return self.solver.gradients()
 

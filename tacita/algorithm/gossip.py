@@ -21,6 +21,7 @@ from tacita import check
 from tacita.algorithm.base import (
     Delivery,
     Edges,
+    Gradients,
     GraphAlgorithm,
     Number,
     gradient_steps,
@@ -87,9 +88,9 @@ class GossipSGD(GraphAlgorithm):
             return self
         return replace(self, step_size=descent.safe_step_size(problem))
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One a local step."""
-        return self.local_steps
+        return (self.local_steps,)
 
     def init(self, w: Array, edges: Edges) -> tuple[ModelState, Array]:
         """Start from w and tell the neighbours."""
@@ -151,9 +152,9 @@ class GradientTracking(GraphAlgorithm):
             return self
         return replace(self, step_size=descent.safe_step_size(problem) / 10)
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One; that of the round before is known from its letters."""
-        return 1
+        return (1,)
 
     def init(self, w: Array, edges: Edges) -> tuple[TrackedState, Array]:
         """Start from w; the first round finds the first gradient."""

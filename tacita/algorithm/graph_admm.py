@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm, Number, descend
+from tacita.algorithm.base import Edges, Gradients, GraphAlgorithm, Number, descend
 from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -76,9 +76,9 @@ class GraphADMM(GraphAlgorithm):
             return self
         return replace(self, step_size=descent.safe_step_size(problem))
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One a local step."""
-        return self.local_steps
+        return (self.local_steps,)
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w, with multipliers 0."""

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number, ServerAlgorithm, descend
+from tacita.algorithm.base import Gradients, Number, ServerAlgorithm, descend
 from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -72,9 +72,9 @@ class LED(ServerAlgorithm):
             beta = 1 / self.local_steps
         return replace(self, step_size=step_size, beta=beta)
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One a local step."""
-        return self.local_steps
+        return (self.local_steps,)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w without a correction."""

@@ -25,7 +25,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Delivery, Edges, GraphAlgorithm, Number
+from tacita.algorithm.base import Delivery, Edges, Gradients, GraphAlgorithm, Number
 from tacita.algorithm.defaults import require_common, require_local_answers
 from tacita.algorithm.solvers import Solver, exact_prox
 from tacita.problem.gtv import penalty as penalties
@@ -104,7 +104,7 @@ class PrimalDual(GraphAlgorithm):
         counts = np.maximum(np.asarray(problem.graph.neighbour_counts, float), 1)
         return replace(ready, solver=self.solver.resolve(problem, 1 / (rho * counts)))
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """The solver's; the exact answer takes curvature."""
         if self.solver is None:
             return "without a solver it solves its problems by their curvature"

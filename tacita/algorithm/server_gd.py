@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm
+from tacita.algorithm.base import Coordinator, Gradients, Number, Phase, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, replace
@@ -51,9 +51,9 @@ class ServerGD(ServerAlgorithm):
             return self
         return replace(self, step_size=descent.step_size(problem))
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """The letter."""
-        return 1
+        return (1,)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""
