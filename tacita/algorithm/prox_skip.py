@@ -18,7 +18,7 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm import random_steps
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import Coordinator, Gradients, Number, ServerAlgorithm
 from tacita.algorithm.defaults import require_common
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -81,7 +81,7 @@ class ProxSkip(ServerAlgorithm):
             probability = (low / high) ** 0.5 if low > 0 else 0.2
         return replace(self, step_size=step_size, probability=probability)
 
-    def gradients(self) -> str:
+    def gradients(self) -> Gradients:
         """No number of steps is the largest."""
         return random_steps.UNBOUNDED
 

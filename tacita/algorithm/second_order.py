@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number
+from tacita.algorithm.base import Gradients, Number
 from tacita.algorithm.defaults import proximal_step_size
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -81,7 +81,7 @@ class _ExactGradients:
                 f"{type(oracle).__name__}; use oracle=Full() or GradientDescent"
             )
 
-    def gradients(self) -> str:
+    def gradients(self) -> Gradients:
         """They look at curvature, or at more gradients than they are asked for."""
         return f"{type(self).__name__} looks at the rows themselves"
 
