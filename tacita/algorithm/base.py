@@ -32,6 +32,8 @@ Tree = Any
 State = Letter = Hub = Broadcast = Tree
 #: A float, an array with one entry per agent, or None to let theory choose.
 Number = Any
+#: Gradients asked for in a round, by call of `draws`; or why nobody can say.
+Gradients = tuple[int, ...] | str
 
 
 class Averages(StrEnum):
@@ -84,11 +86,12 @@ class Algorithm:
     #: What letters weigh in a mean: "uniform", or as much as an agent has rows.
     weights: str = "uniform"
 
-    def gradients(self) -> int | str:
-        """How often an agent asks its oracle in a round, or in words why not known.
+    def gradients(self) -> Gradients:
+        """How many gradients an agent asks its oracle for in a round.
 
-        A number says that letters are functions of these gradients, each with a draw
-        of its own, and of nothing else about the rows: with a `Noisy` oracle the
+        One number for every call of `draws`, or in words why they are not known.
+        Numbers say that letters are functions of these gradients, each with a draw of
+        its own, and of nothing else about the rows: with a `Noisy` oracle the
         algorithm is then private by composition.
         """
         return "it is not known to look at rows through its oracle only"

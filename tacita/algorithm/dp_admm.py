@@ -25,7 +25,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import (
+    Averages,
+    Coordinator,
+    Gradients,
+    Number,
+    ServerAlgorithm,
+)
 from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.trees import frozen, number
@@ -96,9 +102,9 @@ class DPADMM(ServerAlgorithm):
         spread = self.gradient_bound**2 + dim * self.oracle.std**2
         return jnp.sqrt(2 * number * spread) / self.radius
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One, at its own model."""
-        return 1
+        return (1,)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """w~_i = w, lam_i = 0."""

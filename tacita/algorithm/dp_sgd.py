@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import Coordinator, Gradients, Number, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
@@ -81,9 +81,9 @@ class DPSGD(ServerAlgorithm):
         "M. Abadi et al., Deep Learning with Differential Privacy, Algorithm 1"
     )
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """The letter."""
-        return 1
+        return (1,)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""

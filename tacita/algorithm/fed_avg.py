@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number, ServerAlgorithm, gradient_steps
+from tacita.algorithm.base import Gradients, Number, ServerAlgorithm, gradient_steps
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
@@ -42,9 +42,9 @@ class FedAvg(ServerAlgorithm):
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 9"
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One a local step."""
-        return self.local_steps
+        return (self.local_steps,)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w; the first broadcast is the mean of the starts."""

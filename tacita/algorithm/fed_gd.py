@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, Number
+from tacita.algorithm.base import Edges, Gradients, Number
 from tacita.algorithm.coupled import Coupled
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.oracles import AgentOracle, Full, Minibatch, Oracle
@@ -52,9 +52,9 @@ class _GTVDescent(Coupled):
     penalty: Any = penalties.coupling("squared")
     need_connected: bool = flag(True)
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One."""
-        return 1
+        return (1,)
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w and tell the neighbours."""

@@ -17,7 +17,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm, descend
+from tacita.algorithm.base import (
+    Coordinator,
+    Gradients,
+    Number,
+    Phase,
+    ServerAlgorithm,
+    descend,
+)
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
@@ -64,9 +71,9 @@ class FedLin(ServerAlgorithm):
             Phase(self.train, self.average_model),
         )
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One at the shared model, then one a local step."""
-        return 1 + self.local_steps
+        return (1, self.local_steps)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w."""

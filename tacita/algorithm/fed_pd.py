@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number, ServerAlgorithm, descend
+from tacita.algorithm.base import Gradients, Number, ServerAlgorithm, descend
 from tacita.algorithm.defaults import proximal_step_size, splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.trees import count, frozen, number
@@ -61,9 +61,9 @@ class FedPD(ServerAlgorithm):
     partial: ClassVar[bool] = False
     source: ClassVar[str] = "X. Zhang et al., FedPD, IEEE TSP 2021, Algorithm 1"
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One a local step."""
-        return self.local_steps
+        return (self.local_steps,)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = w, lambda_i = 0."""

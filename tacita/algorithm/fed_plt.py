@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import (
+    Averages,
+    Coordinator,
+    Gradients,
+    Number,
+    ServerAlgorithm,
+)
 from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -86,7 +92,7 @@ class FedPLT(ServerAlgorithm):
         solver = GradientDescent(local_steps=best.local_steps)
         return replace(self, rho=best.rho, solver=solver)
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """The solver's."""
         return (self.solver or GradientDescent()).gradients()
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number, ServerAlgorithm, descend
+from tacita.algorithm.base import Gradients, Number, ServerAlgorithm, descend
 from tacita.algorithm.solvers import exact_prox
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -66,11 +66,11 @@ class FedProx(ServerAlgorithm):
         if self.local_steps is None:
             descent.require_linear(problem, "FedProx without local_steps")
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """One a local step; the exact answer takes curvature."""
         if self.local_steps is None:
             return "without local_steps it solves its problems by their curvature"
-        return self.local_steps
+        return (self.local_steps,)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w."""

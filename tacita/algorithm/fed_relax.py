@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges
+from tacita.algorithm.base import Edges, Gradients
 from tacita.algorithm.coupled import SolvedByNodes
 from tacita.algorithm.solvers import Solver
 from tacita.problem.gtv import penalty as penalties
@@ -72,7 +72,7 @@ class FedRelax(SolvedByNodes):
         weakest = self.alpha * np.min(self.penalty.curvature)
         return weakest * np.asarray(problem.graph.degrees) > 0
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """The solver's; the exact answer takes curvature."""
         if self.solver is None:
             return "without a solver it solves its problems by their curvature"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Number, ServerAlgorithm
+from tacita.algorithm.base import Averages, Gradients, Number, ServerAlgorithm
 from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -65,7 +65,7 @@ class FedSplit(ServerAlgorithm):
         ready = super().resolve(problem)
         return replace(ready, solver=ready.solver.resolve(problem, ready.rho))
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """The solver's."""
         return self.solver.gradients()
 

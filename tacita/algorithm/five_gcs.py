@@ -20,7 +20,13 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import (
+    Averages,
+    Coordinator,
+    Gradients,
+    Number,
+    ServerAlgorithm,
+)
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -129,10 +135,10 @@ class FiveGCS(ServerAlgorithm):
         solver = ready.solver.resolve(problem, rho, ready.strong_convexity)
         return replace(ready, solver=solver)
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """The solver's, and one for the dual."""
         trained = self.solver.gradients()
-        return trained if isinstance(trained, str) else trained + 1
+        return trained if isinstance(trained, str) else (*trained, 1)
 
     def init(self, w: Array) -> tuple[State, Letter]:
         """u_i = 0."""

@@ -21,6 +21,7 @@ from tacita import check
 from tacita.algorithm.base import (
     Delivery,
     Edges,
+    Gradients,
     GraphAlgorithm,
     Number,
     gradient_steps,
@@ -77,9 +78,9 @@ class GossipSGD(GraphAlgorithm):
     source: ClassVar[str] = "X. Lian et al., decentralised SGD, NeurIPS 2017"
     delivery: ClassVar[Delivery] = Delivery.SLOTS
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One a local step."""
-        return self.local_steps
+        return (self.local_steps,)
 
     def init(self, w: Array, edges: Edges) -> tuple[ModelState, Array]:
         """Start from w and tell the neighbours."""
@@ -137,9 +138,9 @@ class GradientTracking(GraphAlgorithm):
         "round"
     )
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One; that of the round before is known from its letters."""
-        return 1
+        return (1,)
 
     def init(self, w: Array, edges: Edges) -> tuple[TrackedState, Array]:
         """Start from w; the first round finds the first gradient."""

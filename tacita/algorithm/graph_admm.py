@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, GraphAlgorithm, Number, descend
+from tacita.algorithm.base import Edges, Gradients, GraphAlgorithm, Number, descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, needed, number
@@ -57,9 +57,9 @@ class GraphADMM(GraphAlgorithm):
         "its multipliers add up to zero only if every letter arrives in its round"
     )
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One a local step."""
-        return self.local_steps
+        return (self.local_steps,)
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w, with multipliers 0."""

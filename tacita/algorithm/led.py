@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number, ServerAlgorithm, descend
+from tacita.algorithm.base import Gradients, Number, ServerAlgorithm, descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
@@ -60,9 +60,9 @@ class LED(ServerAlgorithm):
     partial: ClassVar[bool] = False
     source: ClassVar[str] = "S. Alghunaim, Local Exact-Diffusion, IEEE TAC 2024"
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One a local step."""
-        return self.local_steps
+        return (self.local_steps,)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w without a correction."""

@@ -18,7 +18,7 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm import random_steps
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import Coordinator, Gradients, Number, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
@@ -69,7 +69,7 @@ class ProxSkip(ServerAlgorithm):
     partial: ClassVar[bool] = False
     source: ClassVar[str] = "K. Mishchenko et al., ProxSkip, ICML 2022, Algorithm 2"
 
-    def gradients(self) -> str:
+    def gradients(self) -> Gradients:
         """No number of steps is the largest."""
         return random_steps.UNBOUNDED
 

@@ -25,6 +25,16 @@ def geometric(key: Array, probability: Any) -> Array:
     return jax.random.geometric(key, probability, dtype=jnp.int32)
 
 
+def blocks(steps: int) -> tuple[int, ...]:
+    """The calls of `draws` that so many steps make, and the gradients of each.
+
+    >>> blocks(40)
+    (16, 16, 8)
+    """
+    whole, rest = divmod(steps, DRAWS_AT_ONCE)
+    return (DRAWS_AT_ONCE,) * whole + (rest,) * (rest > 0)
+
+
 def descend(
     key: Array,
     oracle: AgentOracle,

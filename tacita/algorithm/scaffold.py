@@ -19,7 +19,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm, descend
+from tacita.algorithm.base import (
+    Coordinator,
+    Gradients,
+    Number,
+    ServerAlgorithm,
+    descend,
+)
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
@@ -58,9 +64,9 @@ class SCAFFOLD(ServerAlgorithm):
 
     source: ClassVar[str] = "S. P. Karimireddy et al., SCAFFOLD, ICML 2020, Algorithm 1"
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """One a local step."""
-        return self.local_steps
+        return (self.local_steps,)
 
     def init(self, w: Array) -> tuple[State, Pair]:
         """c_i = 0; the first letter changes nothing."""

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number
+from tacita.algorithm.base import Gradients, Number
 from tacita.algorithm.defaults import proximal_step_size
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -81,9 +81,9 @@ class LocalSolver:
     def check(self, problem: Problem, oracle: Oracle) -> None:
         """Nothing to refuse."""
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """One a step."""
-        return self.local_steps
+        return (self.local_steps,)
 
     def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
         """The same solver with every number that was left out set by theory."""
@@ -101,7 +101,7 @@ class _ExactGradients(LocalSolver):
                 f"{type(oracle).__name__}; use oracle=Full() or GradientDescent"
             )
 
-    def gradients(self) -> str:
+    def gradients(self) -> Gradients:
         """They look at curvature, or at more gradients than they are asked for."""
         return f"{type(self).__name__} looks at the rows themselves"
 

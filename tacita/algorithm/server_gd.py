@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import Coordinator, Gradients, Number, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
@@ -38,9 +38,9 @@ class ServerGD(ServerAlgorithm):
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
 
-    def gradients(self) -> int:
+    def gradients(self) -> Gradients:
         """The letter."""
-        return 1
+        return (1,)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""

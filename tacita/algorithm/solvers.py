@@ -23,7 +23,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Number, descend
+from tacita.algorithm.base import Gradients, Number, descend
 from tacita.algorithm.defaults import curvature_bounds, proximal_step_size
 from tacita.algorithm.second_order import (
     ExactProx,
@@ -57,7 +57,7 @@ class Solver(Protocol):
         """Refuse a problem or an oracle that the solver cannot work with."""
         ...
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """How often it asks the oracle, or in words how else it looks at rows."""
         ...
 
@@ -174,11 +174,11 @@ class Mixed:
         for solver in self.solvers:
             solver.check(problem, oracle)
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """Those of the solver that asks most, if all can say."""
         asked = [solver.gradients() for solver in self.solvers]
         words = [one for one in asked if isinstance(one, str)]
-        return words[0] if words else max(asked)
+        return words[0] if words else max(asked, key=sum)
 
     def resolve(self, problem: Problem, rho: Any, shift: float = 0.0) -> Self:
         """Set by theory what the solvers left out."""

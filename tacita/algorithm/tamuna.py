@@ -24,7 +24,7 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm import random_steps
-from tacita.algorithm.base import Coordinator, Number, Phase, ServerAlgorithm
+from tacita.algorithm.base import Coordinator, Gradients, Number, Phase, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, flag, frozen, number
@@ -101,11 +101,11 @@ class TAMUNA(ServerAlgorithm):
             after if self.sparsity is None else (Phase(self.join, self.assign), *after)
         )
 
-    def gradients(self) -> int | str:
+    def gradients(self) -> Gradients:
         """One a local step, if their number is fixed."""
         if not self.fixed:
             return f"{random_steps.UNBOUNDED}; use fixed=True"
-        return int(np.round(self.local_steps))
+        return random_steps.blocks(int(np.round(self.local_steps)))
 
     def init(self, w: Array) -> tuple[State, tuple[()]]:
         """h_i = 0; the round's last exchange brings no letters."""

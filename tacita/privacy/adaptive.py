@@ -12,7 +12,6 @@ is; the share costs a little more.
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,7 +25,7 @@ from tacita.algorithm.wrapper import Wrapper
 from tacita.privacy.accounting.compose import account
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.clipped import Clipped
-from tacita.privacy.letters import Letters, Question, letters_of
+from tacita.privacy.letters import Letters, Question, around, letters_of
 from tacita.privacy.letters.composition import noisy_gradients, one_round, over_rounds
 from tacita.privacy.letters.question import clipped_oracle, number_of
 from tacita.privacy.noisy import Noisy
@@ -129,7 +128,7 @@ class AdaptiveClipping(Wrapper):
 def _(algorithm: AdaptiveClipping) -> Letters:
     inner = letters_of(algorithm.algorithm)
     theorem = partial(_letter_and_share, algorithm, inner.mixed)
-    return dataclasses.replace(inner, theorem=theorem, public_state=False)
+    return around(algorithm, theorem=theorem, mixed=inner.mixed)
 
 
 def _letter_and_share(

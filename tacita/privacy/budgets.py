@@ -23,7 +23,7 @@ from tacita.algorithm.wrapper import Wrapper
 from tacita.privacy import inputs
 from tacita.privacy.accounting.calibrate import affordable_rounds
 from tacita.privacy.accounting.guarantee import Guarantee
-from tacita.privacy.letters import Letters, Question, guarantee, letters_of
+from tacita.privacy.letters import Letters, Question, around, guarantee, letters_of
 from tacita.privacy.scope import Scope
 from tacita.privacy.spend import stand_ins
 from tacita.privacy.statement import relation_of
@@ -179,13 +179,7 @@ def within_budgets(
 
 @letters_of.register
 def _(algorithm: Budgeted) -> Letters:
-    return dataclasses.replace(
-        letters_of(algorithm.algorithm),
-        theorem=partial(_until_silent, algorithm),
-        mixed=False,
-        public_state=False,
-        secret_turns=False,
-    )
+    return around(algorithm, theorem=partial(_until_silent, algorithm))
 
 
 def _until_silent(

@@ -194,16 +194,18 @@ def test_a_budget_on_a_graph_holds_against_a_neighbour(tmp_path: Path):
     assert (half.row("neighbour").epsilon or 9) < 0.9
 
 
-def test_no_budget_for_an_algorithm_without_noise(tmp_path: Path):
+def test_no_budget_for_an_algorithm_that_looks_at_the_rows(tmp_path: Path):
     run = describe(
-        algorithm={"name": "FedGD", "alpha": 0.4, "step_size": 0.2},
+        algorithm={"name": "FedRelax", "alpha": 0.4},
         graph={"edges": [["ada", "bob"], ["bob", "cyd"]]},
         privacy={"epsilon": 1.0, "delta": 1e-5},
     )
     setting = party.setting_of(run, party.blank_problem(run))
     with (
         Ledger(tmp_path / "ledger.db") as ledger,
-        pytest.raises(tacita.TacitaError, match="adds no noise to its letters"),
+        pytest.raises(
+            tacita.TacitaError, match="without a solver needs exact gradients"
+        ),
     ):
         party.with_budget(setting, "ada", ledger, None)
 

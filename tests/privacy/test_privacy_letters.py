@@ -175,6 +175,22 @@ def test_shuffled_batches_count_epochs(problem):
     assert found.mu == pytest.approx(math.sqrt(3) * (1 / 6) / 0.4)
 
 
+def test_shuffled_batches_are_disjoint_within_one_draw_only(problem):
+    """FedLin shuffles twice a round, TAMUNA after every sixteen steps."""
+    for algorithm, size, times in (
+        (tacita.FedLin(step_size=0.1, local_steps=3), 5, 2),
+        (tacita.TAMUNA(step_size=0.1, local_steps=18, fixed=True), 1, 2),
+        (tacita.FiveGCS(gamma=1.0, tau=0.1, strong_convexity=0.3), 2, 2),
+        (tacita.FedAvg(step_size=0.1, local_steps=4), 5, 1),
+    ):
+        batch = tacita.Minibatch(size=size, sampling="permutation")
+        oracle = noisy(0.4, Clipped(norm=0.5, oracle=batch))
+        found = guarantee(
+            dataclasses.replace(algorithm, oracle=oracle), problem, ask(rounds=1)
+        )
+        assert found.mu == pytest.approx(math.sqrt(times) * (1 / size) / 0.4)
+
+
 def test_participation_is_a_mixture_of_whole_rounds(problem):
     """log(1 - p + p exp((a-1) r)) / (a-1) with r the divergence of all local steps."""
     algorithm = tacita.FedAvg(step_size=0.1, local_steps=4, oracle=noisy(0.2))
@@ -253,6 +269,8 @@ def test_fed_plt_falls_back_to_composition(problem):
 
 
 def test_noise_of_a_gradient_and_back(problem):
+    adaptive = AdaptiveClipping(algorithm=GD, share_noise_std=0.5)
+    assert letters_of(letters_of(adaptive).with_noise(0.7)).noise_std == 0.7
     for algorithm in (GD, plt(problem), tacita.FedPLT(rho=1.0).resolve(problem)):
         louder = letters_of(algorithm).with_noise(0.7)
         np.testing.assert_allclose(letters_of(louder).noise_std, 0.7)

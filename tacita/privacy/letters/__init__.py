@@ -10,6 +10,7 @@ any model, from clipping alone. Those with a theorem of their own have it here: 
 from tacita.privacy.letters import local_steps, on_graphs, splitting_letters
 from tacita.privacy.letters.account import (
     Letters,
+    around,
     guarantee,
     letters_of,
     of_gradients,
@@ -24,6 +25,7 @@ __all__ = [
     "REGISTERED",
     "Letters",
     "Question",
+    "around",
     "guarantee",
     "letters_of",
     "of_gradients",

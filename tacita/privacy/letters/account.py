@@ -98,6 +98,19 @@ def of_noised(algorithm: Any, **more: Any) -> Letters:
     return _letters(algorithm, **given | more)
 
 
+def around(wrapper: Any, **more: Any) -> Letters:
+    """The letters of a wrapper: noise and facts are those of the inner algorithm."""
+    inner = letters_of(wrapper.algorithm)
+    return Letters(
+        with_noise=lambda std: replace(wrapper, algorithm=inner.with_noise(std)),
+        noise_std=inner.noise_std,
+        needed=inner.needed,
+        relation=inner.relation,
+        facts=inner.facts,
+        **more,
+    )
+
+
 def _letters(algorithm: Any, **given: Any) -> Letters:
     usual: dict[str, Any] = {
         "needed": partial(gradient_changes, algorithm),

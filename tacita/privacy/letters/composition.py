@@ -42,18 +42,18 @@ def by_composition(
     return over_rounds(one_round(algorithm, problem, question, mixed), question)
 
 
-def noisy_gradients(algorithm: Any) -> int:
-    """How many noisy, clipped gradients make an agent's letters of a round."""
-    steps = algorithm.gradients()
-    if isinstance(steps, str):
+def noisy_gradients(algorithm: Any) -> tuple[int, ...]:
+    """The noisy, clipped gradients of an agent in a round, by call of `draws`."""
+    asked = algorithm.gradients()
+    if isinstance(asked, str):
         check.refuse(
             f"nothing bounds what the letters of {type(algorithm).__name__} say: "
-            f"{steps}"
+            f"{asked}"
         )
     wrap = "wrap its oracle: oracle=tacita.Noisy(std=..., oracle=...)"
     present_noise(algorithm, algorithm.oracle.std, wrap)
     clipped_oracle(algorithm)
-    return steps
+    return asked
 
 
 def one_round(
@@ -63,9 +63,9 @@ def one_round(
 
     With `mixed` letters a broadcast carries the noise of them all.
     """
-    steps, oracle = noisy_gradients(algorithm), clipped_oracle(algorithm)
+    asked, oracle = noisy_gradients(algorithm), clipped_oracle(algorithm)
     scope, samples = question.scope, int(problem.counts[question.agent])
-    sampling, releases = _sampling(oracle, samples, steps, scope.unit)
+    sampling, releases = _sampling(oracle, samples, asked, scope.unit)
     change = oracle.sensitivity(
         scope.relation,
         samples,
@@ -123,10 +123,10 @@ def over_rounds(one: Guarantee, question: Question) -> Guarantee:
 
 
 def _sampling(
-    oracle: Clipped, samples: int, steps: int, unit: Unit
+    oracle: Clipped, samples: int, asked: tuple[int, ...], unit: Unit
 ) -> tuple[Sampling | None, int]:
     """How records are drawn for a gradient, and in how many gradients one may be."""
-    inner = oracle.oracle
+    inner, steps = oracle.oracle, sum(asked)
     if isinstance(inner, Full) or unit == Unit.CLIENT:
         return None, steps
     assert isinstance(inner, Minibatch)
@@ -135,8 +135,10 @@ def _sampling(
     if inner.sampling == "poisson":
         return Poisson(inner.size / samples), steps
     if inner.sampling == "permutation":
-        # Batches of one epoch are disjoint: a record is in at most one of them.
-        return None, math.ceil(steps / (samples // inner.size))
+        # Batches of one epoch are disjoint: a record is in at most one of them. Every
+        # call of `draws` shuffles anew.
+        epoch = samples // inner.size
+        return None, sum(math.ceil(steps / epoch) for steps in asked)
     return WithReplacement(inner.size, samples), steps
 
 
