@@ -50,13 +50,13 @@ class Delivery(StrEnum):
     SLOTS = "slots"  # one letter per edge
 
 
-class Coordinator(NamedTuple):
+class Round(NamedTuple):
     """What the coordinator knows of a round besides the letters."""
 
     n_agents: int
     h: Proximable | None
-    round: Array | int  # its number; 0 before the first, when nobody has answered yet
-    active: Array | int  # how many agents answered in it
+    number: Array | int  # 0 before the first round, when nobody has answered yet
+    active: Array | int  # how many agents answered
 
     def prox(self, v: Array, step: Number) -> Array:
         """prox_{step * h}(v); v itself for a problem without h."""
@@ -67,7 +67,7 @@ class Phase(NamedTuple):
     """One exchange: the agents' step, then the coordinator's."""
 
     local: Callable[[Array, AgentOracle, State, Broadcast], tuple[State, Letter]]
-    combine: Callable[[Array, Hub, Letter, Coordinator], tuple[Hub, Broadcast]]
+    combine: Callable[[Array, Hub, Letter, Round], tuple[Hub, Broadcast]]
 
 
 class Algorithm:
@@ -101,8 +101,8 @@ class Algorithm:
         return filled(self, problem)
 
     def model(self, state: State) -> Array:
-        """One agent's model, shape (d,), out of its state."""
-        raise NotImplementedError
+        """One agent's model, shape (d,): the first entry of its state."""
+        return state[0]
 
     def goal(self, problem: Problem) -> np.ndarray:
         """What its models should reach: one for all, (d,), or one for each, (N, d)."""
@@ -156,7 +156,7 @@ class ServerAlgorithm(Algorithm):
         return ()
 
     def combine(
-        self, key: Array, hub: Hub, mean: Letter, coordinator: Coordinator
+        self, key: Array, hub: Hub, mean: Letter, now: Round
     ) -> tuple[Hub, Broadcast]:
         """The coordinator's step: from the mean letter to what all agents are told."""
         return hub, mean

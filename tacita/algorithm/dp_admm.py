@@ -27,9 +27,9 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Averages,
-    Coordinator,
     Gradients,
     Number,
+    Round,
     ServerAlgorithm,
 )
 from tacita.algorithm.defaults import inverse_splitting_rho
@@ -115,10 +115,10 @@ class DPADMM(ServerAlgorithm):
         return jnp.zeros((), w.dtype)
 
     def combine(
-        self, key: Array, hub: Array, mean: Array, coordinator: Coordinator
+        self, key: Array, hub: Array, mean: Array, now: Round
     ) -> tuple[Array, Told]:
         """The shared model, w = prox_{h/(N rho)}(mean letter)."""
-        w = coordinator.prox(mean, 1 / (coordinator.n_agents * self.rho))
+        w = now.prox(mean, 1 / (now.n_agents * self.rho))
         return hub + 1, Told(w, hub + 1)
 
     def local(
@@ -133,10 +133,6 @@ class DPADMM(ServerAlgorithm):
         # argmin <g, v> - <lam_i, v> + rho/2 ||v - w||^2 + ||v - w~_i||^2/(2 eta_t)
         own = (inverse * state.w + rho * w + lam - g) / (rho + inverse)
         return State(own, lam, jnp.ones_like(state.started)), own - lam / rho
-
-    def model(self, state: State) -> Array:
-        """w~_i."""
-        return state.w
 
     def shared(self, broadcast: Told) -> Array:
         """The shared model."""

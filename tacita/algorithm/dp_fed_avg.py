@@ -26,8 +26,8 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Averages,
-    Coordinator,
     Number,
+    Round,
     ServerAlgorithm,
     gradient_steps,
 )
@@ -82,16 +82,12 @@ class DPFedAvg(ServerAlgorithm):
             w = w + self.step_size * self.noise_std * noise
         return State(w), w
 
-    def model(self, state: State) -> Array:
-        """What it last sent."""
-        return state.w
-
 
 class Sum(NamedTuple):
     """One client's memory: all it has contributed so far, which is also its letter."""
 
-    total: Array  # the sum of its clipped updates
     w: Array  # the model it was last told
+    total: Array  # the sum of its clipped updates
 
 
 class Hub(NamedTuple):
@@ -139,21 +135,21 @@ class ClientDPFedAvg(ServerAlgorithm):
 
     def init(self, w: Array) -> tuple[Sum, Array]:
         """Nothing was contributed yet."""
-        return Sum(jnp.zeros_like(w), w), jnp.zeros_like(w)
+        return Sum(w, jnp.zeros_like(w)), jnp.zeros_like(w)
 
     def hub(self, w: Array) -> Hub:
         """The coordinator keeps the model."""
         return Hub(w, jnp.zeros_like(w))
 
     def combine(
-        self, key: Array, hub: Hub, mean: Array, coordinator: Coordinator
+        self, key: Array, hub: Hub, mean: Array, now: Round
     ) -> tuple[Hub, Array]:
         """Step along the sum: w <- w + (sum over active d_i + noise) / cohort."""
-        change = coordinator.n_agents * (mean - hub.mean)
+        change = now.n_agents * (mean - hub.mean)
         if self.noise_std is not None:
             # No noise before the first round: nothing was sent.
             noise = normal(key, mean.shape, mean.dtype)
-            std = jnp.where(coordinator.round > 0, self.noise_std, 0.0)
+            std = jnp.where(now.number > 0, self.noise_std, 0.0)
             change = change + std.astype(mean.dtype) * noise
         w = hub.w + change / self.cohort
         return Hub(w, mean), w
@@ -169,8 +165,4 @@ class ClientDPFedAvg(ServerAlgorithm):
         length = jnp.sqrt(jnp.sum(update**2))
         update = update * jnp.minimum(1, self.clip / jnp.maximum(length, 1e-15))
         total = state.total + update
-        return Sum(total, inbox), total
-
-    def model(self, state: Sum) -> Array:
-        """The model it was last told."""
-        return state.w
+        return Sum(inbox, total), total

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Gradients, Number, ServerAlgorithm
+from tacita.algorithm.base import Gradients, Number, Round, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
@@ -94,7 +94,7 @@ class DPSGD(ServerAlgorithm):
         return Hub(w, 0 * w, w)
 
     def combine(
-        self, key: Array, hub: Hub, mean: Array, coordinator: Coordinator
+        self, key: Array, hub: Hub, mean: Array, now: Round
     ) -> tuple[Hub, Told]:
         """One step with momentum, then the average of iterates."""
         # v <- momentum v + mean letter
@@ -102,10 +102,8 @@ class DPSGD(ServerAlgorithm):
         # w <- prox_{c h}(w - step v), where v tends to 1/(1 - momentum) gradients;
         # before the first letters nothing moves
         reach = self.step_size / (1 - self.momentum)
-        moved = coordinator.prox(
-            hub.w - self.step_size * v, reach / coordinator.n_agents
-        )
-        w = jnp.where(coordinator.round > 0, moved, hub.w)
+        moved = now.prox(hub.w - self.step_size * v, reach / now.n_agents)
+        w = jnp.where(now.number > 0, moved, hub.w)
         # m <- average m + (1 - average) w
         kept = self.average * hub.mean + (1 - self.average) * w
         return Hub(w, v, kept), Told(w, kept)
@@ -115,10 +113,6 @@ class DPSGD(ServerAlgorithm):
     ) -> tuple[State, Array]:
         """The gradient at the model received."""
         return State(inbox.w), oracle.once(key, inbox.w)
-
-    def model(self, state: State) -> Array:
-        """The model it was last told."""
-        return state.w
 
     def shared(self, broadcast: Told) -> Array:
         """The average of iterates."""

@@ -56,7 +56,3 @@ class FedAvg(ServerAlgorithm):
         """w_i <- w, then R times w_i <- w_i - eta g_i(w_i)."""
         w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
         return State(w), w
-
-    def model(self, state: State) -> Array:
-        """The model after its last local steps."""
-        return state.w

@@ -79,10 +79,6 @@ class _GTVDescent(Coupled):
         shrink = (1 + self.decay * t) ** self.power
         return jnp.asarray(self.step_size / shrink, dtype)
 
-    def model(self, state: State) -> Array:
-        """Its own model."""
-        return state.w
-
 
 @frozen
 class FedGD(_GTVDescent):

@@ -18,10 +18,10 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import (
-    Coordinator,
     Gradients,
     Number,
     Phase,
+    Round,
     ServerAlgorithm,
     descend,
 )
@@ -87,7 +87,7 @@ class FedLin(ServerAlgorithm):
         return State(state.w, g), g
 
     def average_gradient(
-        self, key: Array, hub: Any, mean: Array, coordinator: Coordinator
+        self, key: Array, hub: Any, mean: Array, now: Round
     ) -> tuple[Any, Told]:
         """Tell the mean gradient."""
         return hub, Told(hub, mean)
@@ -109,14 +109,10 @@ class FedLin(ServerAlgorithm):
         return w
 
     def average_model(
-        self, key: Array, hub: Any, mean: Array, coordinator: Coordinator
+        self, key: Array, hub: Any, mean: Array, now: Round
     ) -> tuple[Array, Told]:
         """X = (1/N) sum_i w_i."""
         return mean, Told(mean, jnp.zeros_like(mean))
-
-    def model(self, state: State) -> Array:
-        """w_i, its model after local training."""
-        return state.w
 
     def shared(self, broadcast: Told) -> Array:
         """x, the shared model."""

@@ -83,7 +83,3 @@ class FedPD(ServerAlgorithm):
         # lambda_i <- lambda_i + (x_i - c)/eta
         lam = lam + (x - c) / self.eta
         return State(x, lam), x + self.eta * lam
-
-    def model(self, state: State) -> Array:
-        """x_i, its model after local training."""
-        return state.x

@@ -20,9 +20,9 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Averages,
-    Coordinator,
     Gradients,
     Number,
+    Round,
     ServerAlgorithm,
 )
 from tacita.algorithm.defaults import splitting_rho
@@ -101,10 +101,10 @@ class FedPLT(ServerAlgorithm):
         return State(w, w), w
 
     def combine(
-        self, key: Array, hub: Any, mean: Array, coordinator: Coordinator
+        self, key: Array, hub: Any, mean: Array, now: Round
     ) -> tuple[Any, Array]:
         """Lemma 6: y = prox_{(rho/N) h}( (1/N) sum_i z_i )."""
-        return hub, coordinator.prox(mean, self.rho / coordinator.n_agents)
+        return hub, now.prox(mean, self.rho / now.n_agents)
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Array
@@ -116,10 +116,6 @@ class FedPLT(ServerAlgorithm):
         # z_i <- z_i + 2 (x_i - y)
         z = state.z + 2 * (x - y)
         return State(x, z), z
-
-    def model(self, state: State) -> Array:
-        """x_i, its model after local training."""
-        return state.x
 
     def shared(self, broadcast: Array) -> Array:
         """y, which is exactly sparse where h makes it so."""

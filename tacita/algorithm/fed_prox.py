@@ -92,7 +92,3 @@ class FedProx(ServerAlgorithm):
                 lambda v, g: v - self.step_size * (g + 2 / self.eta * (v - inbox)),
             )
         return State(w), w
-
-    def model(self, state: State) -> Array:
-        """The solution of its last proximal problem."""
-        return state.w

@@ -96,7 +96,3 @@ class FedRelax(SolvedByNodes):
             self.damping * state.w + (1 - self.damping) * found, inbox.dtype
         )
         return State(w), w
-
-    def model(self, state: State) -> Array:
-        """Its own model."""
-        return state.w

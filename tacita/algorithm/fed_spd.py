@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Coordinator, Number, ServerAlgorithm
+from tacita.algorithm.base import Averages, Number, Round, ServerAlgorithm
 from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
@@ -109,7 +109,7 @@ class FedSPD(ServerAlgorithm):
         return jnp.zeros((), w.dtype)
 
     def combine(
-        self, key: Array, hub: Array, mean: Array, coordinator: Coordinator
+        self, key: Array, hub: Array, mean: Array, now: Round
     ) -> tuple[Array, Told]:
         """x0 = (1/N) sum_i y_i, over the last letters of all clients."""
         return hub + 1, Told(mean, hub + 1)
@@ -156,10 +156,6 @@ class FedSPD(ServerAlgorithm):
         start = (state.u, jnp.zeros_like(state.u))
         u, total = jax.lax.scan(step, start, draws, length=self.local_steps)[0]
         return u, total / self.local_steps
-
-    def model(self, state: State) -> Array:
-        """u_i; exactly sparse where h makes it so and there is no noise."""
-        return state.u
 
     def shared(self, broadcast: Told) -> Array:
         """x0."""

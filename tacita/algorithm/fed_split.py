@@ -82,7 +82,3 @@ class FedSplit(ServerAlgorithm):
         # z_i <- z_i + 2 (x_i - y)
         z = state.z + 2 * (x - inbox)
         return State(x, z), z
-
-    def model(self, state: State) -> Array:
-        """x_i, its model after local training."""
-        return state.x

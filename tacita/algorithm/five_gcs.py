@@ -22,9 +22,9 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Averages,
-    Coordinator,
     Gradients,
     Number,
+    Round,
     ServerAlgorithm,
 )
 from tacita.algorithm.solvers import GradientDescent
@@ -150,10 +150,10 @@ class FiveGCS(ServerAlgorithm):
         return Hub(w, jnp.zeros_like(w), jnp.zeros((), w.dtype))
 
     def combine(
-        self, key: Array, hub: Hub, mean: Letter, coordinator: Coordinator
+        self, key: Array, hub: Hub, mean: Letter, now: Round
     ) -> tuple[Hub, Array]:
         """The primal step."""
-        n, v = coordinator.n_agents, mean.u  # letters carry N u_i, so the mean is v
+        n, v = now.n_agents, mean.u  # letters carry N u_i, so the mean is v
         came = jnp.round(n * (mean.turns - hub.turns))
         # x = xh - gamma (N/|S|) (v+ - v); where nobody came, v+ = v.
         x = hub.x_hat - self.gamma * n / jnp.maximum(came, 1) * (v - hub.v)
@@ -175,7 +175,3 @@ class FiveGCS(ServerAlgorithm):
         # u_i = grad F_i(y)
         letter = Letter(flat.once(for_dual, y), state.sent.turns + 1)
         return State(y, letter), letter
-
-    def model(self, state: State) -> Array:
-        """y, its model after local training."""
-        return state.y

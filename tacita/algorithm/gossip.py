@@ -99,10 +99,6 @@ class GossipSGD(GraphAlgorithm):
         w = gradient_steps(key, oracle, w, self.step_size, self.local_steps)
         return ModelState(w), to_all(edges, w)
 
-    def model(self, state: ModelState) -> Array:
-        """Its own model."""
-        return state.w
-
 
 class TrackedState(NamedTuple):
     """One node's memory in GradientTracking."""
@@ -162,7 +158,3 @@ class GradientTracking(GraphAlgorithm):
         g = oracle.once(key, w)
         y = y + g - state.g
         return TrackedState(w, y, g), to_all(edges, jnp.concatenate([w, y]))
-
-    def model(self, state: TrackedState) -> Array:
-        """Its own model."""
-        return state.w

@@ -80,7 +80,3 @@ class GraphADMM(GraphAlgorithm):
 
         w = descend(key, oracle, state.w, self.local_steps, update)
         return State(w, lam), w
-
-    def model(self, state: State) -> Array:
-        """Its own model."""
-        return state.w

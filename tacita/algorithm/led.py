@@ -81,7 +81,3 @@ class LED(ServerAlgorithm):
 
         f = descend(key, oracle, inbox, self.local_steps, update)
         return State(f, y, jnp.ones_like(state.trained)), f
-
-    def model(self, state: State) -> Array:
-        """f_i, its model after local training."""
-        return state.f

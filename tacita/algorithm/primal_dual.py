@@ -116,7 +116,3 @@ class PrimalDual(SolvedByNodes):
         w = self.answer(key, oracle, w, centre, pull)
         after = State(w, fresh)
         return after, self._letters(after, edges)
-
-    def model(self, state: State) -> Array:
-        """Its own model."""
-        return state.w

@@ -18,7 +18,7 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm import random_steps
-from tacita.algorithm.base import Coordinator, Gradients, Number, ServerAlgorithm
+from tacita.algorithm.base import Gradients, Number, Round, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
@@ -78,7 +78,7 @@ class ProxSkip(ServerAlgorithm):
         return State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype)), w
 
     def combine(
-        self, key: Array, hub: Any, mean: Array, coordinator: Coordinator
+        self, key: Array, hub: Any, mean: Array, now: Round
     ) -> tuple[Any, Told]:
         """The mean, and how long to train until the next exchange."""
         return hub, Told(mean, random_steps.geometric(key, self.probability))
@@ -97,10 +97,6 @@ class ProxSkip(ServerAlgorithm):
 
         x = random_steps.descend(key, oracle, inbox.x, inbox.steps, update)
         return State(x, h, jnp.ones_like(state.trained)), x
-
-    def model(self, state: State) -> Array:
-        """xh_i, its model after local training."""
-        return state.x
 
     def shared(self, broadcast: Told) -> Array:
         """x, the mean of the last exchange."""

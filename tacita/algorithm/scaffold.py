@@ -20,9 +20,9 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import (
-    Coordinator,
     Gradients,
     Number,
+    Round,
     ServerAlgorithm,
     descend,
 )
@@ -77,13 +77,13 @@ class SCAFFOLD(ServerAlgorithm):
         return Pair(w, 0 * w)
 
     def combine(
-        self, key: Array, hub: Pair, mean: Pair, coordinator: Coordinator
+        self, key: Array, hub: Pair, mean: Pair, now: Round
     ) -> tuple[Pair, Pair]:
         """The mean change of models, and the cohort's part in the mean control."""
         # x <- x + eta_g (1/|S|) sum_{i in S} (y_i - x)
         x = hub.x + self.server_step * mean.x
         # c <- c + (|S|/N) (1/|S|) sum_{i in S} (c_i+ - c_i)
-        share = jnp.asarray(coordinator.active / coordinator.n_agents, mean.c.dtype)
+        share = jnp.asarray(now.active / now.n_agents, mean.c.dtype)
         told = Pair(x, hub.c + share * mean.c)
         return told, told
 
@@ -100,10 +100,6 @@ class SCAFFOLD(ServerAlgorithm):
         # c_i+ - c_i = (x - y)/(K eta) - c
         change = (inbox.x - y) / (self.local_steps * self.step_size) - inbox.c
         return State(y, state.c + change), Pair(y - inbox.x, change)
-
-    def model(self, state: State) -> Array:
-        """y_i, its model after local training."""
-        return state.y
 
     def shared(self, broadcast: Pair) -> Array:
         """x, the shared model."""

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, Gradients, Number, ServerAlgorithm
+from tacita.algorithm.base import Gradients, Number, Round, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
@@ -51,7 +51,7 @@ class ServerGD(ServerAlgorithm):
         return w
 
     def combine(
-        self, key: Array, hub: Array, mean: Array, coordinator: Coordinator
+        self, key: Array, hub: Array, mean: Array, now: Round
     ) -> tuple[Array, Array]:
         """Step along the mean: w <- w - eta * (1/N) sum_i grad f_i(w)."""
         w = hub - self.step_size * mean
@@ -62,7 +62,3 @@ class ServerGD(ServerAlgorithm):
     ) -> tuple[State, Array]:
         """The gradient at the model received."""
         return State(inbox), oracle.once(key, inbox)
-
-    def model(self, state: State) -> Array:
-        """The model it was last told."""
-        return state.w

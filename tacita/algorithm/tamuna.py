@@ -24,7 +24,7 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm import random_steps
-from tacita.algorithm.base import Coordinator, Gradients, Number, Phase, ServerAlgorithm
+from tacita.algorithm.base import Gradients, Number, Phase, Round, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, flag, frozen, number
@@ -116,7 +116,7 @@ class TAMUNA(ServerAlgorithm):
         return Told(w, jnp.zeros((), jnp.int32), (), ())
 
     def announce(
-        self, key: Array, hub: Told, mean: Any, coordinator: Coordinator
+        self, key: Array, hub: Told, mean: Any, now: Round
     ) -> tuple[Told, Told]:
         """Begin a round: l ~ Geom(1/Ne)."""
         if self.fixed:
@@ -125,7 +125,7 @@ class TAMUNA(ServerAlgorithm):
             steps = random_steps.geometric(key, 1 / self.local_steps)
         slots = cohort = ()
         if self.sparsity is not None:
-            slots = jnp.zeros(coordinator.n_agents, jnp.int32)
+            slots = jnp.zeros(now.n_agents, jnp.int32)
             cohort = jnp.ones((), jnp.int32)
         told = Told(hub.x, steps, slots, cohort)
         return told, told
@@ -138,7 +138,7 @@ class TAMUNA(ServerAlgorithm):
         return state, (everyone == self.agent).astype(inbox.x.dtype)
 
     def assign(
-        self, key: Array, hub: Told, mean: Array, coordinator: Coordinator
+        self, key: Array, hub: Told, mean: Array, now: Round
     ) -> tuple[Told, Told]:
         """Give the agents of the cohort places 0, 1, ... in a random order."""
         here = mean > 0
@@ -160,7 +160,7 @@ class TAMUNA(ServerAlgorithm):
         return State(w, state.h), self._mask(inbox, w)
 
     def average(
-        self, key: Array, hub: Told, mean: Array, coordinator: Coordinator
+        self, key: Array, hub: Told, mean: Array, now: Round
     ) -> tuple[Told, Told]:
         """X = (1/s) sum_{i in S} C_i(w_i); the mean is over the cohort."""
         if self.sparsity is not None:
@@ -184,10 +184,6 @@ class TAMUNA(ServerAlgorithm):
         mine = told.slots[jnp.asarray(self.agent, jnp.int32)]
         place = (mine - first) % told.cohort
         return jnp.where(place < self.sparsity, v, 0)
-
-    def model(self, state: State) -> Array:
-        """w_i, its model after local training."""
-        return state.w
 
     def shared(self, broadcast: Told) -> Array:
         """x, the shared model."""

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator, GraphAlgorithm
+from tacita.algorithm.base import GraphAlgorithm, Round
 from tacita.federation.shapes import Form
 from tacita.problem.graph import Graph
 from tacita.problem.population import Local
@@ -118,7 +118,7 @@ class ServerWork:
     def _forms(self, local: Local) -> tuple[list[Exchange], Form, Form]:
         def play(rows: Local, start: Array) -> Any:
             key, seat = jax.random.key(0), self.seat(0, rows)
-            alone = Coordinator(self.n_agents, self._h, 1, 1)
+            alone = Round(self.n_agents, self._h, 1, 1)
             state, letter = seat.begin(start)
             hub, told = self.algorithm.phases[-1].combine(
                 key, self.algorithm.hub(start), letter, alone
@@ -233,5 +233,5 @@ def _combine(
     hub: Any,
     mean: Any,
 ) -> Any:
-    told = Coordinator(n_agents, *known)
+    told = Round(n_agents, *known)
     return algorithm.phases[phase].combine(key, hub, mean, told)

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Coordinator
+from tacita.algorithm.base import Round
 from tacita.algorithm.wrapper import Wrapper
 from tacita.privacy.accounting.compose import account
 from tacita.privacy.accounting.guarantee import Guarantee
@@ -87,12 +87,10 @@ class AdaptiveClipping(Wrapper):
         return Told(self.algorithm.hub(w), norm)
 
     def combine(
-        self, key: Array, hub: Told, mean: Sent, coordinator: Coordinator
+        self, key: Array, hub: Told, mean: Sent, now: Round
     ) -> tuple[Told, Told]:
         """C <- C exp(-rate (share - quantile))."""
-        inner, told = self.algorithm.combine(
-            key, hub.broadcast, mean.letter, coordinator
-        )
+        inner, told = self.algorithm.combine(key, hub.broadcast, mean.letter, now)
         norm = hub.norm * jnp.exp(-self.rate * (mean.share - self.quantile))
         return Told(inner, norm), Told(told, norm)
 

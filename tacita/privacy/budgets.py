@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Coordinator
+from tacita.algorithm.base import Averages, Round
 from tacita.algorithm.wrapper import Wrapper
 from tacita.privacy import inputs
 from tacita.privacy.accounting.calibrate import affordable_rounds
@@ -86,16 +86,14 @@ class Budgeted(Wrapper):
         """The inner coordinator's, and what it last said: nothing yet."""
         return self.algorithm.hub(w), None
 
-    def combine(
-        self, key: Array, hub: Any, mean: Sent, coordinator: Coordinator
-    ) -> tuple[Any, Any]:
+    def combine(self, key: Array, hub: Any, mean: Sent, now: Round) -> tuple[Any, Any]:
         """The mean over the clients that speak; the same again if none does."""
         inner, before = hub
         letter, speaks = mean.letter, mean.speaks
         if self.averages == Averages.ACTIVE:
             heard = jnp.where(speaks > 0, speaks, 1)
             letter = jax.tree.map(lambda leaf: leaf / heard, letter)
-        made = self.algorithm.combine(key, inner, letter, coordinator)
+        made = self.algorithm.combine(key, inner, letter, now)
         if before is not None and self.averages == Averages.ACTIVE:
             made = jax.tree.map(
                 lambda new, old: jnp.where(speaks > 0, new, old), made, (inner, before)

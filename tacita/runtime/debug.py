@@ -150,7 +150,7 @@ def _server_exchange(
     if stage.keeps_letters(phase):
         kept = Mail(joint, letters)
     hub, broadcast = stage.algorithm.phases[phase].combine(
-        key, carry.hub, joint, world.coordinator(stage.number, len(active))
+        key, carry.hub, joint, world.round(stage.number, len(active))
     )
     return Carry(hub, broadcast, states, kept, carry.turns)
 

@@ -15,7 +15,7 @@ from jax import Array
 
 from tacita import keys
 from tacita.aggregation import Aggregation, Heard, Mean
-from tacita.algorithm.base import Coordinator, GraphAlgorithm
+from tacita.algorithm.base import GraphAlgorithm, Round
 from tacita.participation import Schedule
 from tacita.problem.population import Population
 from tacita.runtime import transit
@@ -39,9 +39,9 @@ class World(NamedTuple):
         edges = () if self.links is None else self.links.edges
         return Seats(algorithm, self.population, edges)
 
-    def coordinator(self, number: Any, active: Any) -> Coordinator:
+    def round(self, number: Any, active: Any) -> Round:
         """What the coordinator knows of a round besides the letters."""
-        return Coordinator(self.population.n_agents, self.population.h, number, active)
+        return Round(self.population.n_agents, self.population.h, number, active)
 
 
 class Carry(NamedTuple):
@@ -81,7 +81,7 @@ def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> 
     key, weights = keys.coordinator_key(base, 0, 0), mean_weights(algorithm, world)
     joint = world.aggregation(Heard(letters, weights, None, rule_key(key)))
     hub, broadcast = algorithm.phases[-1].combine(
-        key, algorithm.hub(everyone.mean(axis=0)), joint, world.coordinator(0, n)
+        key, algorithm.hub(everyone.mean(axis=0)), joint, world.round(0, n)
     )
     kept = Mail(joint, letters) if algorithm.averages == "all" else NOTHING
     return Carry(hub, broadcast, states, kept, turns)
@@ -167,7 +167,7 @@ def _server_exchange(
         stage.coordinator_key(phase),
         carry.hub,
         post.joint,
-        stage.world.coordinator(stage.number, count),
+        stage.world.round(stage.number, count),
     )
     if isinstance(count, Array) and stage.algorithm.averages == "active":
         # Nobody answered: the coordinator has nothing new to say.

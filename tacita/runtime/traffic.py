@@ -28,7 +28,7 @@ def _exchanges(world: World, algorithm: Any, start: Any) -> list[tuple[Any, Any]
     """What one agent and the coordinator tell each other in one round."""
     base, key = keys.from_seed(0), jax.random.key(0)
     carry = first_carry(world, algorithm, base, start)
-    seat, alone = world.seats(algorithm)[0], world.coordinator(1, 1)
+    seat, alone = world.seats(algorithm)[0], world.round(1, 1)
     state, told = tree_rows(carry.states, 0), carry.broadcast
     hub, exchanges = carry.hub, []
     for number, phase in enumerate(algorithm.phases):

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacita.algorithm.base import Coordinator
+from tacita.algorithm.base import Round
 from tacita.problem.oracles import AgentOracle
 
 
@@ -61,10 +61,10 @@ def _play(problem, algorithm, cohorts, start, seed):
         key,
         algorithm.hub(jnp.asarray(start.mean(0))),
         _mean(letters),
-        Coordinator(n, problem.h, 0, n),
+        Round(n, problem.h, 0, n),
     )
     for number, cohort in enumerate(cohorts, start=1):
-        sent, known = {}, Coordinator(n, problem.h, number, len(cohort))
+        sent, known = {}, Round(n, problem.h, number, len(cohort))
         for phase, (local, combine) in enumerate(phases):
             new = {}
             for i in cohort:

@@ -9,7 +9,7 @@ import pytest
 
 import tacita
 from tacita.algorithm import random_steps
-from tacita.algorithm.base import Coordinator
+from tacita.algorithm.base import Round
 from tacita.algorithm.tamuna import Told
 from tacita.problem.oracles import AgentOracle
 from tests.algorithm.by_hand import play
@@ -68,7 +68,7 @@ def test_every_coordinate_is_sent_by_exactly_s_of_the_cohort(problem, sparsity):
 def test_compression_is_unbiased():
     """Over the masks, the mean of x is the mean over the cohort."""
     algorithm = tacita.TAMUNA(sparsity=2, agent=np.arange(AGENTS))
-    cohort, boss = [0, 2, 3, 5], Coordinator(AGENTS, None, 1, 4)
+    cohort, boss = [0, 2, 3, 5], Round(AGENTS, None, 1, 4)
     models = np.random.default_rng(2).normal(size=(AGENTS, DIM))
     here = np.zeros(AGENTS)
     here[cohort] = 1 / len(cohort)

@@ -21,7 +21,7 @@ from jax import Array
 import tacita
 from papers.fed_plt.common.tuning import penalty_range
 from tacita.algorithm import base, fed_lin, fed_pd, led, random_steps, tamuna
-from tacita.algorithm.base import Coordinator, Phase, ServerAlgorithm
+from tacita.algorithm.base import Phase, ServerAlgorithm
 from tacita.algorithm.solvers import Accelerated
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.trees import frozen, replace
@@ -100,7 +100,6 @@ class AcceleratedFedLin(ServerAlgorithm):
 
     partial: ClassVar[bool] = False
     exchanges: ClassVar[int] = 2
-    phases: ClassVar[tuple[Phase, ...]] = tacita.FedLin.phases
 
     def init(self, w: Array) -> Any:
         """As FedLin."""
@@ -110,17 +109,14 @@ class AcceleratedFedLin(ServerAlgorithm):
         """As FedLin."""
         return self.inner.hub(w)
 
-    def gradient(self, *given: Any) -> Any:
-        """As FedLin."""
-        return self.inner.gradient(*given)
-
-    def average_gradient(self, *given: Any) -> Any:
-        """As FedLin."""
-        return self.inner.average_gradient(*given)
-
-    def average_model(self, *given: Any) -> Any:
-        """As FedLin."""
-        return self.inner.average_model(*given)
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """As FedLin's, trained here."""
+        inner = self.inner
+        return (
+            Phase(inner.gradient, inner.average_gradient),
+            Phase(self.train, inner.average_model),
+        )
 
     def train(self, key: Array, oracle: AgentOracle, state: Any, inbox: Any) -> Any:
         """Accelerated corrected steps from x."""
@@ -179,10 +175,14 @@ class AcceleratedTAMUNA(ServerAlgorithm):
     momentum: Any
     oracle: Oracle = Full()
 
-    phases: ClassVar[tuple[Phase, ...]] = (
-        Phase("train", "average"),
-        Phase("control", "announce"),
-    )
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """As TAMUNA's, trained here."""
+        inner = self.inner
+        return (
+            Phase(self.train, inner.average),
+            Phase(inner.control, inner.announce),
+        )
 
     def init(self, w: Array) -> Any:
         """As TAMUNA."""
@@ -191,16 +191,6 @@ class AcceleratedTAMUNA(ServerAlgorithm):
     def hub(self, w: Array) -> Any:
         """As TAMUNA."""
         return self.inner.hub(w)
-
-    def announce(
-        self, key: Array, hub: Any, mean: Any, coordinator: Coordinator
-    ) -> Any:
-        """As TAMUNA."""
-        return self.inner.announce(key, hub, mean, coordinator)
-
-    def average(self, key: Array, hub: Any, mean: Any, coordinator: Coordinator) -> Any:
-        """As TAMUNA."""
-        return self.inner.average(key, hub, mean, coordinator)
 
     def train(self, key: Array, oracle: AgentOracle, state: Any, inbox: Any) -> Any:
         """L accelerated steps from x."""
@@ -211,10 +201,6 @@ class AcceleratedTAMUNA(ServerAlgorithm):
         plain, steps = random_steps.descend, inbox.steps
         w = descend(plain, key, oracle, inbox.x, steps, update, self.momentum)
         return tamuna.State(w, state.h), w
-
-    def control(self, key: Array, oracle: AgentOracle, state: Any, inbox: Any) -> Any:
-        """As TAMUNA."""
-        return self.inner.control(key, oracle, state, inbox)
 
     def model(self, state: Any) -> Array:
         """As TAMUNA."""
