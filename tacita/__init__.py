@@ -9,53 +9,51 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tacita import problem
-from tacita.algorithm import (
-    DPADMM,
-    DPSGD,
-    LED,
-    TAMUNA,
-    ClientDPFedAvg,
-    DPFedAvg,
-    DPNorm,
-    FedAvg,
-    FedGD,
-    FedLin,
-    FedPD,
-    FedPLT,
-    FedProx,
-    FedRelax,
-    FedSGD,
-    FedSPD,
-    FedSplit,
-    FiveGCS,
-    GossipSGD,
-    GradientTracking,
-    GraphADMM,
-    PrimalDual,
-    ProxSkip,
-    ServerGD,
-    solvers,
-)
-from tacita.check import TacitaError
-from tacita.privacy.clipped import Clipped
-from tacita.privacy.noisy import Noisy
-from tacita.problem import GTVMin, Problem, from_arrays
-from tacita.problem.oracles import Full, Minibatch
-from tacita.runtime import Asynchronous, debug, simulate, sweep
-from tacita.trace import Run, load_run
-from tacita.tuning import NodeErrors, tune, validate
-from tacita.variants import (
-    ModelAgnosticFedRelax,
-    VerticalNewton,
-    simulate_estimators,
-    train_vertical,
-)
-
 if TYPE_CHECKING:
-    from tacita import data, privacy, report
+    from tacita import data, privacy, problem, report
+    from tacita.algorithm import (
+        DPADMM,
+        DPSGD,
+        LED,
+        TAMUNA,
+        ClientDPFedAvg,
+        DPFedAvg,
+        DPNorm,
+        FedAvg,
+        FedGD,
+        FedLin,
+        FedPD,
+        FedPLT,
+        FedProx,
+        FedRelax,
+        FedSGD,
+        FedSPD,
+        FedSplit,
+        FiveGCS,
+        GossipSGD,
+        GradientTracking,
+        GraphADMM,
+        PrimalDual,
+        ProxSkip,
+        ServerGD,
+        solvers,
+    )
     from tacita.audits import audit
+    from tacita.check import TacitaError
     from tacita.privacy import private
+    from tacita.privacy.clipped import Clipped
+    from tacita.privacy.noisy import Noisy
+    from tacita.problem import GTVMin, Problem, from_arrays
+    from tacita.problem.oracles import Full, Minibatch
+    from tacita.runtime import Asynchronous, debug, simulate, sweep
+    from tacita.trace import Run, load_run
+    from tacita.tuning import NodeErrors, tune, validate
+    from tacita.variants import (
+        ModelAgnosticFedRelax,
+        VerticalNewton,
+        simulate_estimators,
+        train_vertical,
+    )
 
 __version__ = "0.1.0"
 
@@ -114,16 +112,40 @@ __all__ = [
     "validate",
 ]
 
-#: Rooms that load slowly (pandas, scikit-learn, matplotlib): loaded when first used.
-_LAZY = ("audits", "data", "federation", "privacy", "report")
-#: Names that live in such a room.
-_HOMES = {"audit": "audits", "private": "privacy"}
+#: Rooms, loaded when first used: JAX and what stands on it take their time.
+_ROOMS = (
+    "algorithm",
+    "problem",
+    "runtime",
+    "trace",
+    "privacy",
+    "tuning",
+    "variants",
+    "audits",
+    "check",
+    "data",
+    "federation",
+    "job",
+    "keys",
+    "participation",
+    "report",
+    "sampling",
+    "theory",
+    "trees",
+)
 
 
 def __getattr__(name: str) -> Any:
-    """Load a room on first use."""
-    if name in _LAZY:
+    """Load a room, or a public name out of the first room that has it."""
+    if name in _ROOMS:
         return importlib.import_module(f"tacita.{name}")
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"tacita.{_HOMES[name]}"), name)
+    if name in __all__:
+        for room in _ROOMS:
+            known = vars(importlib.import_module(f"tacita.{room}"))
+            if name in known:
+                return known[name]
     raise AttributeError(f"module 'tacita' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

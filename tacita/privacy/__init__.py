@@ -55,6 +55,7 @@ from tacita.privacy.letters.fed_spd_as_printed import fed_spd_as_printed
 from tacita.privacy.letters.noisy_training import fed_plt
 from tacita.privacy.letters.primal_dual_steps import fed_spd
 from tacita.privacy.letters.trajectory import dp_norm, dp_norm_sigma
+from tacita.privacy.noisy import Noisy
 from tacita.privacy.private import private, rounds_within
 from tacita.privacy.statement import forecast, report
 from tacita.trace.privacy_report import PrivacyReport, PrivacyRow
@@ -68,6 +69,7 @@ __all__ = [
     "Clipped",
     "Guarantee",
     "Ledger",
+    "Noisy",
     "PaperClaim",
     "Poisson",
     "PrivacyReport",
