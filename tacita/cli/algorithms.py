@@ -19,8 +19,8 @@ def algorithms(
 ) -> None:
     """List the algorithms, or show one with the keys it takes in a run file."""
     from tacita.cli.show import show
-    from tacita.job.algorithms import known
     from tacita.job.calls import look_up
+    from tacita.job.records import known
     from tacita.report import Table
 
     if name is not None:

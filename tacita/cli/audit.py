@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tacita.cli.options import Changes, Observer
+
 EXAMPLE = "Example:  tacita audit private.toml --observer coordinator --runs 4000"
 
 
@@ -14,10 +16,7 @@ def audit(
     path: Annotated[
         Path, typer.Argument(metavar="RUN", help="A run file, or a run folder.")
     ],
-    observer: Annotated[
-        str,
-        typer.Option(help="final_model, coordinator, neighbour or eavesdropper."),
-    ],
+    observer: Observer,
     rounds: Annotated[
         int | None, typer.Option(help="Rounds of each run; those of the run file.")
     ] = None,
@@ -31,12 +30,7 @@ def audit(
         typer.Option(help="An epsilon to test; what Tacita guarantees if left out."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of all randomness.")] = 0,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Change a key of the run file."
-        ),
-    ] = None,
+    change: Changes = None,
 ) -> None:
     """Bound from below what an observer learns of one record, by simulation.
 
@@ -45,9 +39,9 @@ def audit(
     refuted. The result of a run folder is kept in its privacy report.
     """
     from tacita.audits import audit as audit_runs
-    from tacita.cli.privacy import read
+    from tacita.job import read
 
-    job = read(path / "config.toml" if path.is_dir() else path, change)
+    job = read(path / "config.toml" if path.is_dir() else path, change or ())
     result = audit_runs(
         job.problem,
         job.algorithm,

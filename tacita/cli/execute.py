@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import shlex
 import shutil
 from pathlib import Path
@@ -15,7 +14,7 @@ from tacita.cli.show import show
 from tacita.job import Job
 from tacita.job import folder as folders
 from tacita.report import metrics_of_one
-from tacita.runtime import checkpoint, simulate
+from tacita.runtime import checkpoint
 from tacita.trace import Run
 
 
@@ -27,17 +26,7 @@ def execute(job: Job, folder: Path, *, resume: bool = False) -> Run:
     """
     try:
         with folders.held(folder):
-            run = simulate(
-                job.problem,
-                job.algorithm,
-                **job.options,
-                checkpoint=folder,
-                resume=resume,
-            )
-            # The run file stays what it was, so that it runs again as it is.
-            config = {**job.config, "resolved": run.config}
-            info = {**run.info, "data_notes": list(job.notes)}
-            run = dataclasses.replace(run, config=config, info=info)
+            run = job.simulate(checkpoint=folder, resume=resume)
             run.save(folder)
             (folder / checkpoint.NAME).unlink(missing_ok=True)
             return run

@@ -39,33 +39,18 @@ def init(
     ] = None,
 ) -> None:
     """Make a federation: authority, broker configuration, one invitation per party."""
-    import json
+    from tacita.federation import Hub, PublicKeys
 
-    from tacita.check import refuse
-    from tacita.federation import hub
-    from tacita.federation.seal import PublicKeys
-
-    given = {}
-    for path in public or []:
-        try:
-            given[path.name.split(".")[0]] = PublicKeys.of_words(
-                json.loads(path.read_text())
-            )
-        except OSError as error:
-            refuse(f"cannot read {path}: {error.strerror}; check the path")
-        except ValueError as error:
-            refuse(f"{path} holds no public keys: {error}")
-    names = [word.strip() for word in agents.split(",") if word.strip()]
-    made = hub.make(
+    hub = Hub.create(
         folder,
         name,
-        names,
+        [word.strip() for word in agents.split(",") if word.strip()],
         coordinator=coordinator,
         host=host,
         port=port,
-        own_keys=given,
+        own_keys={p.name.split(".")[0]: PublicKeys.load(p) for p in public or []},
     )
-    for who, path in made.items():
+    for who, path in hub.invitations.items():
         typer.echo(f"{who}: {path}")
     typer.echo(
         "Hand every party its invitation over a safe channel, and to nobody else."
@@ -78,19 +63,19 @@ def start(folder: Folder) -> None:
     """Run the broker until it is interrupted."""
     import signal
 
-    from tacita.federation import broker, hub
+    from tacita.federation import Hub
 
     def leave(*seen: object) -> None:
         raise KeyboardInterrupt
 
-    port = hub.port_of(folder)
+    hub = Hub(folder)
     # A service manager ends us this way; the broker must not outlive us.
     signal.signal(signal.SIGTERM, leave)
-    child = broker.start(folder / hub.CONFIG, port)
-    typer.echo(f"the broker listens on port {port}; end it with Ctrl-C")
     try:
+        child = hub.start()
+        typer.echo(f"the broker listens on port {hub.port}; end it with Ctrl-C")
         raise typer.Exit(child.wait())
     except KeyboardInterrupt:
         typer.echo("the broker stops")
     finally:
-        broker.stop(child)
+        hub.stop()

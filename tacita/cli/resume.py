@@ -21,7 +21,7 @@ def resume(
     from tacita.check import refuse
     from tacita.cli.execute import execute, finish
     from tacita.job import folder as folders
-    from tacita.job import job_from, run_file
+    from tacita.job import read
     from tacita.runtime.checkpoint import NAME
 
     if (folder / "run.json").exists():
@@ -35,5 +35,4 @@ def resume(
             if own
             else f"no run in {folder}; name a folder that `tacita run` has made"
         )
-    job = job_from(run_file.read(folder / folders.CONFIG), folder)
-    finish(execute(job, folder, resume=True), folder)
+    finish(execute(read(folder / folders.CONFIG), folder, resume=True), folder)

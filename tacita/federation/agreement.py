@@ -9,6 +9,7 @@ from typing import Any
 
 from tacita.check import refuse
 from tacita.federation.description import Description
+from tacita.federation.hub import Invitation
 from tacita.federation.post import Post
 from tacita.federation.seal import Envelope
 from tacita.federation.wire import Identity, Letter, LetterRefused
@@ -89,22 +90,18 @@ def accepted(letter: Letter, run: Description) -> int | None:
 
 
 def await_offer(
-    federation: str,
-    name: str,
-    starter: str,
+    me: Invitation,
     envelope: Envelope,
     post: Post,
     judge: Callable[[str], tuple[str, dict[str, Any]]],
     seconds: float | None = None,
     tell: Callable[[str], None] = lambda line: None,
     patience: float = 2.0,
-) -> str:
-    """Wait for an offer that `judge` accepts; returns its text.
+) -> None:
+    """Wait for an offer that `judge` accepts.
 
     Args:
-        federation: Its name.
-        name: This agent.
-        starter: Who may offer.
+        me: Who this agent is, and who may offer.
         envelope: How letters are opened.
         post: This agent's post.
         judge: From an offer to ("accept" or "refuse", the words of the answer).
@@ -113,13 +110,12 @@ def await_offer(
         patience: Seconds between two greetings to the starter.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    next_hello = 0.0
+    next_hello, starter = 0.0, me.coordinator
     while end is None or time.monotonic() < end:
         if time.monotonic() >= next_hello:
             next_hello = time.monotonic() + patience
-            post.deliver(
-                starter, envelope.close(note("ask", federation, name, starter))
-            )
+            hello = note("ask", me.federation, me.name, starter)
+            post.deliver(starter, envelope.close(hello))
         for content in post.collect(0.5):
             try:
                 letter = envelope.open(content, _MOST_BYTES)
@@ -130,8 +126,8 @@ def await_offer(
             if (one.kind, one.run, one.sender) != ("offer", "", starter):
                 continue
             answer, words = judge(letter.text)
-            reply = note(answer, federation, name, starter, json.dumps(words))
+            reply = note(answer, me.federation, me.name, starter, json.dumps(words))
             post.deliver(starter, envelope.close(reply))
             if answer == "accept":
-                return letter.text
+                return
     refuse(f"no run was offered by {starter} within {seconds:g} s")

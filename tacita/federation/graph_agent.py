@@ -141,7 +141,7 @@ class GraphAgent(Party):
     @in_double_precision
     def start(self, now: float) -> None:
         """Begin, or go on from the checkpoint; then tell the neighbours."""
-        saved = self.desk.store.load()
+        saved = self.desk.state_file.load()
         if saved is None:
             self.state, letters = self._work.init()
             (self._letters[0],) = to_list(letters)
@@ -272,7 +272,7 @@ class GraphAgent(Party):
         state, rounds = to_list(self.state), list(self._letters)
         heard = [self._heard[j] for j in self._work.neighbours]
         text = json.dumps({"round": self._round, "letters": rounds, "heard": heard})
-        self.desk.store.save([*state, *(self._letters[r] for r in rounds)], text)
+        self.desk.state_file.save([*state, *(self._letters[r] for r in rounds)], text)
 
     def _restore(self, arrays: list[np.ndarray], text: str) -> None:
         told = json.loads(text)

@@ -22,6 +22,7 @@ from nats.aio.client import Client
 
 from tacita.check import refuse
 from tacita.federation.hub import Invitation
+from tacita.federation.post import Post, take_all
 
 PIECE = 4 << 20
 #: Letters of one sender that are put together at a time; older ones are given up.
@@ -90,7 +91,7 @@ class Pieces:
         }
 
 
-class NatsPost:
+class NatsPost(Post):
     """One party's connection to the broker; comes back by itself when that returns.
 
     Args:
@@ -190,13 +191,7 @@ class NatsPost:
 
     def collect(self, seconds: float) -> list[bytes]:
         """What came, after waiting for something at most so long."""
-        found = []
-        try:
-            found.append(self._letters.get(timeout=seconds))
-            while True:
-                found.append(self._letters.get_nowait())
-        except queue.Empty:
-            return found
+        return take_all(self._letters, seconds)
 
     def close(self) -> None:
         """Send what is still under way, and leave."""
@@ -222,12 +217,6 @@ class NatsPost:
             self._thread.join(5)
             if not self._thread.is_alive():
                 self._loop.close()
-
-    def __enter__(self) -> NatsPost:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def _context(me: Invitation) -> ssl.SSLContext:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tacita import check
@@ -62,6 +64,20 @@ class Policy:
     columns: Sequence[str] | None = None
     max_rounds: int | None = None
     allow_shared_seed: bool = False
+
+    @classmethod
+    def read(cls, policy: Policy | Mapping[str, Any] | str | Path | None) -> Policy:
+        """From a policy file, from its table, or None for one that allows anything."""
+        if isinstance(policy, Policy):
+            return policy
+        if policy is None or isinstance(policy, Mapping):
+            return cls.of_words(policy or {})
+        try:
+            return cls.of_words(tomllib.loads(Path(policy).read_text()))
+        except OSError as error:
+            refuse(f"cannot read the policy {policy}: {error.strerror}; check the path")
+        except tomllib.TOMLDecodeError as error:
+            refuse(f"the policy {policy} is not valid TOML: {error}")
 
     @classmethod
     def of_words(cls, words: Mapping[str, Any]) -> Policy:

@@ -81,7 +81,7 @@ class ServerAgent(Party):
     @in_double_precision
     def start(self, now: float) -> None:
         """Begin, or go on from the checkpoint; then tell the coordinator."""
-        saved = self.desk.store.load()
+        saved = self.desk.state_file.load()
         if saved is None:
             self.state, letter = self._work.init()
             self._letters = {0: to_list(letter)}
@@ -179,7 +179,7 @@ class ServerAgent(Party):
                 "letters": rounds,
             }
         )
-        self.desk.store.save([*state, *self._answer, *kept], text)
+        self.desk.state_file.save([*state, *self._answer, *kept], text)
 
     def _restore(self, arrays: list[np.ndarray], text: str) -> None:
         told = json.loads(text)

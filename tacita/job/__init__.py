@@ -1,5 +1,6 @@
-"""From the tables of a run file to a problem, an algorithm and the choices of a run."""
+"""From a run file to a problem, an algorithm and the choices of a run, and back."""
 
-from tacita.job.job import Job, job_from
+from tacita.job.job import Job, job_from, read
+from tacita.job.records import table_of
 
-__all__ = ["Job", "job_from"]
+__all__ = ["Job", "job_from", "read", "table_of"]

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 import tacita
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.federation.post import Faults
+from tacita.federation.in_process import Faults, InProcess
 from tacita.problem.oracles import Full
 from tacita.trees import frozen
 from tests.cases import CASES, Case, case_of
-from tests.federation.build import Federation
 from tests.test_contract import participations
 
 ROUNDS = 4
@@ -37,7 +36,7 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
         run = tacita.simulate(
             problem, case.algorithm, ROUNDS, seed=3, participation=participation
         )
-        made = Federation(
+        made = InProcess(
             tmp_path / str(k), problem, case.algorithm, ROUNDS, 3, participation
         )
         shared, agents = made.run()
@@ -64,9 +63,9 @@ def test_a_bad_post_changes_nothing(case: Case, tmp_path_factory):
 def try_schedules(case: Case, participation: Any, folders: Any) -> None:
     problem = case.problem()
 
-    def made() -> Federation:
+    def made() -> InProcess:
         folder = folders.mktemp("bad")
-        return Federation(folder, problem, case.algorithm, 5, 3, participation)
+        return InProcess(folder, problem, case.algorithm, 5, 3, participation)
 
     calm = made().run()
 
@@ -83,8 +82,8 @@ def try_schedules(case: Case, participation: Any, folders: Any) -> None:
 def test_sealed_letters_carry_the_same_numbers(tmp_path: Path):
     for k, case in enumerate((case_of("FedPLT"), case_of("FedGD"))):
         problem = case.problem()
-        plain = Federation(tmp_path / f"{k}p", problem, case.algorithm, 3, 1, 1.0)
-        sealed = Federation(
+        plain = InProcess(tmp_path / f"{k}p", problem, case.algorithm, 3, 1, 1.0)
+        sealed = InProcess(
             tmp_path / f"{k}s", problem, case.algorithm, 3, 1, 1.0, sealed=True
         )
         (a, b), (c, d) = plain.run(), sealed.run(BAD_POST, 5)
@@ -123,6 +122,6 @@ def test_one_letter_per_edge(tmp_path: Path):
     for k, participation in enumerate((1.0, 2, 0.4)):
         run = tacita.simulate(made, Gossip(), 6, seed=2, participation=participation)
         folder = tmp_path / str(k)
-        federation = Federation(folder, made, Gossip(), 6, 2, participation)
+        federation = InProcess(folder, made, Gossip(), 6, 2, participation)
         _, agents = federation.run(BAD_POST, k)
         np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)

@@ -27,7 +27,7 @@ _DIGEST = 32
 HEAD = len(_MAGIC) + _DIGEST
 
 
-class Store:
+class StateFile:
     """Where one party keeps what it must not forget.
 
     Args:
