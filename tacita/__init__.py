@@ -10,7 +10,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacita import data, privacy, problem, report
+    from tacita import (
+        algorithm,
+        check,
+        data,
+        federation,
+        job,
+        privacy,
+        problem,
+        report,
+        runtime,
+    )
     from tacita.algorithm import (
         DPADMM,
         DPSGD,
@@ -94,15 +104,20 @@ __all__ = [
     "ServerGD",
     "TacitaError",
     "VerticalNewton",
+    "algorithm",
     "audit",
+    "check",
     "data",
     "debug",
+    "federation",
     "from_arrays",
+    "job",
     "load_run",
     "privacy",
     "private",
     "problem",
     "report",
+    "runtime",
     "simulate",
     "simulate_estimators",
     "solvers",

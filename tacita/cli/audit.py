@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import tacita
 from tacita.cli.options import Changes, Observer
 
 EXAMPLE = "Example:  tacita audit private.toml --observer coordinator --runs 4000"
@@ -38,11 +40,8 @@ def audit(
     counts how well they can be told apart. Exit code 1 means that the claim was
     refuted. The result of a run folder is kept in its privacy report.
     """
-    from tacita.audits import audit as audit_runs
-    from tacita.job import read
-
-    job = read(path / "config.toml" if path.is_dir() else path, change or ())
-    result = audit_runs(
+    job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
+    result = tacita.audit(
         job.problem,
         job.algorithm,
         observer=observer,
@@ -63,11 +62,7 @@ def audit(
 
 def _keep(folder: Path, audited: dict) -> None:
     """Put the result into the run's privacy report, if it has one for this observer."""
-    import dataclasses
-
-    from tacita.trace import load_run
-
-    run = load_run(folder)
+    run = tacita.load_run(folder)
     if run.privacy is None:
         return
     told = run.privacy.with_audit(audited["observer"], audited["unit"], audited)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import tacita
 from tacita.cli.options import Keys, PartyFolder, voice
 
 EXAMPLE = "Example:  tacita coordinate run.toml --invitation coordinator.json"
@@ -28,6 +29,6 @@ def coordinate(
     With an algorithm on a graph the agents need no coordinator: the run is proposed,
     and the rest is theirs. Killed and started again, it goes on where it was.
     """
-    from tacita import federation
-
-    federation.coordinate(file, invitation, wait, folder=folder, keys=keys, **voice())
+    tacita.federation.coordinate(
+        file, invitation, wait, folder=folder, keys=keys, **voice()
+    )

@@ -9,6 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+import tacita
+from tacita.cli.execute import execute
+from tacita.cli.options import refuse
+
 EXAMPLE = "Example:  tacita demo"
 
 #: Digits that scikit-learn brings along, spread unevenly by class over 20 agents, of
@@ -46,23 +50,21 @@ def demo(
     """Compare FedAvg and FedProx on handwritten digits; well under a minute."""
     import numpy as np
 
-    from tacita.cli.execute import execute
-    from tacita.job import folder, job_from
-    from tacita.report import write_report
-
     jobs = {}
     for name, algorithm in ALGORITHMS.items():
         table = {"name": name, **copy.deepcopy(SHARED), "algorithm": algorithm}
         if rounds is not None:
             table["run"]["rounds"] = rounds
-        jobs[name] = job_from(table, Path())
+        jobs[name] = tacita.job.job_from(table, Path())
     _make_room(out)
     runs = {}
     for name, job in jobs.items():
         typer.echo(f"{ALGORITHMS[name]['name']}: {job.problem!r}")
-        made = folder.create(out / name, name, job.toml)
+        made = tacita.job.folder.create(out / name, name, job.toml)
         runs[ALGORITHMS[name]["name"]] = execute(job, made)
-    page = write_report(runs, out, title="FedAvg and FedProx on handwritten digits")
+    page = tacita.report.write_report(
+        runs, out, title="FedAvg and FedProx on handwritten digits"
+    )
     typer.echo()
     for label, run in runs.items():
         reached = np.median(run.metrics["test_accuracy"][..., -1])
@@ -72,8 +74,6 @@ def demo(
 
 def _make_room(out: Path) -> None:
     """Remove an earlier demo, and refuse a folder that holds anything else."""
-    from tacita.check import refuse
-
     if not out.exists():
         return
     if not out.is_dir():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+import tacita
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,16 +42,17 @@ def init(
     ] = None,
 ) -> None:
     """Make a federation: authority, broker configuration, one invitation per party."""
-    from tacita.federation import Hub, PublicKeys
-
-    hub = Hub.create(
+    hub = tacita.federation.Hub.create(
         folder,
         name,
         [word.strip() for word in agents.split(",") if word.strip()],
         coordinator=coordinator,
         host=host,
         port=port,
-        own_keys={p.name.split(".")[0]: PublicKeys.load(p) for p in public or []},
+        own_keys={
+            p.name.split(".")[0]: tacita.federation.PublicKeys.load(p)
+            for p in public or []
+        },
     )
     for who, path in hub.invitations.items():
         typer.echo(f"{who}: {path}")
@@ -61,14 +65,11 @@ def init(
 @app.command("start", epilog="Example:  tacita hub start hub")
 def start(folder: Folder) -> None:
     """Run the broker until it is interrupted."""
-    import signal
-
-    from tacita.federation import Hub
 
     def leave(*seen: object) -> None:
         raise KeyboardInterrupt
 
-    hub = Hub(folder)
+    hub = tacita.federation.Hub(folder)
     # A service manager ends us this way; the broker must not outlive us.
     signal.signal(signal.SIGTERM, leave)
     try:

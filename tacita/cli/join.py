@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import tacita
 from tacita.cli.options import Keys, PartyFolder, voice
 
 EXAMPLE = "Example:  tacita join oslo.json --data patients.csv --policy policy.toml"
@@ -37,9 +38,9 @@ def join(
 
     Killed and started again with the same folder, it goes on where it was.
     """
-    from tacita.federation import Agent
-
-    agent = Agent(invitation, data, policy, folder=folder, keys=keys, **voice())
+    agent = tacita.federation.Agent(
+        invitation, data, policy, folder=folder, keys=keys, **voice()
+    )
     if abandon:
         agent.abandon()
     agent.take_part(wait)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
+
+import tacita
 
 Changes = Annotated[
     list[str] | None,
@@ -26,6 +28,11 @@ PartyFolder = Annotated[
 Keys = Annotated[
     Path | None, typer.Option(help="Own keys, if they were not made by the hub.")
 ]
+
+
+def refuse(message: str) -> NoReturn:
+    """Bad input: one line, and exit code 2."""
+    tacita.check.refuse(message)
 
 
 def voice() -> dict[str, Any]:

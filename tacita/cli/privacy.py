@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tacita.cli.options import Changes, Observer
+import tacita
+from tacita.cli.options import Changes, Observer, refuse
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -46,15 +47,11 @@ def plan(
     """Set clipping and noise for a budget, and show what every observer learns."""
     import tomli_w
 
-    from tacita.check import refuse
-    from tacita.job import read
-    from tacita.privacy import forecast, private
-
     if out is not None and out.exists():
         refuse(f"--out {out} exists already; choose another name or remove it")
-    job = read(file, change or ())
+    job = tacita.job.read(file, change or ())
     asked = {key: job.options[key] for key in ("rounds", "participation")}
-    safe = private(
+    safe = tacita.private(
         job.problem,
         job.algorithm,
         epsilon=epsilon,
@@ -66,7 +63,7 @@ def plan(
         **asked,
     )
     planned = job.with_algorithm(safe)
-    typer.echo(str(forecast(job.problem, safe, **asked)))
+    typer.echo(str(tacita.privacy.forecast(job.problem, safe, **asked)))
     table = {"algorithm": planned.config["algorithm"]}
     typer.echo("\n" + tomli_w.dumps(table).rstrip())
     if out is not None:
@@ -89,17 +86,18 @@ def account(
 
     Of a run folder, agents are accounted for the rounds in which they were active.
     """
-    from tacita.check import refuse
-    from tacita.job import read
-    from tacita.privacy import forecast, report
-    from tacita.trace import load_run
-
     if not path.is_dir():
-        job = read(path, change or ())
+        job = tacita.job.read(path, change or ())
         asked = {key: job.options[key] for key in ("rounds", "participation")}
-        typer.echo(str(forecast(job.problem, job.algorithm, delta=delta, **asked)))
+        typer.echo(
+            str(
+                tacita.privacy.forecast(
+                    job.problem, job.algorithm, delta=delta, **asked
+                )
+            )
+        )
         return
     if change:
         refuse("--set changes a plan; what a finished run has spent is as it is")
-    run, job = load_run(path), read(path / "config.toml")
-    typer.echo(str(report(run, job.problem, job.algorithm, delta=delta)))
+    run, job = tacita.load_run(path), tacita.job.read(path / "config.toml")
+    typer.echo(str(tacita.privacy.report(run, job.problem, job.algorithm, delta=delta)))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+import tacita
+from tacita.cli.execute import execute, finish
 from tacita.cli.options import Changes
 
 EXAMPLE = "Example:  tacita run examples/runs/digits-fedavg.toml --set run.rounds=50"
@@ -27,17 +29,12 @@ def run(
 
     The file is checked first. Its keys are described in docs/ref-run-file.md.
     """
-    from tacita.cli.execute import execute, finish
-    from tacita.job import folder, read
-
     if out is not None:
-        folder.refuse_used(out)
-    job = read(file, change or ())
-    made = folder.create(out, job.name, job.toml)
+        tacita.job.folder.refuse_used(out)
+    job = tacita.job.read(file, change or ())
+    made = tacita.job.folder.create(out, job.name, job.toml)
     done = execute(job, made)
     page = None
     if write_page:
-        from tacita.report import write_report
-
-        page = write_report(done, made)
+        page = tacita.report.write_report(done, made)
     finish(done, made, page)

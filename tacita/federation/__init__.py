@@ -11,7 +11,7 @@ Both block until the run is over; each may run in a thread of its own.
 
 from tacita.federation.agent import Agent, join
 from tacita.federation.coordinator import Coordinator, coordinate
-from tacita.federation.hub import Hub, Invitation
+from tacita.federation.hub import Hub, Invitation, make_keys
 from tacita.federation.policy import Policy
 from tacita.federation.post import Post
 from tacita.federation.program import Result
@@ -31,4 +31,5 @@ __all__ = [
     "Result",
     "coordinate",
     "join",
+    "make_keys",
 ]

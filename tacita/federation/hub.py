@@ -104,6 +104,20 @@ def check_name(name: str) -> str:
     return name
 
 
+def make_keys(folder: str | Path, name: str) -> tuple[Path, Path]:
+    """Make a party's own keys: the file that it keeps, and the one for the hub."""
+    folder = Path(folder)
+    private = folder / f"{check_name(name)}.keys.json"
+    private_folder(folder)
+    if private.exists():
+        refuse(f"{private} exists; it may be in use")
+    made = PrivateKeys.fresh()
+    made.save(private)
+    public = folder / f"{name}.public.json"
+    public.write_text(json.dumps(made.public.as_words()))
+    return private, public
+
+
 class Hub:
     """A federation's folder: its authority, its broker, and everybody's invitation.
 
