@@ -25,11 +25,11 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from tacita.federation.checkpoints import Store
 
 import tacita
 from tacita import keys
 from tacita.federation import broker, hub
-from tacita.federation.checkpoints import Store
 from tacita.federation.coordinator import Coordinator
 from tacita.federation.drive import run_party
 from tacita.federation.hub import Invitation

@@ -12,7 +12,7 @@ import json
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tacita.check import refuse
@@ -72,27 +72,23 @@ class Invitation:
         content = read_private(path)
         try:
             told = json.loads(content)
-            public = {k: PublicKeys.of_words(v) for k, v in told["others"].items()}
-            own = told.get("keys")
-            keys = own and PrivateKeys(
-                *(bytes.fromhex(own[k]) for k in ("sign", "read"))
-            )
+            own = told.pop("keys", None)
+            access = (told.pop(k).encode() for k in ("certificate", "key"))
+            others = {k: PublicKeys.of_words(v) for k, v in told.pop("others").items()}
             made = cls(
-                told["federation"],
-                told["name"],
-                told["role"],
-                told["server"],
-                told["authority"].encode(),
-                Certificate(told["certificate"].encode(), told["key"].encode()),
-                PrivateKeys.load(identity) if identity is not None else keys,
-                public,
-                told["coordinator"],
+                authority=told.pop("authority").encode(),
+                access=Certificate(*access),
+                keys=PrivateKeys.of_words(own) if own else None,
+                others=others,
+                **told,
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             refuse(f"{path} is no invitation; ask whoever runs the hub for a new one")
+        if identity is not None:
+            made = replace(made, keys=PrivateKeys.load(identity))
         if made.keys is None:
             refuse(f"{path} holds no keys of yours; name your key file with --keys")
-        if made.keys.public != public[made.name]:
+        if made.keys.public != others.get(made.name):
             refuse(f"these are not the keys that {made.name!r} was invited with")
         return made
 

@@ -62,8 +62,6 @@ class InProcessPost:
         self._sacks: list[tuple[float, int, str, bytes]] = []
         self._count = 0
         self.now = 0.0
-        self.delivered = 0
-        self.lost = 0
 
     def deliver(self, to: str, content: bytes) -> None:
         """Put a letter on its way, twice or not at all if the faults say so."""
@@ -71,7 +69,6 @@ class InProcessPost:
         copies = 1 + (draw() < faults.repeat)
         for _ in range(copies):
             if draw() < faults.loss:
-                self.lost += 1
                 continue
             self._count += 1
             due = self.now + draw() * faults.most_delay
@@ -82,7 +79,6 @@ class InProcessPost:
         if not self._sacks or self._sacks[0][0] > self.now:
             return None
         _, _, to, content = heapq.heappop(self._sacks)
-        self.delivered += 1
         return to, content
 
     def next_due(self) -> float | None:

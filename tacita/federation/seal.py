@@ -140,12 +140,16 @@ class PrivateKeys:
         return {"sign": sign.hex(), "read": read.hex()}
 
     @classmethod
+    def of_words(cls, words: Mapping[str, str]) -> PrivateKeys:
+        """The secrets out of a file."""
+        return cls(bytes.fromhex(words["sign"]), bytes.fromhex(words["read"]))
+
+    @classmethod
     def load(cls, path: str | Path) -> PrivateKeys:
         """Read a key file back; one that others may read is refused."""
         content = read_private(path)
         try:
-            words = json.loads(content)["private"]
-            return cls(bytes.fromhex(words["sign"]), bytes.fromhex(words["read"]))
+            return cls.of_words(json.loads(content)["private"])
         except (ValueError, KeyError, TypeError):
             refuse(f"{path} holds no keys; make new ones or restore the file")
 

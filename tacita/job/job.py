@@ -51,9 +51,10 @@ class Job:
         """The run file as text."""
         return tomli_w.dumps(self.config)
 
-    def with_algorithm(self, algorithm: Algorithm) -> Job:
+    def with_algorithm(self, algorithm: Algorithm, name: str | None = None) -> Job:
         """The same job by another algorithm; its run file says so too."""
-        config = {**self.config, "algorithm": table_of(algorithm)}
+        table = {"name": name or self.name, "algorithm": table_of(algorithm)}
+        config = {**self.config, **table}
         return replace(self, config=config, algorithm=algorithm)
 
     def simulate(self, checkpoint: Path | None = None, resume: bool = False) -> Run:

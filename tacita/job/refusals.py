@@ -16,31 +16,34 @@ class RunFileError(TacitaError):
         super().__init__("\n".join(lines))
 
 
-def lines_of(error: ValidationError, model: type[BaseModel]) -> list[str]:
+def lines_of(
+    error: ValidationError, model: type[BaseModel], table: dict[str, Any]
+) -> list[str]:
     """One line per thing that is wrong: the key, its value, the remedy."""
-    found = []
-    for one in error.errors(include_url=False):
-        line = _line(dict(one), model)
-        if line not in found:  # an entry of a list and the list itself tell the same
-            found.append(line)
-    return found
+    found = (_line(dict(one), model, table) for one in error.errors(include_url=False))
+    # An entry of a list and the list itself tell the same.
+    return list(dict.fromkeys(found))
 
 
-def _line(one: dict[str, Any], model: type[BaseModel]) -> str:
-    path, table, field = _place(one["loc"], model)
-    if one["type"] == "extra_forbidden":
-        known = nearest(path.split(".")[-1], table.model_fields)
-        return f"unknown key {path} = {_shown(one['input'])}; {known}"
+def _line(one: dict[str, Any], model: type[BaseModel], given: Any) -> str:
+    names, table, field = _place(one["loc"], model)
+    key = ".".join(names)
     wanted = "something else" if field is None else field.description
     if one["type"] == "missing":
-        return f"missing key {path}; add {wanted}"
-    return f"{path} = {_shown(one['input'])}: expected {wanted}"
+        return f"missing key {key}; add {wanted}"
+    for name in names:
+        given = given[name]
+    words = repr(given)
+    shown = words if len(words) <= 60 else words[:57] + "..."
+    if one["type"] == "extra_forbidden":
+        return f"unknown key {key} = {shown}; {nearest(names[-1], table.model_fields)}"
+    return f"{key} = {shown}: expected {wanted}"
 
 
 def _place(
     location: tuple[Any, ...], model: type[BaseModel]
-) -> tuple[str, type[BaseModel], Any]:
-    """The dotted key, the table that it is in, and its field if it has one."""
+) -> tuple[list[str], type[BaseModel], Any]:
+    """The key, the table that it is in, and its field if it has one."""
     names: list[str] = []
     table, field = model, None
     for part in location:
@@ -51,9 +54,4 @@ def _place(
             break  # what follows is a place within a list
         if len(names) < len(location):
             table = inner
-    return ".".join(names), table, field
-
-
-def _shown(value: Any) -> str:
-    words = repr(value)
-    return words if len(words) <= 60 else words[:57] + "..."
+    return names, table, field

@@ -10,13 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tacita.check import LARGEST_SEED, refuse
 from tacita.job.refusals import RunFileError, lines_of
@@ -39,46 +33,9 @@ class _OpenTable(_Table):
         return dict(self.model_extra or {})
 
 
-def _word_or_table(value: Any) -> Any:
-    if value is not None and not isinstance(value, str | dict):
-        raise ValueError("neither a word nor a table")
-    return value
-
-
-def _number_or_list(value: Any) -> Any:
-    entries = value if isinstance(value, list) else [value]
-    for entry in entries:
-        if isinstance(entry, bool) or not isinstance(entry, int | float):
-            raise ValueError("neither a number nor a list of numbers")
-    return value
-
-
-def _count_or_counts(value: Any) -> Any:
-    entries = value if isinstance(value, list) else [value]
-    least = 0 if isinstance(value, list) else 1
-    for entry in entries:
-        whole = isinstance(entry, int) and not isinstance(entry, bool)
-        if not whole or not least <= entry <= LARGEST_SEED:
-            raise ValueError("neither a whole number nor a list of them")
-    if not entries:
-        raise ValueError("an empty list")
-    return value
-
-
-def _one_number(value: Any) -> Any:
-    if not isinstance(value, dict) or len(value) != 1:
-        raise ValueError("no table with one key")
-    _number_or_list(list(value.values()))
-    return value
-
-
-def _table(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError("no table")
-    return value
-
-
-Named = Annotated[Any, BeforeValidator(_word_or_table)]
+Named = str | dict[str, Any] | None
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Number = int | float
 
 
 class ProblemTable(_OpenTable):
@@ -107,9 +64,7 @@ class ProblemTable(_OpenTable):
     dtype: Literal["float32", "float64"] | None = Field(
         None, description='"float32" or "float64"'
     )
-    seed: int = Field(
-        0, description="a whole number >= 0, below 2^63", ge=0, le=LARGEST_SEED
-    )
+    seed: Seed = Field(0, description="a whole number >= 0, below 2^63")
 
 
 class AlgorithmTable(_OpenTable):
@@ -122,13 +77,13 @@ class RunTable(_Table):
     """[run]: how long, with whom, what is recorded."""
 
     rounds: int = Field(description="a whole number >= 1, such as 200", ge=1)
-    seed: int = Field(
-        0, description="a whole number >= 0, below 2^63", ge=0, le=LARGEST_SEED
-    )
-    seeds: Annotated[Any, BeforeValidator(_count_or_counts)] = Field(
+    seed: Seed = Field(0, description="a whole number >= 0, below 2^63")
+    seeds: (
+        Annotated[Seed, Field(ge=1)] | Annotated[list[Seed], Field(min_length=1)] | None
+    ) = Field(
         None, description="a whole number of seeds >= 1, or a list such as [1, 2, 3]"
     )
-    participation: Annotated[Any, BeforeValidator(_number_or_list)] = Field(
+    participation: Number | list[Number] = Field(
         1.0,
         description="a probability in (0, 1] such as 0.5, a whole number of agents, "
         "or a list with one probability per agent",
@@ -137,10 +92,12 @@ class RunTable(_Table):
         None, description='a list of metrics such as ["loss", "accuracy"]'
     )
     record_every: int = Field(1, description="a whole number >= 1", ge=1)
-    stop: Annotated[Any, BeforeValidator(_one_number)] = Field(
-        None, description="a table with one metric, such as { grad_norm_sq = 1e-8 }"
+    stop: Annotated[dict[str, Number], Field(min_length=1, max_length=1)] | None = (
+        Field(
+            None, description="a table with one metric, such as { grad_norm_sq = 1e-8 }"
+        )
     )
-    asynchronous: Annotated[Any, BeforeValidator(_table)] = Field(
+    asynchronous: dict[str, Any] | None = Field(
         None,
         description="a table such as { most_delay = 10, lost = 0.1 }, for algorithms "
         "on a graph",
@@ -182,4 +139,4 @@ def validate(table: dict[str, Any]) -> RunFile:
     try:
         return RunFile.model_validate(table)
     except ValidationError as error:
-        raise RunFileError(lines_of(error, RunFile)) from None
+        raise RunFileError(lines_of(error, RunFile, table)) from None
