@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -37,6 +36,4 @@ def refuse(message: str) -> NoReturn:
 
 def voice() -> dict[str, Any]:
     """How a party's program speaks in a terminal."""
-    # The event loop remarks on every TLS connection that ends, which is no news.
-    logging.getLogger("asyncio").setLevel(logging.ERROR)
     return {"tell": typer.echo, "progress": sys.stderr.isatty()}

@@ -21,6 +21,7 @@ from tacita.federation.seal import write_private
 from tacita.federation.setting import setting_of, with_observer
 from tacita.federation.wire import Letter
 from tacita.job import run_file, table_of
+from tacita.trace import plain_values
 
 
 def coordinate(
@@ -133,8 +134,9 @@ class Coordinator(Program):
 def _describe(run: Mapping[str, Any] | str | Path, me: Invitation) -> Description:
     given = isinstance(run, Mapping)
     table = dict(run) if given else run_file.read(Path(run))
+    for key, value in table.items():
+        object_given = isinstance(value, Algorithm)
+        table[key] = table_of(value) if object_given else plain_values(value)
     name = str(table.pop("name", "run" if given else Path(run).stem))
     agents = tuple(table.pop("agents", me.agents))
-    if isinstance(table.get("algorithm"), Algorithm):
-        table["algorithm"] = table_of(table["algorithm"])
     return Description(me.federation, name, me.name, agents, table)

@@ -141,14 +141,9 @@ class Description:
 
     def text(self) -> str:
         """The canonical text: the same description gives the same bytes everywhere."""
-        words = {
-            "federation": self.federation,
-            "name": self.name,
-            "starter": self.starter,
-            "agents": list(self.agents),
-            "tables": {k: dict(v) for k, v in self.tables.items()},
-        }
-        return json.dumps(words, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return json.dumps(
+            vars(self), sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
 
     @property
     def digest(self) -> str:
@@ -176,13 +171,7 @@ def read_signed(
         others[starter], signature, _DOMAIN + text.encode(), "the run description"
     )
     try:
-        made = Description(
-            words["federation"],
-            words["name"],
-            words["starter"],
-            tuple(words["agents"]),
-            words["tables"],
-        )
+        made = Description(**{**words, "agents": tuple(words["agents"])})
     except (KeyError, TypeError, AttributeError):
         raise LetterRefused("the offer is no run description") from None
     except TacitaError as error:

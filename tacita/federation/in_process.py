@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check, keys
-from tacita.federation.drive import TICK, send
 from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
+from tacita.federation.program import TICK, send
 from tacita.federation.roles import Roles
 from tacita.federation.seal import Plain, PrivateKeys, Sealed
 from tacita.federation.state_file import StateFile

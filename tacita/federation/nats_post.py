@@ -8,6 +8,7 @@ letter, which its reader then asks for again.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import queue
 import ssl
@@ -30,6 +31,8 @@ _MOST_OPEN = 2
 #: Pieces of one letter: with 4 MB each, 512 MB.
 _MOST_PIECES = 128
 _HEAD = struct.Struct("<16sII")
+# The event loop remarks on every TLS connection that ends, which is no news.
+logging.getLogger("asyncio").addFilter(lambda said: "eof_received" not in str(said.msg))
 
 
 class Pieces:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ import numpy as np
 
 from tacita.federation import status
 from tacita.federation.description import Description
-from tacita.federation.drive import run_party
 from tacita.federation.hub import Invitation
 from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
 from tacita.federation.post import Post
@@ -22,6 +22,9 @@ from tacita.federation.setting import derive, secret_of
 from tacita.federation.state_file import StateFile
 from tacita.federation.wire import Identity, Letter
 from tacita.runtime.progress import Bar
+
+#: Seconds between two looks at the clock where no letter comes.
+TICK = 0.25
 
 
 class Options(TypedDict, total=False):
@@ -137,3 +140,44 @@ class Program:
         (kept / "result.json").write_text(json.dumps(told, indent=1))
         self.tell(f"the run is over; models and numbers are in {kept}")
         return Result(kept, models, told)
+
+
+def send(party: Party, deliver: Callable[[str, bytes], None]) -> None:
+    """Send what the party has left in its outbox."""
+    for to, content in party.take_out():
+        deliver(to, content)
+
+
+def run_party(
+    party: Party,
+    post: Post,
+    watch: Callable[[Party], None] | None = None,
+    seconds: float | None = None,
+) -> bool:
+    """Run one party on the real clock until it is finished; False if time ran out.
+
+    Args:
+        party: The party.
+        post: Its post.
+        watch: Called now and then, for progress and the status file.
+        seconds: Longest time to run; None for any.
+    """
+    begun = time.monotonic()
+    party.start(begun)
+    send(party, post.deliver)
+    looked = 0.0
+    while not party.finished:
+        for content in post.collect(TICK):
+            party.receive(content, time.monotonic())
+            send(party, post.deliver)
+        now = time.monotonic()
+        party.tick(now)
+        send(party, post.deliver)
+        if watch is not None and now - looked >= 1.0:
+            looked = now
+            watch(party)
+        if seconds is not None and now - begun > seconds:
+            return False
+    if watch is not None:
+        watch(party)
+    return True

@@ -52,11 +52,13 @@ class Roles:
         return isinstance(self.algorithm, GraphAlgorithm)
 
     @cached_property
+    @in_double_precision
     def server(self) -> ServerWork:
         """The coordinator's side of the algorithm."""
         return ServerWork(self.algorithm, self.like, len(self.agents), self.start)
 
     @cached_property
+    @in_double_precision
     def calendar(self) -> Calendar:
         """Who is active when, on a graph."""
         terms = self.terms

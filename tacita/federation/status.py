@@ -22,7 +22,7 @@ def write(folder: Path, told: Mapping[str, Any]) -> None:
 
 def of(party: Party, post: Post, rounds: int) -> dict[str, Any]:
     """What every party's status tells."""
-    now, counts = time.monotonic(), party.counts
+    now = time.monotonic()
     return {
         "party": party.name,
         "run": party.desk.run,
@@ -30,12 +30,7 @@ def of(party: Party, post: Post, rounds: int) -> dict[str, Any]:
         "rounds": rounds,
         "finished": party.finished,
         "written": time.time(),
-        "sent": counts.sent,
-        "sent_bytes": counts.sent_bytes,
-        "received": counts.received,
-        "received_bytes": counts.received_bytes,
-        "repeated": counts.repeated,
-        "refused": dict(counts.refused),
+        **vars(party.counts),
         "connected": post.connected,
         "seconds_since": {k: now - v for k, v in party.heard_at.items()},
         "under_way": post.under_way(),

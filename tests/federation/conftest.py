@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
 from tacita.federation import Hub
-
-
-@pytest.fixture(scope="session", autouse=True)
-def quiet_connections():
-    """The event loop remarks on every TLS connection that ends, which is no news."""
-    logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 
 @pytest.fixture(scope="session")
