@@ -85,7 +85,8 @@ class Mortal:
 @pytest.mark.parametrize(
     "case", [*map(case_of, ("FedPLT", "FedLin", "FedGD"))], ids=lambda c: c.name
 )
-def test_deaths_at_any_step_change_no_bit(case, tmp_path_factory):
+@pytest.mark.parametrize("runs", [2, pytest.param(6, marks=pytest.mark.long)])
+def test_deaths_at_any_step_change_no_bit(case, runs, tmp_path_factory):
     problem = case.problem()
     participation = 4 if case.algorithm.partial else 1.0
 
@@ -96,7 +97,7 @@ def test_deaths_at_any_step_change_no_bit(case, tmp_path_factory):
     calm = made().run()
     deaths = []
 
-    @settings(max_examples=6, deadline=None, derandomize=True)
+    @settings(max_examples=runs, deadline=None, derandomize=True)
     @given(st.integers(0, 2**32))
     def always(seed: int):
         dice = random.Random(seed)

@@ -22,8 +22,12 @@ from tests.cases import CASES, Case, case_of
 from tests.test_contract import participations
 
 ROUNDS = 4
-#: Random schedules for each setting; the ten settings together try 1,000 with 100.
+#: Random schedules for each setting: a few, and in `make test-all` more; the ten
+#: settings together try 1,000 with 100.
 SCHEDULES = int(os.environ.get("TACITA_SCHEDULES", "8"))
+some_schedules = pytest.mark.parametrize(
+    "schedules", [2, pytest.param(SCHEDULES, marks=pytest.mark.long)]
+)
 BAD_POST = Faults(loss=0.2, repeat=0.2, most_delay=3.0)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 
@@ -55,12 +59,13 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
     ],
     ids=lambda c: c.name,
 )
-def test_a_bad_post_changes_nothing(case: Case, tmp_path_factory):
+@some_schedules
+def test_a_bad_post_changes_nothing(case: Case, schedules: int, tmp_path_factory):
     for participation in participations(case):
-        try_schedules(case, participation, tmp_path_factory)
+        try_schedules(case, participation, tmp_path_factory, schedules)
 
 
-def try_schedules(case: Case, participation: Any, folders: Any) -> None:
+def try_schedules(case: Case, participation: Any, folders: Any, schedules: int) -> None:
     problem = case.problem()
 
     def made() -> InProcess:
@@ -69,7 +74,7 @@ def try_schedules(case: Case, participation: Any, folders: Any) -> None:
 
     calm = made().run()
 
-    @settings(max_examples=SCHEDULES, deadline=None, derandomize=True)
+    @settings(max_examples=schedules, deadline=None, derandomize=True)
     @given(st.integers(0, 2**32))
     def always(seed: int):
         shared, agents = made().run(BAD_POST, seed)
