@@ -129,25 +129,9 @@ __all__ = [
 
 #: Rooms, loaded when first used: JAX and what stands on it take their time.
 _ROOMS = (
-    "algorithm",
-    "problem",
-    "runtime",
-    "trace",
-    "privacy",
-    "tuning",
-    "variants",
-    "audits",
-    "check",
-    "data",
-    "federation",
-    "job",
-    "keys",
-    "participation",
-    "report",
-    "sampling",
-    "theory",
-    "trees",
-)
+    "algorithm problem runtime trace privacy tuning variants audits check data "
+    "federation job keys participation report sampling theory trees"
+).split()
 
 
 def __getattr__(name: str) -> Any:

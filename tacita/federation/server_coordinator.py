@@ -8,8 +8,7 @@ exchange: after a crash it is asked for again, and agents answer from their chec
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from tacita import keys
 from tacita.federation.exact_sum import ExactSum
 from tacita.federation.party import Desk, Party
-from tacita.federation.shapes import Form, to_list
+from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, norm_of
 from tacita.federation.work import ServerWork
@@ -281,30 +280,23 @@ class ServerCoordinator(Party):
         self._go_on(now)
 
     def _save(self) -> None:
-        hub, told = to_list(self.state), to_list(self.broadcast)
-        mean, old = self._mean or [], list(self._old)
         members = np.asarray(self._members, np.int64)
-        kept = [array for r in old for array in self._old[r]]
-        words = {"when": self._when, "hub": len(hub), "told": len(told)}
-        words |= {"mean": len(mean), "old": old}
         self.desk.state_file.save(
-            [self._asked, self._credited, members, *hub, *told, *mean, *kept],
-            json.dumps(words),
+            {"when": self._when, "old": list(self._old)},
+            agents=[self._asked, self._credited, members],
+            state=to_list(self.state),
+            told=to_list(self.broadcast),
+            mean=self._mean or [],
+            old=[array for told in self._old.values() for array in told],
         )
 
-    def _restore(self, arrays: list[np.ndarray], text: str) -> None:
-        told = json.loads(text)
-        asked, credited, members, *rest = arrays
+    def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
+        asked, credited, members = groups["agents"]
         self._asked, self._credited = asked.copy(), credited.copy()
-        self._members, self._when = members.tolist(), tuple(told["when"])
-        rows = iter(rest)
-        self.state = self._work.hub.to_tree(_take(rows, told["hub"]))
+        self._members, self._when = members.tolist(), tuple(words["when"])
         work, phase = self._work, self._when[1]
+        self.state = work.hub.to_tree(groups["state"])
         form = work.last_told if self.over else work.exchanges[phase].told
-        self.broadcast = form.to_tree(_take(rows, told["told"]))
-        self._mean = _take(rows, told["mean"]) or None
-        self._old = {r: _take(rows, told["told"]) for r in told["old"]}
-
-
-def _take(rows: Iterator[np.ndarray], count: int) -> list[np.ndarray]:
-    return [next(rows) for _ in range(count)]
+        self.broadcast = form.to_tree(groups["told"])
+        self._mean = groups["mean"] or None
+        self._old = by_round(words["old"], groups["old"])

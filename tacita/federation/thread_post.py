@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import collections
 import queue
 
 from tacita.federation.hub import Invitation
 from tacita.federation.post import Post, take_all
 
-Boxes = collections.defaultdict[str, queue.SimpleQueue[bytes]]
+Boxes = dict[str, queue.SimpleQueue[bytes]]
 
 
 class ThreadPost(Post):
@@ -20,22 +19,27 @@ class ThreadPost(Post):
     """
 
     def __init__(self, name: str, boxes: Boxes) -> None:
-        self._mine, self._boxes = boxes[name], boxes
+        self._boxes, self._mine = boxes, _box(boxes, name)
 
     def deliver(self, to: str, content: bytes) -> None:
         """Into the other one's box."""
-        self._boxes[to].put(content)
+        _box(self._boxes, to).put(content)
 
     def collect(self, seconds: float) -> list[bytes]:
         """What is in mine."""
         return take_all(self._mine, seconds)
 
 
+def _box(boxes: Boxes, name: str) -> queue.SimpleQueue[bytes]:
+    # In one step: two threads must not make a box each.
+    return boxes.setdefault(name, queue.SimpleQueue())
+
+
 class PostRoom:
     """Gives every party its post; hand it to `join` and `coordinate` as `post`."""
 
     def __init__(self) -> None:
-        self._boxes: Boxes = collections.defaultdict(queue.SimpleQueue)
+        self._boxes: Boxes = {}
 
     def __call__(self, invitation: Invitation) -> Post:
         """The post of the party that was invited."""

@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tacita.check import LARGEST_SEED, refuse
-from tacita.job.refusals import RunFileError, lines_of
+from tacita.check import LARGEST_SEED, TacitaError, nearest, refuse
 
 
 class _Table(BaseModel):
@@ -139,4 +138,42 @@ def validate(table: dict[str, Any]) -> RunFile:
     try:
         return RunFile.model_validate(table)
     except ValidationError as error:
-        raise RunFileError(lines_of(error, RunFile, table)) from None
+        raise TacitaError("\n".join(_lines_of(error, table))) from None
+
+
+def _lines_of(error: ValidationError, table: dict[str, Any]) -> list[str]:
+    """One line per thing that is wrong: the key, its value, the remedy."""
+    found = (_line(dict(one), table) for one in error.errors(include_url=False))
+    # An entry of a list and the list itself tell the same.
+    return list(dict.fromkeys(found))
+
+
+def _line(one: dict[str, Any], given: Any) -> str:
+    names, table, field = _place(one["loc"])
+    key = ".".join(names)
+    wanted = "something else" if field is None else field.description
+    if one["type"] == "missing":
+        return f"missing key {key}; add {wanted}"
+    for name in names:
+        given = given[name]
+    words = repr(given)
+    shown = words if len(words) <= 60 else words[:57] + "..."
+    if one["type"] == "extra_forbidden":
+        return f"unknown key {key} = {shown}; {nearest(names[-1], table.model_fields)}"
+    return f"{key} = {shown}: expected {wanted}"
+
+
+def _place(location: tuple[Any, ...]) -> tuple[list[str], type[BaseModel], Any]:
+    """The key, the table that it is in, and its field if it has one."""
+    names: list[str] = []
+    table: type[BaseModel] = RunFile
+    field = None
+    for part in location:
+        names.append(str(part))
+        field = table.model_fields.get(str(part))
+        inner = None if field is None else field.annotation
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            break  # what follows is a place within a list
+        if len(names) < len(location):
+            table = inner
+    return names, table, field

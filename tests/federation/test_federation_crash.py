@@ -44,9 +44,9 @@ class Mortal:
         file, charge = party.desk.state_file, party.desk.charge
         save = file.save
 
-        def mortal_save(*content: Any) -> None:
+        def mortal_save(*words: Any, **groups: Any) -> None:
             self._risk()  # nothing written
-            save(*content)
+            save(*words, **groups)
             self._risk()  # written, nothing sent
 
         def mortal_charge(*content: Any) -> None:
@@ -187,16 +187,17 @@ def test_a_spent_budget_keeps_the_letter_back(tmp_path: Path):
 @pytest.fixture
 def store(tmp_path: Path) -> StateFile:
     made = StateFile(tmp_path, b"k" * 32, Identity("f", "r", "state", 0, 0, "a", "a"))
-    made.save([np.arange(3.0), np.arange(3.0), np.arange(2)], '{"round": 4}')
+    made.save({"round": 4}, a=[np.arange(3.0)], b=[np.arange(3.0), np.arange(2)], c=[])
     return made
 
 
 def test_a_checkpoint_comes_back(store: StateFile):
     loaded = store.load()
     assert loaded is not None
-    arrays, text = loaded
-    assert [a.tolist() for a in arrays] == [[0, 1, 2], [0, 1, 2], [0, 1]]
-    assert text == '{"round": 4}'
+    words, groups = loaded
+    told = {name: [a.tolist() for a in arrays] for name, arrays in groups.items()}
+    assert told == {"a": [[0, 1, 2]], "b": [[0, 1, 2], [0, 1]], "c": []}
+    assert words == {"round": 4}
     assert store.path.stat().st_mode & 0o777 == 0o600
 
 
