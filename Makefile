@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := tacita tests examples papers bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo federation-demo test check format lint types examples bench clean
+.PHONY: help demo federation-demo test test-all check format lint types examples bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -25,7 +25,10 @@ demo: $(VENV)/base ## install, run the demo, say where its report is
 federation-demo: $(VENV)/test ## hub, coordinator and four hospitals as processes of their own
 	$(BIN)/python examples/federation/demo.py
 
-test: $(VENV)/test ## install what tests need and run them
+test: $(VENV)/test ## install what tests need and run all but the long ones
+	$(BIN)/python -m pytest --numprocesses 2 -m 'not long'
+
+test-all: $(VENV)/test ## the long ones too: kills, chaos, many schedules
 	$(BIN)/python -m pytest --numprocesses 2
 
 format: $(VENV)/test ## format the code in place

@@ -10,7 +10,6 @@ that waits for a run (`tacita join`).
 
 from __future__ import annotations
 
-import logging
 import os
 import resource
 import statistics
@@ -28,20 +27,19 @@ import numpy as np
 
 import tacita
 from tacita import keys
-from tacita.federation import broker, hub
-from tacita.federation.checkpoints import Store
-from tacita.federation.coordinator import Coordinator
-from tacita.federation.drive import run_party
-from tacita.federation.hub import Invitation
+from tacita.federation import Hub, Invitation, broker
 from tacita.federation.nats_post import NatsPost
 from tacita.federation.party import Desk
+from tacita.federation.program import run_party
+from tacita.federation.roles import Roles
 from tacita.federation.seal import Plain, Sealed
-from tacita.federation.server_agent import ServerAgent
+from tacita.federation.server_coordinator import ServerCoordinator
+from tacita.federation.state_file import StateFile
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity
-from tacita.federation.work import AgentWork, Outline, ServerWork
+from tacita.federation.work import Outline
 from tacita.runtime.simulate import prepare
-from tacita.trees import double_precision
+from tacita.trees import in_double_precision
 
 #: The agents answer whatever the coordinator measures.
 MOST_ROUNDS = 10**6
@@ -52,13 +50,21 @@ WARM_UP = 3
 SETTLED, WATCHED = 8.0, 20.0
 
 
-def server_work(agents: int, dim: int) -> tuple[Outline, ServerWork]:
+@in_double_precision
+def roles_of(me: Invitation, dim: int, rounds: int) -> Roles:
+    """A run whose letters are vectors of this length."""
     x = np.random.default_rng(0).normal(size=(2, dim)) / dim
     own = tacita.from_arrays(x, np.ones(2), np.zeros(2, int), "linear")
-    outline = Outline(own, agents)
+    outline = Outline(own, len(me.agents))
     algorithm = prepare(outline, tacita.FedAvg(step_size=0.1, local_steps=1))
-    return outline, ServerWork(
-        algorithm, outline.local(), agents, jnp.asarray(own.start)
+    return Roles(
+        algorithm=algorithm,
+        agents=me.agents,
+        coordinator=me.coordinator,
+        start=jnp.asarray(own.start),
+        base=keys.from_seed(0),
+        terms=Terms(rounds=rounds, linger=2.0),
+        like=outline.local(),
     )
 
 
@@ -66,28 +72,21 @@ def desk_of(me: Invitation, folder: Path, careful: bool) -> Desk:
     assert me.keys is not None
     envelope = Sealed(me.name, me.keys, me.others) if careful else Plain()
     who = Identity("bench", "run", "state", 0, 0, me.name, me.name)
-    store = Store(folder / me.name, b"k" * 32, who, durable=careful)
-    return Desk(me.name, "bench", "run", envelope, store)
+    file = StateFile(folder / me.name, b"k" * 32, who, durable=careful)
+    return Desk(me.name, "bench", "run", envelope, file)
 
 
-def agent(path: str, folder: str, agents: str, dim: str, careful: str) -> None:
+def agent(path: str, folder: str, dim: str, careful: str) -> None:
     """The program of one agent."""
-    me = Invitation.load(Path(path))
-    with double_precision():
-        outline, server = server_work(int(agents), int(dim))
-        number = me.agents.index(me.name)
-        work = AgentWork(server, number, outline.local())
-        secret = keys.agent_secret(keys.from_seed(0), number)
+    me = Invitation.load(path)
+    roles = roles_of(me, int(dim), MOST_ROUNDS)
+    secret = keys.agent_secret(roles.base, me.agents.index(me.name))
     desk = desk_of(me, Path(folder), careful == "careful")
     with NatsPost(me) as post:
-        run_party(
-            ServerAgent(desk, work, me.coordinator, secret, MOST_ROUNDS),
-            post,
-            seconds=300,
-        )
+        run_party(roles.make_agent(desk, roles.like, secret), post, seconds=300)
 
 
-class Watched(Coordinator):
+class Watched(ServerCoordinator):
     """A coordinator that notes when its rounds end."""
 
     def __init__(self, *words: Any) -> None:
@@ -104,11 +103,9 @@ def town(agents: int) -> Iterator[tuple[Path, dict[str, Path], list[str]]]:
     """A hub with a running broker: its folder, the invitations, the agents' names."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        port = 20_000 + (time.time_ns() // 1000) % 20_000
         names = [f"agent-{i:02}" for i in range(agents)]
-        made = hub.make(folder / "hub", "bench", names, port=port)
-        with broker.running(folder / "hub" / hub.CONFIG, port):
-            yield folder, made, names
+        with Hub.create(folder / "hub", "bench", names, port=0) as hub:
+            yield folder, hub.invitations, names
 
 
 def idle() -> float:
@@ -117,7 +114,7 @@ def idle() -> float:
         rows = folder / "rows.csv"
         rows.write_text("x,y\n0,1\n")
         words = ["join", str(made[name]), "--data", str(rows)]
-        program = [sys.executable, "-c", "from tacita.cli import main; main()", *words]
+        program = [sys.executable, "-m", "tacita", *words]
         child = subprocess.Popen(program, cwd=folder, stdout=subprocess.DEVNULL)
         try:
             time.sleep(SETTLED)
@@ -140,28 +137,22 @@ def measure(agents: int, dim: int, rounds: int, careful: bool) -> list[float]:
     with town(agents) as (folder, made, names):
         try:
             for one in names:
-                words = [str(made[one]), str(folder), str(agents), str(dim), mode]
+                words = [str(made[one]), str(folder), str(dim), mode]
                 program = [sys.executable, "-m", "bench.federation", *words]
                 children.append(subprocess.Popen(program))
-            return _coordinate(
-                made["coordinator"], folder, agents, dim, rounds, careful
-            )
+            return _coordinate(made["coordinator"], folder, dim, rounds, careful)
         finally:
             for child in children:
                 broker.stop(child)
 
 
 def _coordinate(
-    path: Path, folder: Path, agents: int, dim: int, rounds: int, careful: bool
+    path: Path, folder: Path, dim: int, rounds: int, careful: bool
 ) -> list[float]:
     me = Invitation.load(path)
-    with double_precision():
-        _, work = server_work(agents, dim)
-        base = keys.from_seed(0)
-    desk = desk_of(me, folder, careful)
-    terms = Terms(rounds=rounds, linger=2.0)
+    roles, desk = roles_of(me, dim, rounds), desk_of(me, folder, careful)
     with NatsPost(me) as post:
-        made = Watched(desk, work, me.agents, base, terms)
+        made = Watched(desk, roles.server, me.agents, roles.base, roles.terms)
         run_party(made, post, seconds=300)
     return np.diff(made.ends)[WARM_UP:].tolist()
 
@@ -186,8 +177,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # The event loop remarks on every TLS connection that ends, which is no news.
-    logging.getLogger("asyncio").setLevel(logging.ERROR)
     if len(sys.argv) > 1:
         agent(*sys.argv[1:])
     else:

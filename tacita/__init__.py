@@ -1,7 +1,9 @@
 """Tacita: private federated learning that can be trusted.
 
-A problem is solved by an algorithm, run by a runtime, which leaves a trace, from which
-a report is made.
+A problem is solved by an algorithm, whose letters an aggregation joins, run by a
+runtime or a federation, which leaves a trace, from which a report is made.
+
+Nothing is loaded before it is used: JAX and what stands on it take their time.
 """
 
 from __future__ import annotations
@@ -9,27 +11,33 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tacita import aggregation, algorithm, problem
-from tacita.algorithm import *  # noqa: F403
-from tacita.check import TacitaError
-from tacita.privacy.clipped import Clipped
-from tacita.privacy.noisy import Noisy
-from tacita.problem import GTVMin, Problem, from_arrays
-from tacita.problem.oracles import Full, Minibatch
-from tacita.runtime import Asynchronous, debug, simulate, sweep
-from tacita.trace import Run, load_run
-from tacita.tuning import NodeErrors, tune, validate
-from tacita.variants import (
-    ModelAgnosticFedRelax,
-    VerticalNewton,
-    simulate_estimators,
-    train_vertical,
-)
-
 if TYPE_CHECKING:
-    from tacita import data, privacy, report
+    from tacita import (
+        aggregation,
+        algorithm,
+        check,
+        data,
+        federation,
+        job,
+        privacy,
+        problem,
+        report,
+        runtime,
+    )
+    from tacita.algorithm import *  # noqa: F403
     from tacita.audits import audit
-    from tacita.privacy import private
+    from tacita.check import TacitaError
+    from tacita.privacy import Clipped, Noisy, private
+    from tacita.problem import Full, GTVMin, Minibatch, Problem, from_arrays
+    from tacita.runtime import Asynchronous, debug, simulate, sweep
+    from tacita.trace import Run, load_run
+    from tacita.tuning import NodeErrors, tune, validate
+    from tacita.variants import (
+        ModelAgnosticFedRelax,
+        VerticalNewton,
+        simulate_estimators,
+        train_vertical,
+    )
 
 __version__ = "0.1.0"
 
@@ -47,15 +55,20 @@ __all__ = [
     "TacitaError",
     "VerticalNewton",
     "aggregation",
+    "algorithm",
     "audit",
+    "check",
     "data",
     "debug",
+    "federation",
     "from_arrays",
+    "job",
     "load_run",
     "privacy",
     "private",
     "problem",
     "report",
+    "runtime",
     "simulate",
     "simulate_estimators",
     "sweep",
@@ -63,18 +76,27 @@ __all__ = [
     "tune",
     "validate",
 ]
-__all__.extend(algorithm.__all__)
 
-#: Rooms that load slowly (pandas, scikit-learn, matplotlib): loaded when first used.
-_LAZY = ("audits", "data", "federation", "privacy", "report")
-#: Names that live in such a room.
-_HOMES = {"audit": "audits", "private": "privacy"}
+#: Rooms that hold public names, beside the algorithms in theirs.
+_HOMES = ("algorithm", "problem", "runtime", "trace", "privacy", "tuning", "variants")
+#: Rooms that are asked for by their own name.
+_ROOMS = (*_HOMES, "aggregation", "audits", "check", "data", "federation", "job")
+_ROOMS = (*_ROOMS, "keys", "participation", "report", "sampling", "theory", "trees")
 
 
 def __getattr__(name: str) -> Any:
-    """Load a room on first use."""
-    if name in _LAZY:
+    """Load a room, or a public name out of the room that has it."""
+    if name in _ROOMS:
         return importlib.import_module(f"tacita.{name}")
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"tacita.{_HOMES[name]}"), name)
+    if not name.startswith("_"):
+        homes = {"TacitaError": ("check",), "audit": ("audits",)}.get(name, _HOMES)
+        for home in homes:
+            room = importlib.import_module(f"tacita.{home}")
+            if name in room.__all__ and (name in __all__ or home == "algorithm"):
+                return getattr(room, name)
     raise AttributeError(f"module 'tacita' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    room = importlib.import_module("tacita.algorithm")
+    return sorted({*globals(), *__all__, *room.__all__})

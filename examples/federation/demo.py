@@ -24,12 +24,12 @@ import pandas as pd
 import tomli_w
 
 import tacita
-from tacita.federation import broker, hub
+from tacita.federation import Hub, broker
 from tacita.trace import PrivacyReport
 
 HOSPITALS = ("budapest", "cleveland", "longbeach", "zurich")
 EPSILON, DELTA, ROUNDS = 4.0, 1e-5, 40
-PROGRAM = [sys.executable, "-c", "from tacita.cli import main; main()"]
+PROGRAM = [sys.executable, "-m", "tacita"]
 #: Longest time for each of the two.
 SECONDS = 240.0
 Rows = dict[str, tuple[pd.DataFrame, pd.DataFrame]]
@@ -70,13 +70,11 @@ def _table(x: Any, y: Any, columns: list[str]) -> pd.DataFrame:
 
 def run_federation(folder: Path, tables: dict[str, pd.DataFrame], run: dict) -> None:
     """A hub, its broker, and one process per party, until all are done."""
-    port = 20_000 + time.time_ns() // 1000 % 20_000
-    invitations = hub.make(folder / "hub", "demo", sorted(tables), port=port)
     (folder / "run.toml").write_text(tomli_w.dumps(run))
     children: list[subprocess.Popen] = []
-    with broker.running(folder / "hub" / hub.CONFIG, port):
+    with Hub.create(folder / "hub", "demo", sorted(tables), port=0) as hub:
         try:
-            for name, path in invitations.items():
+            for name, path in hub.invitations.items():
                 home = ["--folder", str(folder / name), "--wait", str(SECONDS)]
                 if name == "coordinator":
                     words = ["coordinate", str(folder / "run.toml"), "--invitation"]

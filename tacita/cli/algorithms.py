@@ -9,6 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+import tacita
+from tacita.cli.show import show
+
 EXAMPLE = "Example:  tacita algorithms FedProx"
 
 
@@ -18,19 +21,15 @@ def algorithms(
     ] = None,
 ) -> None:
     """List the algorithms, or show one with the keys it takes in a run file."""
-    from tacita.cli.show import show
-    from tacita.job.algorithms import known
-    from tacita.job.calls import look_up
-    from tacita.report import Table
-
     if name is not None:
-        _show_one(look_up("algorithm", name, known()))
+        known = tacita.job.records.known()
+        _show_one(tacita.job.calls.look_up("algorithm", name, known))
         return
-    rows = tuple(
+    rows = [
         (label, _kind(cls), ", ".join(row[0] for row in fields(cls)), cls.source)
-        for label, cls in known().items()
-    )
-    show(Table(("algorithm", "kind", "keys", "source"), rows), justify="left")
+        for label, cls in tacita.job.records.known().items()
+    ]
+    show(("algorithm", "kind", "keys", "source"), rows)
 
 
 def _kind(cls: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+import tacita
 from tacita.cli import (
     algorithms,
     audit,
@@ -52,9 +53,7 @@ class Guarded(TyperGroup):
 
 def tell(error: Exception) -> int:
     """Write an error to stderr, one line for each thing; the exit code it means."""
-    from tacita.check import TacitaError
-
-    if isinstance(error, TacitaError):
+    if isinstance(error, tacita.TacitaError):
         for line in str(error).split("\n"):
             typer.echo(f"error: {line}", err=True)
         return BAD_INPUT

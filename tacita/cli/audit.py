@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+import tacita
+from tacita.cli.options import Changes, Observer
 
 EXAMPLE = "Example:  tacita audit private.toml --observer coordinator --runs 4000"
 
@@ -14,10 +18,7 @@ def audit(
     path: Annotated[
         Path, typer.Argument(metavar="RUN", help="A run file, or a run folder.")
     ],
-    observer: Annotated[
-        str,
-        typer.Option(help="final_model, coordinator, neighbour or eavesdropper."),
-    ],
+    observer: Observer,
     rounds: Annotated[
         int | None, typer.Option(help="Rounds of each run; those of the run file.")
     ] = None,
@@ -31,12 +32,7 @@ def audit(
         typer.Option(help="An epsilon to test; what Tacita guarantees if left out."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of all randomness.")] = 0,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Change a key of the run file."
-        ),
-    ] = None,
+    change: Changes = None,
 ) -> None:
     """Bound from below what an observer learns of one record, by simulation.
 
@@ -44,11 +40,8 @@ def audit(
     counts how well they can be told apart. Exit code 1 means that the claim was
     refuted. The result of a run folder is kept in its privacy report.
     """
-    from tacita.audits import audit as audit_runs
-    from tacita.cli.privacy import read
-
-    job = read(path / "config.toml" if path.is_dir() else path, change)
-    result = audit_runs(
+    job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
+    result = tacita.audit(
         job.problem,
         job.algorithm,
         observer=observer,
@@ -69,11 +62,7 @@ def audit(
 
 def _keep(folder: Path, audited: dict) -> None:
     """Put the result into the run's privacy report, if it has one for this observer."""
-    import dataclasses
-
-    from tacita.trace import load_run
-
-    run = load_run(folder)
+    run = tacita.load_run(folder)
     if run.privacy is None:
         return
     told = run.privacy.with_audit(audited["observer"], audited["unit"], audited)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from tacita.trace import Run
+import tacita
+from tacita.cli.options import refuse
+from tacita.cli.show import show
 
 EXAMPLE = (
     "Example:  tacita compare runs/demo/fedavg runs/demo/fedprox "
@@ -33,30 +35,23 @@ def compare(
     ] = None,
 ) -> None:
     """Compare runs: a table here, their curves overlaid on one page."""
-    from tacita.cli.show import show
-    from tacita.job import folder
-    from tacita.report import communication, final_metrics, reached, write_report
-
     runs = by_label(folders)
     wanted = _tolerances(tolerance or [])
-    tables = [final_metrics(runs), communication(runs)]
+    tables = [tacita.report.final_metrics(runs), tacita.report.communication(runs)]
     if wanted:
-        tables.append(reached(runs, wanted))
+        tables.append(tacita.report.reached(runs, wanted))
     for table in tables:
-        show(table)
+        show(table.columns, table.rows, "right")
         typer.echo()
-    target = out or folder.next_free(folder.RUNS / "comparison")
-    typer.echo(f"report: {write_report(runs, target, tolerance=wanted)}")
+    target = out or tacita.job.folder.next_free("comparison")
+    typer.echo(f"report: {tacita.report.write_report(runs, target, tolerance=wanted)}")
 
 
-def by_label(folders: list[Path]) -> dict[str, Run]:
+def by_label(folders: list[Path]) -> dict[str, tacita.Run]:
     """Load runs, each under a name of its own: the run's, else the folder's."""
-    from tacita.check import refuse
-    from tacita.trace import load_run
-
     if len({path.resolve() for path in folders}) < len(folders):
         refuse("the same run folder is given twice; name each once")
-    runs = [load_run(path) for path in folders]
+    runs = [tacita.load_run(path) for path in folders]
     for labels in (
         [run.name for run in runs],
         [path.resolve().name for path in folders],
@@ -68,10 +63,6 @@ def by_label(folders: list[Path]) -> dict[str, Run]:
 
 
 def _tolerances(given: list[str]) -> dict[str, float]:
-    import math
-
-    from tacita.check import refuse
-
     found = {}
     for one in given:
         metric, _, value = one.partition("=")

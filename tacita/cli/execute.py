@@ -3,60 +3,45 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import shlex
 import shutil
 from pathlib import Path
 
 import typer
 
-from tacita.check import TacitaError
+import tacita
 from tacita.cli.show import show
-from tacita.job import Job
-from tacita.job import folder as folders
-from tacita.report import metrics_of_one
-from tacita.runtime import checkpoint, simulate
-from tacita.trace import Run
 
 
-def execute(job: Job, folder: Path, *, resume: bool = False) -> Run:
+def execute(job: tacita.job.Job, folder: Path, *, resume: bool = False) -> tacita.Run:
     """Run a job and save it in its folder, which holds its run file already.
 
     A run that was refused or that failed before its first checkpoint leaves no folder;
     one that was interrupted later can be resumed.
     """
     try:
-        with folders.held(folder):
-            run = simulate(
-                job.problem,
-                job.algorithm,
-                **job.options,
-                checkpoint=folder,
-                resume=resume,
-            )
-            # The run file stays what it was, so that it runs again as it is.
-            config = {**job.config, "resolved": run.config}
-            info = {**run.info, "data_notes": list(job.notes)}
-            run = dataclasses.replace(run, config=config, info=info)
+        with tacita.job.folder.held(folder):
+            run = job.simulate(checkpoint=folder, resume=resume)
             run.save(folder)
-            (folder / checkpoint.NAME).unlink(missing_ok=True)
+            (folder / tacita.job.folder.CHECKPOINT).unlink(missing_ok=True)
             return run
     except KeyboardInterrupt:
         _tell_how_to_go_on(folder)
         raise
-    except TacitaError:
+    except tacita.TacitaError:
         _clear(folder, resume)
         raise
     except Exception:
-        if not (folder / checkpoint.NAME).exists():
+        if not (folder / tacita.job.folder.CHECKPOINT).exists():
             _clear(folder, resume)
         raise
 
 
-def finish(run: Run, folder: Path, page: Path | None = None) -> None:
+def finish(run: tacita.Run, folder: Path, page: Path | None = None) -> None:
     """Tell how a run ended, and where its page is; a diverged one is a failure."""
     if run.metrics.keys() > {"round"}:
-        show(metrics_of_one(run))
+        table = tacita.report.metrics_of_one(run)
+        show(table.columns, table.rows, "right")
     typer.echo(f"run:    {folder}")
     typer.echo(f"report: {page or _command('report', folder)}")
     if run.info["diverged"]:
@@ -72,7 +57,7 @@ def _clear(folder: Path, resume: bool) -> None:
     """Leave nothing behind of a run that never began; keep what was there before."""
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)
-        if folder.parent == folders.RUNS:
+        if folder.parent == tacita.job.folder.RUNS:
             with contextlib.suppress(OSError):  # it holds other runs
                 folder.parent.rmdir()
 

@@ -10,6 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+import tacita
+from tacita.cli.options import refuse
+from tacita.cli.show import show
+
 #: Seconds without a letter after which a party counts as away: it writes every second.
 _QUIET = 5.0
 
@@ -26,18 +30,7 @@ def make_keys(
     folder: Annotated[Path, typer.Option(help="Where to write them.")] = Path(),
 ) -> None:
     """Make keys that nobody else ever sees; the hub needs the public file only."""
-    from tacita.check import refuse
-    from tacita.federation.hub import check_name
-    from tacita.federation.seal import PrivateKeys, private_folder
-
-    check_name(name)
-    private_folder(folder)
-    private, public = folder / f"{name}.keys.json", folder / f"{name}.public.json"
-    if private.exists():
-        refuse(f"{private} exists; it may be in use")
-    made = PrivateKeys.fresh()
-    made.save(private)
-    public.write_text(json.dumps(made.public.as_words()))
+    private, public = tacita.federation.make_keys(folder, name)
     typer.echo(f"keep to yourself: {private}")
     typer.echo(f"for the hub:      {public}")
 
@@ -54,8 +47,6 @@ def status(
     An agent's folder tells of that agent. The coordinator's also has a line for every
     agent, with what the agent told of itself.
     """
-    from tacita.check import refuse
-
     for folder in folders:
         try:
             told = json.loads((folder / "status.json").read_text())
@@ -65,9 +56,7 @@ def status(
 
 
 def _show_party(told: dict[str, Any]) -> None:
-    from tacita.cli.show import show
     from tacita.report import numbers
-    from tacita.report.tables import Table
 
     if "note" in told:
         typer.echo(f"{told['party']}: run {told['run']}: {told['note']}")
@@ -78,10 +67,10 @@ def _show_party(told: dict[str, Any]) -> None:
     if not told["finished"]:
         there = "connected" if told.get("connected") else "not connected"
         typer.echo(f"broker: {there}")
-    rows = tuple(_lines(told))
+    rows = list(_lines(told))
     if rows:
         heads = ("party", "is there", "last letter", "round", "epsilon left")
-        show(Table(heads, rows))
+        show(heads, rows, "right")
     if promise := told.get("promise"):
         typer.echo(f"epsilon: {_terms(promise)}, as each agent tells")
     for way in ("sent", "received"):

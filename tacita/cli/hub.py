@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+import tacita
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,33 +42,19 @@ def init(
     ] = None,
 ) -> None:
     """Make a federation: authority, broker configuration, one invitation per party."""
-    import json
-
-    from tacita.check import refuse
-    from tacita.federation import hub
-    from tacita.federation.seal import PublicKeys
-
-    given = {}
-    for path in public or []:
-        try:
-            given[path.name.split(".")[0]] = PublicKeys.of_words(
-                json.loads(path.read_text())
-            )
-        except OSError as error:
-            refuse(f"cannot read {path}: {error.strerror}; check the path")
-        except ValueError as error:
-            refuse(f"{path} holds no public keys: {error}")
-    names = [word.strip() for word in agents.split(",") if word.strip()]
-    made = hub.make(
+    hub = tacita.federation.Hub.create(
         folder,
         name,
-        names,
+        [word.strip() for word in agents.split(",") if word.strip()],
         coordinator=coordinator,
         host=host,
         port=port,
-        own_keys=given,
+        own_keys={
+            p.name.split(".")[0]: tacita.federation.PublicKeys.load(p)
+            for p in public or []
+        },
     )
-    for who, path in made.items():
+    for who, path in hub.invitations.items():
         typer.echo(f"{who}: {path}")
     typer.echo(
         "Hand every party its invitation over a safe channel, and to nobody else."
@@ -76,21 +65,18 @@ def init(
 @app.command("start", epilog="Example:  tacita hub start hub")
 def start(folder: Folder) -> None:
     """Run the broker until it is interrupted."""
-    import signal
-
-    from tacita.federation import broker, hub
 
     def leave(*seen: object) -> None:
         raise KeyboardInterrupt
 
-    port = hub.port_of(folder)
+    hub = tacita.federation.Hub(folder)
     # A service manager ends us this way; the broker must not outlive us.
     signal.signal(signal.SIGTERM, leave)
-    child = broker.start(folder / hub.CONFIG, port)
-    typer.echo(f"the broker listens on port {port}; end it with Ctrl-C")
     try:
+        child = hub.start()
+        typer.echo(f"the broker listens on port {hub.port}; end it with Ctrl-C")
         raise typer.Exit(child.wait())
     except KeyboardInterrupt:
         typer.echo("the broker stops")
     finally:
-        broker.stop(child)
+        hub.stop()

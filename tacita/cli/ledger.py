@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+import tacita
+from tacita.cli.options import refuse
+from tacita.cli.show import show as show_table
+
 app = typer.Typer(
     no_args_is_help=True,
     help="Show and check a privacy ledger.",
@@ -26,9 +30,6 @@ def show(
     ] = None,
 ) -> None:
     """Show what every agent has spent against every observer, and what is left."""
-    from tacita.cli.show import show as show_table
-    from tacita.report import Table
-
     rows = []
     with _opened(file) as ledger:
         releases = [row for row in ledger.rows() if row.kind == "release"]
@@ -52,7 +53,7 @@ def show(
             )
         head = ledger.head()
     columns = ("agent", "observer", "unit", "releases", "epsilon spent", "at delta")
-    show_table(Table((*columns, "allowed", "theorem"), tuple(rows)), justify="left")
+    show_table((*columns, "allowed", "theorem"), rows)
     typer.echo("assumptions: those of the plans that the releases were charged under")
     typer.echo(f"head: {head}")
 
@@ -74,9 +75,6 @@ def verify(
 
 
 def _opened(file: Path):  # noqa: ANN202 - the ledger is imported when it is needed
-    from tacita.check import refuse
-    from tacita.privacy import Ledger
-
     if not file.is_file():
         refuse(f"no ledger at {file}; name the file that an agent keeps")
-    return Ledger(file, read_only=True)
+    return tacita.privacy.Ledger(file, read_only=True)

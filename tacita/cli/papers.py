@@ -17,6 +17,10 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+import tacita
+from tacita.cli.options import refuse
+from tacita.cli.show import show
+
 app = typer.Typer(
     no_args_is_help=True,
     help="List and run the tables and figures of papers.",
@@ -35,11 +39,8 @@ class Script(NamedTuple):
 @app.command("list", epilog="Example:  tacita papers list")
 def list_all() -> None:
     """List the tables and figures that can be run."""
-    from tacita.cli.show import show
-    from tacita.report import Table
-
-    rows = tuple((script.name, script.words) for script in find().values())
-    show(Table(("name", "what it shows"), rows), justify="left")
+    rows = [(script.name, script.words) for script in find().values()]
+    show(("name", "what it shows"), rows)
 
 
 @app.command("run", epilog="Example:  tacita papers run fed-plt/table-9")
@@ -60,12 +61,11 @@ def run(
 
     On a terminal, bars show how far it is.
     """
-    from tacita.check import nearest, refuse
-    from tacita.report.numbers import seconds
+    from tacita.report import numbers
 
     scripts = find()
     if name not in scripts:
-        refuse(f"unknown paper script {name!r}; {nearest(name, scripts)}")
+        refuse(f"unknown paper script {name!r}; {tacita.check.nearest(name, scripts)}")
     if out is not None and out.is_file():
         refuse(f"--out {out} is a file; name a folder")
     main = _main_of(scripts[name])
@@ -75,7 +75,7 @@ def run(
         refuse(f"{name} takes no --{key}; leave it out")
     began = time.perf_counter()
     written = main(**chosen)
-    took = seconds(time.perf_counter() - began)
+    took = numbers.seconds(time.perf_counter() - began)
     typer.echo(f"written in {took}: {written}")
 
 
@@ -87,8 +87,6 @@ def folders() -> list[Path]:
 
 def find() -> dict[str, Script]:
     """All scripts by name; those next to the package come first."""
-    from tacita.check import refuse
-
     found: dict[str, Script] = {}
     for folder in folders():
         for path in folder.glob("*/*.py"):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from tacita.trace import PrivacyReport
+import tacita
+from tacita.cli.options import Changes, Observer, refuse
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -17,12 +17,6 @@ app = typer.Typer(
     "--observer coordinator",
 )
 File = Annotated[Path, typer.Argument(metavar="FILE.toml", help="The run file.")]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change a key of the run file. Repeatable."
-    ),
-]
 Delta = Annotated[
     float | None, typer.Option(help="The delta of all epsilons; 1e-5 if left out.")
 ]
@@ -37,10 +31,7 @@ def plan(
     file: File,
     epsilon: Annotated[float, typer.Option(help="The budget.")],
     delta: Annotated[float, typer.Option(help="The chance of exceeding it.")],
-    observer: Annotated[
-        str,
-        typer.Option(help="final_model, coordinator, neighbour or eavesdropper."),
-    ],
+    observer: Observer,
     unit: Annotated[str, typer.Option(help="record or client.")] = "record",
     norm: Annotated[
         float | None, typer.Option(help="What records' gradients are clipped to.")
@@ -56,15 +47,11 @@ def plan(
     """Set clipping and noise for a budget, and show what every observer learns."""
     import tomli_w
 
-    from tacita.check import refuse
-    from tacita.privacy import forecast, private
-    from tacita.trace import plain_values
-
     if out is not None and out.exists():
         refuse(f"--out {out} exists already; choose another name or remove it")
-    job = read(file, change)
+    job = tacita.job.read(file, change or ())
     asked = {key: job.options[key] for key in ("rounds", "participation")}
-    safe = private(
+    safe = tacita.private(
         job.problem,
         job.algorithm,
         epsilon=epsilon,
@@ -75,13 +62,15 @@ def plan(
         largest_noise=largest_noise,
         **asked,
     )
-    planned, table = forecast(job.problem, safe, **asked), _as_table(safe)
+    planned = job.with_algorithm(safe)
+    typer.echo(str(tacita.privacy.forecast(job.problem, safe, **asked)))
+    table = {"algorithm": planned.config["algorithm"]}
+    typer.echo("\n" + tomli_w.dumps(table).rstrip())
     if out is not None:
-        whole = plain_values({**job.config, "algorithm": table})
-        _write(out, tomli_w.dumps(whole))
-    tell(planned)
-    typer.echo("\n" + tomli_w.dumps({"algorithm": plain_values(table)}).rstrip())
-    if out is not None:
+        try:
+            out.write_text(planned.toml, encoding="utf-8")
+        except OSError as error:
+            refuse(f"cannot write --out {out}: {error.strerror}; name another file")
         typer.echo(f"\nrun file: {out}")
 
 
@@ -97,49 +86,18 @@ def account(
 
     Of a run folder, agents are accounted for the rounds in which they were active.
     """
-    from tacita.check import refuse
-    from tacita.privacy import forecast, report
-    from tacita.trace import load_run
-
     if not path.is_dir():
-        job = read(path, change)
+        job = tacita.job.read(path, change or ())
         asked = {key: job.options[key] for key in ("rounds", "participation")}
-        tell(forecast(job.problem, job.algorithm, delta=delta, **asked))
+        typer.echo(
+            str(
+                tacita.privacy.forecast(
+                    job.problem, job.algorithm, delta=delta, **asked
+                )
+            )
+        )
         return
     if change:
         refuse("--set changes a plan; what a finished run has spent is as it is")
-    run, job = load_run(path), read(path / "config.toml", None)
-    tell(report(run, job.problem, job.algorithm, delta=delta))
-
-
-def read(file: Path, change: list[str] | None) -> Any:
-    """A run file made ready."""
-    from tacita.job import job_from, run_file
-    from tacita.job.changes import with_changes
-
-    return job_from(with_changes(run_file.read(file), change or []), file.parent)
-
-
-def tell(told: PrivacyReport) -> None:
-    """Show a privacy report: the table, and what its marks stand for."""
-    typer.echo(str(told))
-
-
-def _write(out: Path, text: str) -> None:
-    from tacita.check import refuse
-
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        refuse(f"cannot write --out {out}: {error.strerror}; name another file")
-
-
-def _as_table(algorithm: Any) -> dict[str, Any]:
-    """The algorithm as a run file writes it; the promise stays with the plan."""
-    from tacita.runtime.finish import describe
-
-    table = describe(algorithm)
-    oracle = table["oracle"]
-    oracle.get("oracle", oracle).pop("promise", None)
-    oracle.pop("promise", None)
-    return table
+    run, job = tacita.load_run(path), tacita.job.read(path / "config.toml")
+    typer.echo(str(tacita.privacy.report(run, job.problem, job.algorithm, delta=delta)))

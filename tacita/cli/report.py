@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+import tacita
+
 EXAMPLE = "Example:  tacita report runs/digits-fedavg-1"
 
 
@@ -17,7 +19,4 @@ def report(
     ] = None,
 ) -> None:
     """Write one page about a run that needs no network, and its pictures beside it."""
-    from tacita.report import write_report
-    from tacita.trace import load_run
-
-    typer.echo(write_report(load_run(folder), out or folder))
+    typer.echo(tacita.report.write_report(tacita.load_run(folder), out or folder))

@@ -8,6 +8,10 @@ from typing import Annotated
 
 import typer
 
+import tacita
+from tacita.cli.execute import execute, finish
+from tacita.cli.options import refuse
+
 EXAMPLE = "Example:  tacita resume runs/digits-fedavg-1"
 
 
@@ -18,22 +22,16 @@ def resume(
 
     The result has the same bits as a run that was not interrupted.
     """
-    from tacita.check import refuse
-    from tacita.cli.execute import execute, finish
-    from tacita.job import folder as folders
-    from tacita.job import job_from, run_file
-    from tacita.runtime.checkpoint import NAME
-
     if (folder / "run.json").exists():
         see = f"tacita report {shlex.quote(str(folder))}"
         refuse(f"the run in {folder} is finished; see it with: {see}")
-    if not (folder / folders.CONFIG).is_file():
-        own = (folder / NAME).exists()
+    if not (folder / tacita.job.folder.CONFIG).is_file():
+        own = (folder / tacita.job.folder.CHECKPOINT).exists()
         refuse(
             f"no run file in {folder}; it was started by tacita.simulate, go on there "
             "with resume=True"
             if own
             else f"no run in {folder}; name a folder that `tacita run` has made"
         )
-    job = job_from(run_file.read(folder / folders.CONFIG), folder)
+    job = tacita.job.read(folder / tacita.job.folder.CONFIG)
     finish(execute(job, folder, resume=True), folder)

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from rich.console import Console
-from rich.table import Table as RichTable
-
-from tacita.report import Table
+from rich.table import Table
 
 #: Without a terminal nobody wraps lines, and a cut-off number would be a wrong one.
 _WIDE = 400
 
 
-def console() -> Console:
-    """Where tables are shown: as wide as the terminal, or as wide as they are."""
-    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
-
-
-def show(table: Table, justify: Literal["left", "right"] = "right") -> None:
+def show(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    justify: Literal["left", "right"] = "left",
+) -> None:
     """Show a table; the first column names the row, the others are set as told."""
-    shown = RichTable(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for number, head in enumerate(table.columns):
+    shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for number, head in enumerate(columns):
         align = "left" if number == 0 else justify
         shown.add_column(_plain(head), justify=align, overflow="fold")
-    for row in table.rows:
+    for row in rows:
         shown.add_row(*map(_plain, row))
-    console().print(shown)
+    # As wide as the terminal, or as wide as they are.
+    wide = None if sys.stdout.isatty() else _WIDE
+    Console(width=wide, highlight=False).print(shown)
 
 
 def _plain(words: str) -> str:

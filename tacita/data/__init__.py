@@ -6,12 +6,15 @@
 Dataset iris: 150 rows x 4 features, classification (3 classes), 5 agents
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from tacita.data.catalog import Entry
 from tacita.data.columns import split_vertical
 from tacita.data.dataset import Dataset
 from tacita.data.holdings import who_holds_what
 from tacita.data.loading import describe, fetch, load, names, options
-from tacita.data.plot import plot_who_holds_what
 from tacita.data.splits import (
     split_by_classes,
     split_by_column,
@@ -20,6 +23,9 @@ from tacita.data.splits import (
     split_quantity,
 )
 from tacita.data.table import read_table
+
+if TYPE_CHECKING:
+    from tacita.data.plot import plot_who_holds_what
 
 __all__ = [
     "Dataset",
@@ -39,3 +45,12 @@ __all__ = [
     "split_vertical",
     "who_holds_what",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load matplotlib when something is drawn."""
+    if name == "plot_who_holds_what":
+        from tacita.data import plot
+
+        return plot.plot_who_holds_what
+    raise AttributeError(f"module 'tacita.data' has no attribute {name!r}")

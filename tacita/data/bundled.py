@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn import datasets
 
 from tacita.data.catalog import Entry, Task
 from tacita.data.dataset import Dataset
@@ -14,13 +13,6 @@ from tacita.data.tabular import assemble
 from tacita.data.test_rows import hold_out_rows
 
 _HOME = "https://scikit-learn.org/stable/datasets/toy_dataset.html"
-_LOADERS = {
-    "iris": datasets.load_iris,
-    "wine": datasets.load_wine,
-    "breast-cancer": datasets.load_breast_cancer,
-    "digits": datasets.load_digits,
-    "diabetes": datasets.load_diabetes,
-}
 
 
 def _entry(name: str, summary: str, task: Any, licence: str, citation: str) -> Entry:
@@ -93,7 +85,9 @@ def load_bundled(
         test_share: Share kept for testing (of each class).
         seed: Of that draw.
     """
-    bunch: Any = _LOADERS[name]()
+    from sklearn import datasets  # loads slowly, and is needed here only
+
+    bunch: Any = getattr(datasets, f"load_{name.replace('-', '_')}")()
     task: Task = next(entry.task for entry in ENTRIES if entry.name == name)
     classes = task == "classification"
     groups = bunch.target if classes else np.zeros(len(bunch.target))

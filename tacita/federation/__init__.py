@@ -4,4 +4,32 @@ Parties are long-lived programs around `algorithm.local` and `combine`. Letters 
 idempotent, signed and encrypted end to end; a party writes its ledger, then its
 checkpoint, then sends, so that any of them can be killed at any moment and go on. What
 carries the letters (`Post`) may lose, repeat, delay and reorder them.
+
+`Hub.create` makes a federation, `coordinate` proposes a run, `join` takes part in it.
+Both block until the run is over; each may run in a thread of its own.
 """
+
+from tacita.federation.agent import Agent, join
+from tacita.federation.coordinator import Coordinator, coordinate
+from tacita.federation.hub import Hub, Invitation, make_keys
+from tacita.federation.policy import Policy
+from tacita.federation.post import Post
+from tacita.federation.program import Result
+from tacita.federation.seal import PrivateKeys, PublicKeys
+from tacita.federation.thread_post import PostRoom
+
+__all__ = [
+    "Agent",
+    "Coordinator",
+    "Hub",
+    "Invitation",
+    "Policy",
+    "Post",
+    "PostRoom",
+    "PrivateKeys",
+    "PublicKeys",
+    "Result",
+    "coordinate",
+    "join",
+    "make_keys",
+]

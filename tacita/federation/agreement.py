@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tacita.check import refuse
 from tacita.federation.description import Description
+from tacita.federation.hub import Invitation
 from tacita.federation.post import Post
 from tacita.federation.seal import Envelope
 from tacita.federation.wire import Identity, Letter, LetterRefused
@@ -21,13 +23,36 @@ def note(kind: str, federation: str, sender: str, to: str, text: str = "") -> Le
     return Letter(Identity(federation, "", kind, 0, 0, sender, to), (), text)
 
 
+def _letters(
+    envelope: Envelope,
+    post: Post,
+    say: Callable[[], Iterable[Letter]],
+    seconds: float | None,
+    tell: Callable[[str], Any],
+    patience: float,
+) -> Iterator[Letter]:
+    """Letters as they come, until the time is over; `say` is sent now and then."""
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    next_time = 0.0
+    while (now := time.monotonic()) < end:
+        if now >= next_time:
+            next_time = now + patience
+            for letter in say():
+                post.deliver(letter.identity.receiver, envelope.close(letter))
+        for content in post.collect(0.5):
+            try:
+                yield envelope.open(content, _MOST_BYTES)
+            except LetterRefused as refusal:
+                tell(f"a letter was refused: {refusal}")
+
+
 def gather(
     run: Description,
     offer: str,
     envelope: Envelope,
     post: Post,
     seconds: float,
-    tell: Callable[[str], None] = lambda line: None,
+    tell: Callable[[str], Any] = lambda line: None,
     patience: float = 1.0,
 ) -> dict[str, int]:
     """Offer the run until enough agents have accepted; their numbers of rows.
@@ -38,28 +63,25 @@ def gather(
         TacitaError: An agent refuses, or somebody does not answer in time.
     """
     rows: dict[str, int] = {}
-    end, next_offer = time.monotonic() + seconds, 0.0
-    while len(rows) < run.least_agents:
-        now = time.monotonic()
+
+    def offers() -> list[Letter]:
         missing = [a for a in run.agents if a not in rows]
-        if now > end:
-            refuse(f"no answer from {', '.join(missing)} within {seconds:g} s")
-        if now >= next_offer:
-            next_offer = now + patience
-            for agent in missing:
-                sent = note("offer", run.federation, run.starter, agent, offer)
-                post.deliver(agent, envelope.close(sent))
-        for content in post.collect(0.2):
-            try:
-                letter = envelope.open(content, _MOST_BYTES)
-                told = accepted(letter, run)
-            except LetterRefused as refusal:
-                tell(f"a letter was refused: {refusal}")
-                continue
-            if told is not None and letter.identity.sender not in rows:
-                rows[letter.identity.sender] = told
-                tell(f"{letter.identity.sender} accepts")
-    return rows
+        return [note("offer", run.federation, run.starter, a, offer) for a in missing]
+
+    for letter in _letters(envelope, post, offers, seconds, tell, patience):
+        sender = letter.identity.sender
+        try:
+            told = accepted(letter, run)
+        except LetterRefused as refusal:
+            tell(f"a letter was refused: {refusal}")
+            continue
+        if told is not None and sender not in rows:
+            rows[sender] = told
+            tell(f"{sender} accepts")
+        if len(rows) >= run.least_agents:
+            return rows
+    missing = ", ".join(a for a in run.agents if a not in rows)
+    refuse(f"no answer from {missing} within {seconds:g} s")
 
 
 def withdraw(run: Description, envelope: Envelope, post: Post) -> None:
@@ -89,22 +111,18 @@ def accepted(letter: Letter, run: Description) -> int | None:
 
 
 def await_offer(
-    federation: str,
-    name: str,
-    starter: str,
+    me: Invitation,
     envelope: Envelope,
     post: Post,
     judge: Callable[[str], tuple[str, dict[str, Any]]],
     seconds: float | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    tell: Callable[[str], Any] = lambda line: None,
     patience: float = 2.0,
-) -> str:
-    """Wait for an offer that `judge` accepts; returns its text.
+) -> None:
+    """Wait for an offer that `judge` accepts.
 
     Args:
-        federation: Its name.
-        name: This agent.
-        starter: Who may offer.
+        me: Who this agent is, and who may offer.
         envelope: How letters are opened.
         post: This agent's post.
         judge: From an offer to ("accept" or "refuse", the words of the answer).
@@ -112,26 +130,15 @@ def await_offer(
         tell: Told of letters that are refused.
         patience: Seconds between two greetings to the starter.
     """
-    end = None if seconds is None else time.monotonic() + seconds
-    next_hello = 0.0
-    while end is None or time.monotonic() < end:
-        if time.monotonic() >= next_hello:
-            next_hello = time.monotonic() + patience
-            post.deliver(
-                starter, envelope.close(note("ask", federation, name, starter))
-            )
-        for content in post.collect(0.5):
-            try:
-                letter = envelope.open(content, _MOST_BYTES)
-            except LetterRefused as refusal:
-                tell(f"a letter was refused: {refusal}")
-                continue
-            one = letter.identity
-            if (one.kind, one.run, one.sender) != ("offer", "", starter):
-                continue
-            answer, words = judge(letter.text)
-            reply = note(answer, federation, name, starter, json.dumps(words))
-            post.deliver(starter, envelope.close(reply))
-            if answer == "accept":
-                return letter.text
+    starter = me.coordinator
+    hello = note("ask", me.federation, me.name, starter)
+    for letter in _letters(envelope, post, lambda: [hello], seconds, tell, patience):
+        one = letter.identity
+        if (one.kind, one.run, one.sender) != ("offer", "", starter):
+            continue
+        answer, words = judge(letter.text)
+        reply = note(answer, me.federation, me.name, starter, json.dumps(words))
+        post.deliver(starter, envelope.close(reply))
+        if answer == "accept":
+            return
     refuse(f"no run was offered by {starter} within {seconds:g} s")

@@ -10,8 +10,6 @@ import socket
 import subprocess
 import sysconfig
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tacita.check import refuse
@@ -81,18 +79,6 @@ def command(config: Path) -> list[str]:
     return [str(program.absolute()), "--config", config.name]
 
 
-@contextmanager
-def running(
-    config: Path, port: int, seconds: float = 15.0
-) -> Iterator[subprocess.Popen]:
-    """The broker as a child process; it is stopped, by its pid, when the block ends."""
-    child = start(config, port, seconds)
-    try:
-        yield child
-    finally:
-        stop(child)
-
-
 def start(config: Path, port: int, seconds: float = 15.0) -> subprocess.Popen:
     """Start the broker and wait until it listens."""
     if _listens(port):
@@ -112,6 +98,13 @@ def start(config: Path, port: int, seconds: float = 15.0) -> subprocess.Popen:
         time.sleep(0.02)
     stop(child)
     refuse(f"nats-server does not listen on port {port}; {log} says why")
+
+
+def free_port() -> int:
+    """A port that nothing listens on just now."""
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return door.getsockname()[1]
 
 
 def _listens(port: int) -> bool:

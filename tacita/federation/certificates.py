@@ -30,11 +30,7 @@ class Certificate:
 
 def authority(name: str, days: int = 3650) -> Certificate:
     """A new certificate authority."""
-    key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(f"{name} authority")
-    builder = _builder(subject, subject, key.public_key(), days).add_extension(
-        x509.BasicConstraints(ca=True, path_length=0), critical=True
-    )
     usage = x509.KeyUsage(
         digital_signature=True,
         key_cert_sign=True,
@@ -46,8 +42,8 @@ def authority(name: str, days: int = 3650) -> Certificate:
         encipher_only=False,
         decipher_only=False,
     )
-    builder = builder.add_extension(usage, critical=True)
-    return _finish(builder.sign(key, hashes.SHA256()), key)
+    constraints = x509.BasicConstraints(ca=True, path_length=0)
+    return _signed(subject, subject, None, days, (constraints, True), (usage, True))
 
 
 def issue(
@@ -56,31 +52,48 @@ def issue(
     """A certificate for a party, or for the broker at `hosts`."""
     issuer = x509.load_pem_x509_certificate(by.certificate)
     signer: Any = serialization.load_pem_private_key(by.key, None)
-    key = ec.generate_private_key(ec.SECP256R1())
     purpose = (
         ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
     )
-    builder = (
-        _builder(_name(name), issuer.subject, key.public_key(), days)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-    )
+    extensions: list[tuple[x509.ExtensionType, bool]] = [
+        (x509.BasicConstraints(ca=False, path_length=None), True),
+        (x509.ExtendedKeyUsage([purpose]), False),
+    ]
     if hosts:
         names = x509.SubjectAlternativeName([_host(host) for host in hosts])
-        builder = builder.add_extension(names, critical=False)
-    return _finish(builder.sign(signer, hashes.SHA256()), key)
+        extensions.append((names, False))
+    return _signed(_name(name), issuer.subject, signer, days, *extensions)
 
 
-def _builder(subject: Any, issuer: Any, key: Any, days: int) -> Any:
+def _signed(
+    subject: x509.Name,
+    issuer: x509.Name,
+    signer: Any,
+    days: int,
+    *extensions: tuple[x509.ExtensionType, bool],
+) -> Certificate:
+    """A certificate of a new key, signed by the issuer's, or by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.UTC)
-    return (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
-        .public_key(key)
+        .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _DAY)
         .not_valid_after(now + days * _DAY)
+    )
+    for extension, critical in extensions:
+        builder = builder.add_extension(extension, critical)
+    certificate = builder.sign(signer or key, hashes.SHA256())
+    return Certificate(
+        certificate.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
     )
 
 
@@ -93,14 +106,3 @@ def _host(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def _finish(certificate: Any, key: Any) -> Certificate:
-    return Certificate(
-        certificate.public_bytes(serialization.Encoding.PEM),
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ),
-    )

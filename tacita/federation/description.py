@@ -19,56 +19,16 @@ from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
 from tacita.federation.wire import LetterRefused
 
 _DOMAIN = b"tacita run description 1\n"
-#: Tables of a description, and the keys that each may have; None for any.
-_TABLES: dict[str, tuple[str, ...] | None] = {
-    "problem": (
-        "model",
-        "columns",
-        "target",
-        "classes",
-        "l2",
-        "intercept",
-        "centre",
-        "spread",
-        "dtype",
+#: Tables of a description, the keys that each may have (None: any), and how a value is
+#: checked whose meaning is the same in every run.
+_TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
+    "problem": dict.fromkeys(
+        "model columns target classes l2 intercept centre spread dtype".split()
     ),
     "algorithm": None,
-    "run": (
-        "rounds",
-        "participation",
-        "own_draws",
-        "deadline",
-        "least_agents",
-        "least_letters",
-        "late",
-        "most_norm",
-        "shared_seed",
-    ),
-    "privacy": ("epsilon", "delta", "norm", "unit", "observer"),
-    "graph": ("kind", "edges"),
-}
-_NEEDED = ("problem", "algorithm", "run")
-_NEEDED_KEYS = (
-    ("problem", "columns"),
-    ("problem", "target"),
-    ("algorithm", "name"),
-    ("run", "rounds"),
-    ("privacy", "epsilon"),
-    ("privacy", "delta"),
-)
-
-
-#: How values are checked, of keys whose meaning is the same in every run.
-_CHECKS: dict[str, dict[str, Callable[..., Any]]] = {
-    "privacy": {
-        "epsilon": check.positive,
-        "delta": check.inside_unit,
-        "norm": check.positive,
-        "unit": partial(check.one_of, ("record", "client")),
-        "observer": partial(check.one_of, ("coordinator", "neighbour")),
-    },
     "run": {
         "rounds": check.count,
+        "participation": None,
         "own_draws": check.flag,
         "deadline": check.positive,
         "least_agents": check.count,
@@ -77,6 +37,21 @@ _CHECKS: dict[str, dict[str, Callable[..., Any]]] = {
         "most_norm": check.positive,
         "shared_seed": partial(check.count, 0),
     },
+    "privacy": {
+        "epsilon": check.positive,
+        "delta": check.inside_unit,
+        "norm": check.positive,
+        "unit": partial(check.one_of, ("record", "client")),
+        "observer": partial(check.one_of, ("coordinator", "neighbour")),
+    },
+    "graph": {"kind": None, "edges": None},
+}
+#: Keys that a table needs if it is there; the first three tables must be.
+_NEEDED = {
+    "problem": ("columns", "target"),
+    "algorithm": ("name",),
+    "run": ("rounds",),
+    "privacy": ("epsilon", "delta"),
 }
 
 
@@ -102,20 +77,20 @@ class Description:
         for table, content in self.tables.items():
             if table not in _TABLES or not isinstance(content, Mapping):
                 refuse(f"unknown table [{table}]; {check.nearest(table, _TABLES)}")
-            known = _TABLES[table]
+            known = _TABLES[table] or content
             for key in content:
-                if known is not None and key not in known:
+                if key not in known:
                     refuse(f"unknown key {table}.{key}; {check.nearest(key, known)}")
-        for table in _NEEDED:
+        for table in ("problem", "algorithm", "run"):
             if table not in self.tables:
                 refuse(f"the run has no table [{table}]; add it")
-        for table, key in _NEEDED_KEYS:
-            if table in self.tables and key not in self.tables[table]:
-                refuse(f"missing key {table}.{key}; add it")
-        for table, checks in _CHECKS.items():
-            for key, value in self.tables.get(table, {}).items():
-                if key in checks:
-                    checks[key](**{f"{table}.{key}": value})
+        for table, content in self.tables.items():
+            for key in _NEEDED.get(table, ()):
+                if key not in content:
+                    refuse(f"missing key {table}.{key}; add it")
+            for key, test in (_TABLES[table] or {}).items():
+                if test is not None and key in content:
+                    test(**{f"{table}.{key}": content[key]})
         if "least_agents" in self.run and "deadline" not in self.run:
             refuse(
                 "run.least_agents lets a run begin without everybody, so it needs "
@@ -166,14 +141,9 @@ class Description:
 
     def text(self) -> str:
         """The canonical text: the same description gives the same bytes everywhere."""
-        words = {
-            "federation": self.federation,
-            "name": self.name,
-            "starter": self.starter,
-            "agents": list(self.agents),
-            "tables": {k: dict(v) for k, v in self.tables.items()},
-        }
-        return json.dumps(words, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return json.dumps(
+            vars(self), sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
 
     @property
     def digest(self) -> str:
@@ -201,13 +171,7 @@ def read_signed(
         others[starter], signature, _DOMAIN + text.encode(), "the run description"
     )
     try:
-        made = Description(
-            words["federation"],
-            words["name"],
-            words["starter"],
-            tuple(words["agents"]),
-            words["tables"],
-        )
+        made = Description(**{**words, "agents": tuple(words["agents"])})
     except (KeyError, TypeError, AttributeError):
         raise LetterRefused("the offer is no run description") from None
     except TacitaError as error:

@@ -8,7 +8,6 @@ somebody may still ask for.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -141,7 +140,7 @@ class GraphAgent(Party):
     @in_double_precision
     def start(self, now: float) -> None:
         """Begin, or go on from the checkpoint; then tell the neighbours."""
-        saved = self.desk.store.load()
+        saved = self.desk.state_file.load()
         if saved is None:
             self.state, letters = self._work.init()
             (self._letters[0],) = to_list(letters)
@@ -259,25 +258,23 @@ class GraphAgent(Party):
             self._lingered = now - self._done_at >= self._linger
         final = self._calendar.rounds
         for j in self._work.neighbours:
-            needed = self._calendar.last(j, final) if self.over else self._needed(j)
-            missing = (
-                self._heard[j] < (needed or 0)
-                if self.over
-                else ((j, needed) not in self._inbox)
-            )
+            if self.over:
+                needed = self._calendar.last(j, final)
+                missing = self._heard[j] < needed
+            else:
+                needed = self._needed(j) or 0
+                missing = (j, needed) not in self._inbox
             if missing:
-                self._send("ask", self._names[j], (needed or 0, 0))
+                self._send("ask", self._names[j], (needed, 0))
 
     def _save(self) -> None:
-        state, rounds = to_list(self.state), list(self._letters)
-        heard = [self._heard[j] for j in self._work.neighbours]
-        text = json.dumps({"round": self._round, "letters": rounds, "heard": heard})
-        self.desk.store.save([*state, *(self._letters[r] for r in rounds)], text)
+        words = {"round": self._round, "letters": list(self._letters)}
+        words["heard"] = [self._heard[j] for j in self._work.neighbours]
+        letters = list(self._letters.values())
+        self.desk.state_file.save(words, state=to_list(self.state), letters=letters)
 
-    def _restore(self, arrays: list[np.ndarray], text: str) -> None:
-        told = json.loads(text)
-        count = self._work.state.count
-        self.state = self._work.state.to_tree(arrays[:count])
-        self._letters = dict(zip(told["letters"], arrays[count:], strict=True))
-        self._round = told["round"]
-        self._heard = dict(zip(self._work.neighbours, told["heard"], strict=True))
+    def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
+        self.state = self._work.state.to_tree(groups["state"])
+        self._letters = dict(zip(words["letters"], groups["letters"], strict=True))
+        self._round = words["round"]
+        self._heard = dict(zip(self._work.neighbours, words["heard"], strict=True))

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tacita.check import refuse
-from tacita.federation import certificates
+from tacita.federation import broker, certificates
 from tacita.federation.certificates import Certificate
 from tacita.federation.seal import (
     PrivateKeys,
@@ -67,32 +67,28 @@ class Invitation:
         return sorted(set(self.others) - {self.coordinator})
 
     @classmethod
-    def load(cls, path: Path, identity: Path | None = None) -> Invitation:
+    def load(cls, path: str | Path, identity: str | Path | None = None) -> Invitation:
         """Read an invitation; `identity` is the file with the party's own keys."""
         content = read_private(path)
         try:
             told = json.loads(content)
-            public = {k: PublicKeys.of_words(v) for k, v in told["others"].items()}
-            own = told.get("keys")
-            keys = own and PrivateKeys(
-                *(bytes.fromhex(own[k]) for k in ("sign", "read"))
-            )
+            own = told.pop("keys", None)
+            access = (told.pop(k).encode() for k in ("certificate", "key"))
+            others = {k: PublicKeys.of_words(v) for k, v in told.pop("others").items()}
             made = cls(
-                told["federation"],
-                told["name"],
-                told["role"],
-                told["server"],
-                told["authority"].encode(),
-                Certificate(told["certificate"].encode(), told["key"].encode()),
-                PrivateKeys.load(identity) if identity is not None else keys,
-                public,
-                told["coordinator"],
+                authority=told.pop("authority").encode(),
+                access=Certificate(*access),
+                keys=PrivateKeys.of_words(own) if own else None,
+                others=others,
+                **told,
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             refuse(f"{path} is no invitation; ask whoever runs the hub for a new one")
+        if identity is not None:
+            made = replace(made, keys=PrivateKeys.load(identity))
         if made.keys is None:
             refuse(f"{path} holds no keys of yours; name your key file with --keys")
-        if made.keys.public != public[made.name]:
+        if made.keys.public != others.get(made.name):
             refuse(f"these are not the keys that {made.name!r} was invited with")
         return made
 
@@ -104,86 +100,154 @@ def check_name(name: str) -> str:
     return name
 
 
-def make(
-    folder: Path,
-    federation: str,
-    agents: Sequence[str],
-    *,
-    coordinator: str = "coordinator",
-    host: str = "127.0.0.1",
-    port: int = 4222,
-    own_keys: Mapping[str, PublicKeys] | None = None,
-) -> dict[str, Path]:
-    """Make a federation: the broker's configuration and all invitations.
+def make_keys(folder: str | Path, name: str) -> tuple[Path, Path]:
+    """Make a party's own keys: the file that it keeps, and the one for the hub."""
+    folder = Path(folder)
+    private = folder / f"{check_name(name)}.keys.json"
+    private_folder(folder)
+    if private.exists():
+        refuse(f"{private} exists; it may be in use")
+    made = PrivateKeys.fresh()
+    made.save(private)
+    public = folder / f"{name}.public.json"
+    public.write_text(json.dumps(made.public.as_words()))
+    return private, public
+
+
+class Hub:
+    """A federation's folder: its authority, its broker, and everybody's invitation.
+
+    Used as a context, it runs the broker.
 
     Args:
-        folder: A new folder; it holds the authority's key and must stay private.
-        federation: Its name.
-        agents: Names of the agents.
-        coordinator: Name of the coordinator.
-        host: Name or address under which parties reach the broker.
-        port: Its port.
-        own_keys: Public keys of parties that made their keys themselves; the hub then
-            never sees their private ones. For others it makes keys, and could read
-            their letters.
-
-    Returns:
-        The invitation of every party.
+        folder: Where `Hub.create` has made it.
     """
-    names = [*agents, coordinator]
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        try:
+            words = (self.folder / CONFIG).read_text()
+        except OSError:
+            words = ""
+        found = re.search(r"^port: (\d+)$", words, re.MULTILINE)
+        if found is None:
+            refuse(
+                f"no federation in {folder}; make one with: tacita hub init {folder}"
+            )
+        self.port = int(found[1])
+        self.broker: subprocess.Popen | None = None
+
+    @property
+    def invitations(self) -> dict[str, Path]:
+        """The invitation of every party, by name."""
+        found = sorted((self.folder / "invitations").glob("*.json"))
+        return {path.stem: path for path in found}
+
+    def start(self) -> subprocess.Popen:
+        """Start the broker, and wait until it listens."""
+        self.broker = broker.start(self.folder / CONFIG, self.port)
+        return self.broker
+
+    def stop(self) -> None:
+        """Stop the broker; it keeps nothing, so it may be started again."""
+        if self.broker is not None:
+            broker.stop(self.broker)
+
+    def __enter__(self) -> Hub:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | Path,
+        name: str,
+        agents: Sequence[str],
+        *,
+        coordinator: str = "coordinator",
+        host: str = "127.0.0.1",
+        port: int = 4222,
+        own_keys: Mapping[str, PublicKeys] | None = None,
+    ) -> Hub:
+        """Make a federation: the broker's configuration and all invitations.
+
+        Args:
+            folder: A new folder; it holds the authority's key and must stay private.
+            name: The federation's name.
+            agents: Names of the agents.
+            coordinator: Name of the coordinator.
+            host: Name or address under which parties reach the broker.
+            port: Its port; 0 for one that is free now.
+            own_keys: Public keys of parties that made their keys themselves; the hub
+                then never sees their private ones. For others it makes keys, and could
+                read their letters.
+        """
+        folder, names, own = Path(folder), [*agents, coordinator], dict(own_keys or {})
+        _check(folder, name, names, host, port, own)
+        port = port or broker.free_port()
+        private_folder(folder)
+        ca = certificates.authority(name)
+        hosts = sorted({host, "127.0.0.1", "localhost"})
+        server = certificates.issue(ca, f"{name} broker", hosts)
+        files = {
+            "authority.pem": ca.certificate,
+            "authority.key": ca.key,
+            "broker.pem": server.certificate,
+            "broker.key": server.key,
+            CONFIG: _config(name, names, port).encode(),
+        }
+        for file, content in files.items():
+            write_private(folder / file, content)
+        made = {who: PrivateKeys.fresh() for who in names if who not in own}
+        public = own | {who: keys.public for who, keys in made.items()}
+        shared = {
+            "federation": name,
+            "server": f"{host}:{port}",
+            "authority": ca.certificate.decode(),
+            "coordinator": coordinator,
+            "others": {who: public[who].as_words() for who in names},
+        }
+        for who in names:
+            access = certificates.issue(ca, who)
+            told = shared | {
+                "name": who,
+                "role": "coordinator" if who == coordinator else "agent",
+                "certificate": access.certificate.decode(),
+                "key": access.key.decode(),
+            }
+            if who in made:
+                told["keys"] = made[who].as_private_words()
+            path = folder / "invitations" / f"{who}.json"
+            write_private(path, json.dumps(told, indent=1))
+        return cls(folder)
+
+
+def _check(
+    folder: Path,
+    federation: str,
+    names: Sequence[str],
+    host: str,
+    port: int,
+    own_keys: Mapping[str, PublicKeys],
+) -> None:
     for name in (federation, *names):
         check_name(name)
-    if not agents:
+    if len(names) < 2:
         refuse("a federation needs agents; name them with --agents oslo,turku")
     if len(set(names)) != len(names):
         refuse(f"every party needs a name of its own, got {', '.join(names)}")
-    if not 0 < port < 1 << 16:
+    if not 0 <= port < 1 << 16:
         refuse(f"expected a port from 1 to 65535, got {port}")
     if not _HOST.match(host):
         refuse(f"expected a host's name or address, got host={host!r}")
     if (folder / CONFIG).exists():
         refuse(f"{folder} holds a federation already; choose another folder")
-    given = dict(own_keys or {})
-    for name in given:
+    for name in own_keys:
         if name not in names:
             refuse(f"keys of {name!r} were given, who is no party")
-    private_folder(folder)
-    ca = certificates.authority(federation)
-    hosts = sorted({host, "127.0.0.1", "localhost"})
-    server = certificates.issue(ca, f"{federation} broker", hosts)
-    files = {
-        "authority.pem": ca.certificate,
-        "authority.key": ca.key,
-        "broker.pem": server.certificate,
-        "broker.key": server.key,
-        CONFIG: _config(federation, names, port).encode(),
-    }
-    for name, content in files.items():
-        write_private(folder / name, content)
-    made = {name: PrivateKeys.fresh() for name in names if name not in given}
-    public = {
-        name: given[name] if name in given else made[name].public for name in names
-    }
-    invitations = {}
-    for name in names:
-        access = certificates.issue(ca, name)
-        told: dict[str, Any] = {
-            "federation": federation,
-            "name": name,
-            "role": "coordinator" if name == coordinator else "agent",
-            "server": f"{host}:{port}",
-            "authority": ca.certificate.decode(),
-            "certificate": access.certificate.decode(),
-            "key": access.key.decode(),
-            "coordinator": coordinator,
-            "others": {who: keys.as_words() for who, keys in public.items()},
-        }
-        if name in made:
-            told["keys"] = made[name].as_private_words()
-        path = folder / "invitations" / f"{name}.json"
-        write_private(path, json.dumps(told, indent=1))
-        invitations[name] = path
-    return invitations
 
 
 def _config(federation: str, names: Sequence[str], port: int) -> str:
@@ -212,14 +276,3 @@ authorization {{
   ]
 }}
 """
-
-
-def port_of(folder: Path) -> int:
-    """The port in the configuration of a hub."""
-    try:
-        found = re.search(r"^port: (\d+)$", (folder / CONFIG).read_text(), re.MULTILINE)
-    except OSError:
-        found = None
-    if found is None:
-        refuse(f"no federation in {folder}; make one with: tacita hub init {folder}")
-    return int(found[1])

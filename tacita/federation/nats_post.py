@@ -8,6 +8,7 @@ letter, which its reader then asks for again.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import queue
 import ssl
@@ -22,6 +23,7 @@ from nats.aio.client import Client
 
 from tacita.check import refuse
 from tacita.federation.hub import Invitation
+from tacita.federation.post import Post, take_all
 
 PIECE = 4 << 20
 #: Letters of one sender that are put together at a time; older ones are given up.
@@ -29,6 +31,8 @@ _MOST_OPEN = 2
 #: Pieces of one letter: with 4 MB each, 512 MB.
 _MOST_PIECES = 128
 _HEAD = struct.Struct("<16sII")
+# The event loop remarks on every TLS connection that ends, which is no news.
+logging.getLogger("asyncio").addFilter(lambda said: "eof_received" not in str(said.msg))
 
 
 class Pieces:
@@ -90,7 +94,7 @@ class Pieces:
         }
 
 
-class NatsPost:
+class NatsPost(Post):
     """One party's connection to the broker; comes back by itself when that returns.
 
     Args:
@@ -190,13 +194,7 @@ class NatsPost:
 
     def collect(self, seconds: float) -> list[bytes]:
         """What came, after waiting for something at most so long."""
-        found = []
-        try:
-            found.append(self._letters.get(timeout=seconds))
-            while True:
-                found.append(self._letters.get_nowait())
-        except queue.Empty:
-            return found
+        return take_all(self._letters, seconds)
 
     def close(self) -> None:
         """Send what is still under way, and leave."""
@@ -222,12 +220,6 @@ class NatsPost:
             self._thread.join(5)
             if not self._thread.is_alive():
                 self._loop.close()
-
-    def __enter__(self) -> NatsPost:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def _context(me: Invitation) -> ssl.SSLContext:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from tacita.federation.checkpoints import Store
 from tacita.federation.seal import Envelope
+from tacita.federation.state_file import StateFile
 from tacita.federation.wire import Identity, Letter, LetterRefused, Repeated
 
 #: Called with a letter's identity and the bytes of its numbers before it may leave;
 #: writes the release into the ledger, or raises and so keeps the letter back.
-Charge = Callable[[Identity, bytes], None]
+ChargeLetter = Callable[[Identity, bytes], None]
 
 
 #: Most letters of a remark that are kept.
@@ -44,7 +44,7 @@ class Desk:
         federation: The federation's name.
         run: The digest of the run description.
         envelope: How letters are closed and opened.
-        store: Where its checkpoint is.
+        state_file: Where its checkpoint is.
         charge: Writes a release into the ledger.
         patience: Seconds after which a missing letter is asked for again.
         greet: Answers letters outside of any run: offers, and those who come late. It
@@ -57,8 +57,8 @@ class Desk:
     federation: str
     run: str
     envelope: Envelope
-    store: Store
-    charge: Charge = no_charge
+    state_file: StateFile
+    charge: ChargeLetter = no_charge
     patience: float = 1.0
     greet: Callable[[Letter], Letter | None] = lambda letter: None
     remark: Callable[[str], str] = lambda kind: ""
@@ -97,6 +97,10 @@ class Party:
     @property
     def round(self) -> int:
         """The round that it is in."""
+        raise NotImplementedError
+
+    def model(self) -> np.ndarray:
+        """Its own model; the coordinator's is the shared one."""
         raise NotImplementedError
 
     def start(self, now: float) -> None:

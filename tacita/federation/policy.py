@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from tacita import check
@@ -20,17 +22,9 @@ def _words(**named: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-_CHECKS: dict[str, Callable[..., Any]] = {
-    "max_epsilon": check.positive,
-    "max_delta": check.inside_unit,
-    "observers": _words,
-    "algorithms": _words,
-    "models": _words,
-    "min_participants": check.count,
-    "columns": _words,
-    "max_rounds": check.count,
-    "allow_shared_seed": check.flag,
-}
+def _rule(test: Callable[..., Any], default: Any = None) -> Any:
+    """A field that a policy file may set, and how its value is checked."""
+    return field(default=default, metadata={"test": test})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,24 +47,39 @@ class Policy:
             for tests, it makes all noise worthless.
     """
 
-    max_epsilon: float | None = None
-    max_delta: float | None = None
-    observers: Sequence[str] | None = None
-    algorithms: Sequence[str] | None = None
-    models: Sequence[str] | None = None
-    min_participants: int = 1
-    columns: Sequence[str] | None = None
-    max_rounds: int | None = None
-    allow_shared_seed: bool = False
+    max_epsilon: float | None = _rule(check.positive)
+    max_delta: float | None = _rule(check.inside_unit)
+    observers: Sequence[str] | None = _rule(_words)
+    algorithms: Sequence[str] | None = _rule(_words)
+    models: Sequence[str] | None = _rule(_words)
+    min_participants: int = _rule(check.count, 1)
+    columns: Sequence[str] | None = _rule(_words)
+    max_rounds: int | None = _rule(check.count)
+    allow_shared_seed: bool = _rule(check.flag, False)
+
+    @classmethod
+    def read(cls, policy: Policy | Mapping[str, Any] | str | Path | None) -> Policy:
+        """From a policy file, from its table, or None for one that allows anything."""
+        if isinstance(policy, Policy):
+            return policy
+        if policy is None or isinstance(policy, Mapping):
+            return cls.of_words(policy or {})
+        try:
+            return cls.of_words(tomllib.loads(Path(policy).read_text()))
+        except OSError as error:
+            refuse(f"cannot read the policy {policy}: {error.strerror}; check the path")
+        except tomllib.TOMLDecodeError as error:
+            refuse(f"the policy {policy} is not valid TOML: {error}")
 
     @classmethod
     def of_words(cls, words: Mapping[str, Any]) -> Policy:
         """From the table of a policy file."""
+        tests = {one.name: one.metadata["test"] for one in fields(cls)}
         for key, value in words.items():
-            if key not in _CHECKS:
-                hint = check.nearest(key, _CHECKS)
+            if key not in tests:
+                hint = check.nearest(key, tests)
                 refuse(f"unknown key {key} in the policy; {hint}")
-            _CHECKS[key](**{key: value})
+            tests[key](**{key: value})
         return cls(**words)
 
     def objection(self, run: Description) -> str | None:
@@ -86,8 +95,8 @@ class Policy:
 
     def _budget(self, run: Description) -> str | None:
         privacy = run.privacy
-        for field, key in (("max_epsilon", "epsilon"), ("max_delta", "delta")):
-            limit = getattr(self, field)
+        for limit_of, key in (("max_epsilon", "epsilon"), ("max_delta", "delta")):
+            limit = getattr(self, limit_of)
             if limit is None:
                 continue
             if privacy is None:
@@ -103,13 +112,13 @@ class Policy:
         return None
 
     def _names(self, run: Description) -> str | None:
-        for field, value in (
+        for kind, value in (
             ("algorithms", run.tables["algorithm"].get("name")),
             ("models", run.problem.get("model")),
         ):
-            allowed = getattr(self, field)
+            allowed = getattr(self, kind)
             if allowed is not None and value not in allowed:
-                return f"{value} is not one of the {field} allowed here"
+                return f"{value} is not one of the {kind} allowed here"
         return None
 
     def _columns(self, run: Description) -> str | None:

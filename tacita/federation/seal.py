@@ -60,8 +60,18 @@ class PublicKeys:
         return {"sign": self.sign.hex(), "write_to": self.write_to.hex()}
 
     @classmethod
+    def load(cls, path: Path) -> PublicKeys:
+        """Read the file that a party made for others."""
+        try:
+            return cls.of_words(json.loads(path.read_text()))
+        except OSError as error:
+            refuse(f"cannot read {path}: {error.strerror}; check the path")
+        except ValueError as error:
+            refuse(f"{path} holds no public keys: {error}")
+
+    @classmethod
     def of_words(cls, words: Mapping[str, str]) -> PublicKeys:
-        """From a file."""
+        """Out of a file."""
         try:
             keys = cls(bytes.fromhex(words["sign"]), bytes.fromhex(words["write_to"]))
         except (KeyError, ValueError, TypeError):
@@ -130,12 +140,16 @@ class PrivateKeys:
         return {"sign": sign.hex(), "read": read.hex()}
 
     @classmethod
-    def load(cls, path: Path) -> PrivateKeys:
+    def of_words(cls, words: Mapping[str, str]) -> PrivateKeys:
+        """The secrets out of a file."""
+        return cls(bytes.fromhex(words["sign"]), bytes.fromhex(words["read"]))
+
+    @classmethod
+    def load(cls, path: str | Path) -> PrivateKeys:
         """Read a key file back; one that others may read is refused."""
         content = read_private(path)
         try:
-            words = json.loads(content)["private"]
-            return cls(bytes.fromhex(words["sign"]), bytes.fromhex(words["read"]))
+            return cls.of_words(json.loads(content)["private"])
         except (ValueError, KeyError, TypeError):
             refuse(f"{path} holds no keys; make new ones or restore the file")
 
@@ -161,8 +175,9 @@ def write_private(path: Path, content: str | bytes) -> None:
         os.fsync(stream.fileno())
 
 
-def read_private(path: Path) -> bytes:
+def read_private(path: str | Path) -> bytes:
     """Read a file that nobody but its owner may read; refuse looser permissions."""
+    path = Path(path)
     try:
         mode = path.stat().st_mode
         content = path.read_bytes()

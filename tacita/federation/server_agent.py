@@ -9,7 +9,6 @@ not one per agent.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import jax
@@ -18,7 +17,7 @@ from jax import Array
 
 from tacita import keys
 from tacita.federation.party import Desk, Party, bytes_of
-from tacita.federation.shapes import to_list
+from tacita.federation.shapes import by_round, to_list
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_finite
 from tacita.federation.work import AgentWork
 from tacita.trees import in_double_precision
@@ -81,7 +80,7 @@ class ServerAgent(Party):
     @in_double_precision
     def start(self, now: float) -> None:
         """Begin, or go on from the checkpoint; then tell the coordinator."""
-        saved = self.desk.store.load()
+        saved = self.desk.state_file.load()
         if saved is None:
             self.state, letter = self._work.init()
             self._letters = {0: to_list(letter)}
@@ -167,29 +166,15 @@ class ServerAgent(Party):
         self._send("done", self._coordinator, self._answered)
 
     def _save(self) -> None:
-        state = to_list(self.state)
-        rounds = list(self._letters)
-        kept = [array for r in rounds for array in self._letters[r]]
-        text = json.dumps(
-            {
-                "answered": self._answered,
-                "passed": self._passed,
-                "state": len(state),
-                "answer": len(self._answer),
-                "letters": rounds,
-            }
+        words = {"answered": self._answered, "passed": self._passed}
+        words |= {"letters": list(self._letters)}
+        letters = [array for letter in self._letters.values() for array in letter]
+        self.desk.state_file.save(
+            words, state=to_list(self.state), answer=self._answer, letters=letters
         )
-        self.desk.store.save([*state, *self._answer, *kept], text)
 
-    def _restore(self, arrays: list[np.ndarray], text: str) -> None:
-        told = json.loads(text)
-        first, second = told["state"], told["state"] + told["answer"]
-        self.state = self._work.state.to_tree(arrays[:first])
-        self._answer = arrays[first:second]
-        self._answered = tuple(told["answered"])
-        self._passed = told["passed"]
-        rounds, kept = told["letters"], arrays[second:]
-        each = len(kept) // len(rounds)
-        self._letters = {
-            r: kept[i * each : (i + 1) * each] for i, r in enumerate(rounds)
-        }
+    def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
+        self.state = self._work.state.to_tree(groups["state"])
+        self._answer, self._passed = groups["answer"], words["passed"]
+        self._answered = tuple(words["answered"])
+        self._letters = by_round(words["letters"], groups["letters"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,21 +13,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacita import data, keys
+from tacita import keys
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.check import nearest, refuse
-from tacita.federation.coordinator import Coordinator
+from tacita.check import refuse
 from tacita.federation.description import Description
-from tacita.federation.graph_agent import Calendar, GraphAgent
-from tacita.federation.party import Charge, Desk, Party, no_charge
+from tacita.federation.party import ChargeLetter, no_charge
+from tacita.federation.roles import Roles
 from tacita.federation.seal import PrivateKeys, read_private, write_private
-from tacita.federation.server_agent import ServerAgent
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity
-from tacita.federation.work import AgentWork, GraphWork, Outline, ServerWork
-from tacita.job import algorithms as algorithms
-from tacita.job.networks import build as build_graph
-from tacita.job.run_file import AlgorithmTable
+from tacita.federation.work import Outline
+from tacita.job import records
+from tacita.job.graphs import build as build_graph
 from tacita.participation import Schedule
 from tacita.privacy import (
     Ledger,
@@ -40,18 +36,18 @@ from tacita.privacy import (
     letters_of,
     private,
 )
-from tacita.problem import Problem, from_arrays
+from tacita.problem import Problem
 from tacita.problem.graph import Graph
 from tacita.runtime import choices
 from tacita.runtime.simulate import prepare
 from tacita.trace import PrivacyReport
 from tacita.trees import in_double_precision
 
-#: Rows of zeros from which the coordinator learns the shapes of letters.
-_BLANK_ROWS = 4096
 #: Rounding that a sum of many releases may differ by from their product.
 _ROUNDING = 1 + 1e-9
 _SECRET = "secret.locked"
+#: Seconds that an agent on a graph stays for neighbours that are behind.
+_LINGER = 60.0
 
 
 def secret_of(folder: Path, own: PrivateKeys) -> bytes:
@@ -69,67 +65,6 @@ def secret_of(folder: Path, own: PrivateKeys) -> bytes:
 def derive(secret: bytes, purpose: str, length: int = 32) -> bytes:
     """A secret for one purpose, which says nothing about the others."""
     return hashlib.blake2b(purpose.encode(), key=secret, digest_size=length).digest()
-
-
-def own_problem(run: Description, path: Path) -> Problem:
-    """The agent's own rows, in the columns that the run names."""
-    columns, target = list(run.problem["columns"]), str(run.problem["target"])
-    if path.suffix == ".npz":
-        x, y = _from_npz(path, columns, target)
-    else:
-        table = data.read_table(path, target=target, features=columns)
-        if list(table.feature_names) != columns:
-            refuse(
-                f"{path} has text in one of the columns {columns}; a federation takes "
-                "numbers, so that all agents mean the same by a column"
-            )
-        x, names = table.x, np.asarray(table.classes)
-        y = names[table.y] if table.task == "classification" else table.y
-    return _problem(run, x, y)
-
-
-def _from_npz(path: Path, columns: list[str], target: str) -> tuple[Any, Any]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            known = set(file.files)
-            for column in (*columns, target):
-                if column not in known:
-                    refuse(f"{path} has no array {column!r}; {nearest(column, known)}")
-            return np.stack([file[c] for c in columns], axis=1), file[target]
-    except (OSError, ValueError) as error:
-        refuse(f"cannot read {path}: {error}")
-
-
-def blank_problem(run: Description) -> Problem:
-    """The coordinator's: it has no rows, only their shape."""
-    classes = run.problem.get("classes")
-    x = np.zeros((_BLANK_ROWS, len(run.problem["columns"])))
-    y: Any = np.zeros(_BLANK_ROWS)
-    if classes:
-        y = np.resize(np.asarray([str(c) for c in classes]), _BLANK_ROWS)
-    return _problem(run, x, y)
-
-
-def _problem(run: Description, x: Any, y: Any) -> Problem:
-    told = run.problem
-    for key, apply in (("centre", np.subtract), ("spread", np.divide)):
-        if key in told:
-            numbers = np.asarray(told[key], float)
-            if numbers.shape != (x.shape[1],):
-                refuse(f"problem.{key} needs one number per column")
-            x = apply(x, numbers)
-    classes = told.get("classes")
-    return from_arrays(
-        x,
-        y,
-        np.zeros(len(x), int),
-        model=told.get("model", "logistic"),
-        l2=float(told.get("l2", 0.0)),
-        classes=None if classes is None else [str(c) for c in classes],
-        intercept=bool(told.get("intercept", False)),
-        dtype=told.get("dtype"),
-        name=run.name,
-    )
 
 
 def graph_of(run: Description) -> Graph | None:
@@ -164,14 +99,42 @@ class Setting:
         return observer_of(self.algorithm)
 
     @property
+    def promise(self) -> dict[str, Any]:
+        """What a budget of this run is about: delta, observer and unit."""
+        told = self.run.privacy
+        assert told is not None
+        unit = str(told.get("unit", "record"))
+        return {"delta": float(told["delta"]), "observer": self.observer, "unit": unit}
+
+    @property
     def weighted(self) -> bool:
         """Whether numbers of rows matter to the coordinator's mean."""
         return self.algorithm.weights == "samples"
 
     @property
-    def start(self) -> Any:
-        """The common starting point."""
-        return jnp.asarray(self.own.start)
+    def terms(self) -> Terms:
+        """How it goes."""
+        told = self.run.run
+        names = ("deadline", "least_letters", "late", "most_norm", "own_draws")
+        chosen = {name: told[name] for name in names if name in told}
+        if self.on_graph:
+            chosen["linger"] = _LINGER
+        return Terms(rounds=self.run.rounds, schedule=self.schedule, **chosen)
+
+    @property
+    @in_double_precision
+    def roles(self) -> Roles:
+        """What makes its parties."""
+        return Roles(
+            algorithm=self.algorithm,
+            agents=self.run.agents,
+            coordinator=self.run.starter,
+            start=jnp.asarray(self.own.start),
+            base=self.base,
+            terms=self.terms,
+            like=self.outline.local(),
+            graph=self.outline.graph,
+        )
 
 
 @in_double_precision
@@ -191,8 +154,7 @@ def setting_of(run: Description, own: Problem) -> Setting:
 
 
 def _algorithm(run: Description) -> Any:
-    table = AlgorithmTable.model_validate(dict(run.tables["algorithm"]))
-    return algorithms.build(table)
+    return records.build(dict(run.tables["algorithm"]))
 
 
 def with_observer(run: Description) -> Description:
@@ -219,47 +181,10 @@ def _require_observer(run: Description, algorithm: Any) -> None:
         )
 
 
-def terms_of(setting: Setting) -> Terms:
-    """How the coordinator runs it."""
-    told = setting.run.run
-    names = ("deadline", "least_letters", "late", "most_norm", "own_draws")
-    chosen = {name: told[name] for name in names if name in told}
-    return Terms(rounds=setting.run.rounds, schedule=setting.schedule, **chosen)
-
-
 @in_double_precision
-def make_coordinator(
-    setting: Setting, desk: Desk, rows: Mapping[str, int]
-) -> Coordinator:
-    """The coordinator of a server algorithm."""
-    n, agents = len(setting.run.agents), setting.run.agents
-    work = ServerWork(setting.algorithm, setting.outline.local(), n, setting.start)
-    weights = [float(rows[a]) for a in agents] if setting.weighted else None
-    return Coordinator(desk, work, agents, setting.base, terms_of(setting), weights)
-
-
-@in_double_precision
-def make_agent(setting: Setting, desk: Desk, secret: bytes) -> Party:
-    """One agent, with its noise set for its own rows and charged to its ledger."""
-    run = setting.run
-    number = run.agents.index(desk.name)
-    root = _noise_root(setting, number, secret)
-    local, n = setting.outline.local(), len(run.agents)
-    if setting.on_graph:
-        graph = setting.outline.graph
-        assert graph is not None
-        calendar = Calendar(setting.schedule, setting.base, n, run.rounds)
-        work = GraphWork(setting.algorithm, graph, number, local, setting.start)
-        deadline = run.run.get("deadline")
-        return GraphAgent(desk, work, run.agents, calendar, root, deadline=deadline)
-    server = ServerWork(setting.algorithm, local, n, setting.start)
-    chance = setting.schedule.chance if run.run.get("own_draws") else None
-    work = AgentWork(server, number, local)
-    return ServerAgent(desk, work, run.starter, root, run.rounds, chance)
-
-
-def _noise_root(setting: Setting, number: int, secret: bytes) -> Any:
+def noise_root(setting: Setting, name: str, secret: bytes) -> Any:
     """The root of an agent's randomness: its own secret, this run, these very rows."""
+    number = setting.run.agents.index(name)
     if "shared_seed" in setting.run.run:
         return keys.agent_secret(setting.base, number)
     digest = hashlib.sha256()
@@ -273,7 +198,7 @@ def _noise_root(setting: Setting, number: int, secret: bytes) -> Any:
 @in_double_precision
 def with_budget(
     setting: Setting, name: str, ledger: Ledger | None, limit: float | None
-) -> tuple[Setting, Charge]:
+) -> tuple[Setting, ChargeLetter]:
     """Set the agent's noise for the run's budget, and how its letters are charged.
 
     Refused where the ledger has no room for the whole run.

@@ -23,6 +23,14 @@ def _for_wire(leaf: np.ndarray) -> np.ndarray:
     return leaf
 
 
+def by_round(
+    rounds: Sequence[int], arrays: list[np.ndarray]
+) -> dict[int, list[np.ndarray]]:
+    """The letters of several rounds, equally many arrays each, out of one list."""
+    each = len(arrays) // max(len(rounds), 1)
+    return {r: arrays[i * each : (i + 1) * each] for i, r in enumerate(rounds)}
+
+
 class Form:
     """The structure, shapes and types that a tree must have."""
 

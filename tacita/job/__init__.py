@@ -1,5 +1,7 @@
-"""From the tables of a run file to a problem, an algorithm and the choices of a run."""
+"""From a run file to a problem, an algorithm and the choices of a run, and back."""
 
-from tacita.job.job import Job, job_from
+from tacita.job import calls, folder, records
+from tacita.job.job import Job, job_from, read
+from tacita.job.records import table_of
 
-__all__ = ["Job", "job_from"]
+__all__ = ["Job", "calls", "folder", "job_from", "read", "records", "table_of"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from typing import Any
 
 from tacita.check import refuse
@@ -13,7 +14,7 @@ _WORD = re.compile(r"[A-Za-z_./~][A-Za-z0-9_./~+-]*")
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
-def with_changes(table: dict[str, Any], changes: list[str]) -> dict[str, Any]:
+def with_changes(table: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
     """The run file with keys changed, in order.
 
     >>> with_changes({"run": {"rounds": 5}}, ["run.rounds=9", "algorithm.name=FedAvg"])

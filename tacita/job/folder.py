@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tacita.check import refuse
+from tacita.runtime import checkpoint
 
 try:
     import fcntl
@@ -17,7 +18,7 @@ except ImportError:  # not on this platform: two processes are then not kept apa
     fcntl = None
 
 RUNS = Path("runs")
-CONFIG = "config.toml"
+CONFIG, CHECKPOINT = "config.toml", checkpoint.NAME
 
 
 def create(out: Path | None, name: str, config: str) -> Path:
@@ -52,19 +53,16 @@ def create(out: Path | None, name: str, config: str) -> Path:
 
 
 def _put(partial: Path, out: Path | None, name: str) -> Path:
-    number = 1
     while True:
-        target = out or RUNS / f"{name}-{number}"
-        if out is not None or not target.exists():
-            try:
-                os.rename(partial, target)  # refused by the system if it is not empty
-                return target
-            except OSError as error:
-                if out is not None:
-                    refuse(f"cannot make {out}: {error.strerror}; choose another --out")
-                if not target.exists():
-                    raise
-        number += 1
+        target = out or next_free(name)
+        try:
+            os.rename(partial, target)  # refused by the system if it is not empty
+            return target
+        except OSError as error:
+            if out is not None:
+                refuse(f"cannot make {out}: {error.strerror}; choose another --out")
+            if not target.exists():
+                raise
 
 
 def refuse_used(out: Path) -> None:
@@ -73,10 +71,10 @@ def refuse_used(out: Path) -> None:
         refuse(f"--out {out} exists already; choose another folder or remove it")
 
 
-def next_free(stem: Path) -> Path:
-    """The first of STEM-1, STEM-2, ... that is not there."""
+def next_free(name: str) -> Path:
+    """The first of runs/NAME-1, -2, ... that is not there."""
     number = 1
-    while (path := stem.with_name(f"{stem.name}-{number}")).exists():
+    while (path := RUNS / f"{name}-{number}").exists():
         number += 1
     return path
 

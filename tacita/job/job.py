@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,16 @@ import tomli_w
 
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.check import refuse
-from tacita.job import algorithms, networks, problems, rows
+from tacita.job import problems, records, run_file
 from tacita.job.calls import call, plain_name, told_of
-from tacita.job.run_file import RunFile, RunTable, validate
+from tacita.job.changes import with_changes
+from tacita.job.records import table_of
+from tacita.job.run_file import RunFile, RunTable
 from tacita.participation import schedule_for
 from tacita.problem import Problem
 from tacita.runtime import Asynchronous, measure, transit
-from tacita.runtime.simulate import prepare
+from tacita.runtime.simulate import prepare, simulate
+from tacita.trace import Run
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,32 @@ class Job:
         """The run file as text."""
         return tomli_w.dumps(self.config)
 
+    def with_algorithm(self, algorithm: Algorithm, name: str | None = None) -> Job:
+        """The same job by another algorithm; its run file says so too."""
+        table = {"name": name or self.name, "algorithm": table_of(algorithm)}
+        config = {**self.config, **table}
+        return replace(self, config=config, algorithm=algorithm)
+
+    def simulate(self, checkpoint: Path | None = None, resume: bool = False) -> Run:
+        """Run it; the run holds the run file, and what theory has set."""
+        run = simulate(
+            self.problem,
+            self.algorithm,
+            **self.options,
+            checkpoint=checkpoint,
+            resume=resume,
+        )
+        # The run file stays what it was, so that it runs again as it is.
+        config = {**self.config, "resolved": run.config}
+        info = {**run.info, "data_notes": list(self.notes)}
+        return replace(run, config=config, info=info)
+
+
+def read(path: str | Path, changes: Sequence[str] = ()) -> Job:
+    """Read a run file, change keys ("run.rounds=5") and build what it describes."""
+    path = Path(path)
+    return job_from(with_changes(run_file.read(path), changes), path.parent)
+
 
 def job_from(table: dict[str, Any], folder: Path) -> Job:
     """Check a run file and build what it describes, without running anything.
@@ -55,12 +85,11 @@ def job_from(table: dict[str, Any], folder: Path) -> Job:
         table: The content of the run file.
         folder: Where the run file lies: its relative paths are meant from there.
     """
-    file = validate(table)
-    config = _absolute(table, folder)
-    file = validate(config)
+    file = run_file.validate(table)
+    config = _with_absolute_paths(table, file, folder)
     config["name"] = file.name or _usual_name(file)
     made, notes = problems.build(file.problem)
-    how = algorithms.build(file.algorithm)
+    how = records.build(file.algorithm)
     _require_graph(made, how)
     with told_of("run"):
         options = _options(file.run, made, how)
@@ -69,13 +98,21 @@ def job_from(table: dict[str, Any], folder: Path) -> Job:
     return job
 
 
-def _absolute(table: dict[str, Any], folder: Path) -> dict[str, Any]:
-    changed = dict(table["problem"])
-    if rows.is_path(changed["data"]):
-        changed["data"] = rows.absolute(changed["data"], folder)
-    if "graph" in changed:
-        changed["graph"] = networks.absolute(changed["graph"], folder)
-    return {"name": "", **table, "problem": changed}
+def _with_absolute_paths(
+    table: dict[str, Any], file: RunFile, folder: Path
+) -> dict[str, Any]:
+    """The run file with its paths made absolute, in `file` too."""
+    what, paths = file.problem, {}
+    if problems.is_path(what.data):
+        paths["data"] = what.data = _absolute(what.data, folder)
+    if isinstance(what.graph, dict) and isinstance(what.graph.get("path"), str):
+        path = _absolute(what.graph["path"], folder)
+        paths["graph"] = what.graph = {**what.graph, "path": path}
+    return {"name": "", **table, "problem": {**table["problem"], **paths}}
+
+
+def _absolute(name: str, folder: Path) -> str:
+    return str((folder / Path(name).expanduser()).resolve())
 
 
 def _usual_name(file: RunFile) -> str:
@@ -87,7 +124,7 @@ def _usual_name(file: RunFile) -> str:
 def _require_graph(made: Problem, how: Algorithm) -> None:
     if isinstance(how, GraphAlgorithm) and made.graph is None:
         refuse(
-            f"missing key problems.graph; {type(how).__name__} needs a graph, "
+            f"missing key problem.graph; {type(how).__name__} needs a graph, "
             'add for example graph = { kind = "ring" }'
         )
 
@@ -130,7 +167,7 @@ def _rehearse(job: Job) -> None:
         if known and job.problem.population.test is None:
             refuse(
                 f"run.record names {metric!r}, which needs test rows; have some held "
-                "out by the data set, for example problems.test_share = 0.2"
+                "out by the data set, for example problem.test_share = 0.2"
             )
     with told_of("run"):
         schedule_for(job.options["participation"], job.problem.n_agents)

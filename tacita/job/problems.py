@@ -1,23 +1,36 @@
-"""The problem of a run file."""
+"""The problem of a run file: its data, their split, the model, penalties."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tacita.check import refuse
+from tacita import data
+from tacita.check import nearest, refuse
 from tacita.data import Dataset
-from tacita.job import networks
-from tacita.job.calls import call, take_kind, told_of
-from tacita.job.rows import SYNTHETIC, load
+from tacita.job import graphs
+from tacita.job.calls import call, keys_of, take_kind, told_of
 from tacita.job.run_file import ProblemTable
-from tacita.problem import Problem, cnn, from_arrays, mlp, prox, resnet10
+from tacita.problem import Problem, cnn, from_arrays, mlp, prox, resnet10, synthetic
 from tacita.problem.arrays import MODELS
 from tacita.problem.model import regulariser
 
+SYNTHETIC = {
+    "synthetic-logistic": synthetic.logistic,
+    "synthetic-linear": synthetic.linear,
+}
+SPLITS = {
+    "iid": data.split_iid,
+    "dirichlet": data.split_dirichlet,
+    "by_classes": data.split_by_classes,
+    "quantity": data.split_quantity,
+}
+_TABLES = (".csv", ".gz", ".tsv", ".txt", ".parquet", ".pq")
 NETWORKS = {"mlp": mlp, "cnn": cnn, "resnet10": resnet10}
 PENALTIES = {
     "l1": prox.L1,
@@ -35,11 +48,61 @@ REGULARISERS = {
 _DATA_ONLY = ("model", "split", "intercept")
 
 
+def is_path(name: str) -> bool:
+    """Whether a run file names a file rather than a data set."""
+    return "/" in name or Path(name).suffix.lower() in _TABLES
+
+
+def _load(table: ProblemTable) -> Dataset:
+    """Load the data set that a run file names, rows given to agents."""
+    name, ours = table.data, ProblemTable.model_fields
+    if is_path(name):
+        if not Path(name).is_file():
+            refuse(f"problem.data: there is no file {name}; check the path")
+        fixed = {"path": name, "seed": table.seed}
+        loaded = call("problem", data.read_table, table.options, fixed, ours)
+    elif name in data.names():
+        loaded = _from_catalogue(table)
+    else:
+        known = [*data.names(), *SYNTHETIC]
+        refuse(
+            f"unknown problem.data = {name!r}; {nearest(name, known)}; or the path of "
+            "a .csv or .parquet file"
+        )
+    if table.split is None:
+        if loaded.agent is None:
+            refuse(
+                f"missing key problem.split; nobody holds the rows of {name} yet, add "
+                'for example split = { kind = "dirichlet", agents = 10, alpha = 0.3 }'
+            )
+        return loaded
+    function, rest = take_kind("problem.split", table.split, SPLITS, "kind")
+    rows = next(iter(keys_of(function)))
+    rest.setdefault("seed", table.seed)
+    given = call("problem.split", function, rest, {rows: loaded.y})
+    made = loaded.with_agents(given)
+    if loaded.agent is None:
+        return made
+    note = "rows given to agents by problem.split, not as the data had them"
+    return replace(made, notes=(*made.notes, note))
+
+
+def _from_catalogue(table: ProblemTable) -> Dataset:
+    known = data.options(table.data)
+    for key, value in table.options.items():
+        if key not in known:
+            others = dict.fromkeys((*ProblemTable.model_fields, *known))
+            refuse(f"unknown key problem.{key} = {value!r}; {nearest(key, others)}")
+    seed = {"seed": table.seed} if "seed" in known else {}
+    with told_of("problem"):
+        return data.load(table.data, **table.options, **seed)
+
+
 def build(table: ProblemTable) -> tuple[Problem, tuple[str, ...]]:
     """Make the problem of a run file, and tell what was done to the data."""
     if table.data in SYNTHETIC:
         return _synthetic(table), ()
-    loaded = load(table)
+    loaded = _load(table)
     return _from_dataset(table, loaded), loaded.notes
 
 
@@ -49,24 +112,21 @@ def _from_dataset(table: ProblemTable, loaded: Dataset) -> Problem:
     positions = None if loaded.positions is None else loaded.positions[order]
     agent = np.asarray(ids)[loaded.agent]
     classify = loaded.task == "classification"
-    names = np.asarray(loaded.classes)
-    labels = names[loaded.y] if classify else loaded.y
-    test = None
-    if loaded.test_x is not None and loaded.test_y is not None:
-        test = loaded.test_x, names[loaded.test_y] if classify else loaded.test_y
+    held_out = loaded.test_x is not None and loaded.test_y is not None
     model, options = _model(table, loaded), _shared(table)
-    joined = networks.build(table.graph, sorted(ids), positions, table.seed)
+    joined = graphs.build(table.graph, sorted(ids), positions, table.seed)
     with told_of("problem"):
         return from_arrays(
             loaded.x,
-            labels,
+            loaded.y,
             agent,
             model=model,
             l2=table.l2,
             graph=joined,
             classes=loaded.classes if classify else None,
+            coded=classify,
             intercept=table.intercept,
-            test=test,
+            test=(loaded.test_x, loaded.test_y) if held_out else None,
             name=loaded.name,
             **options,
         )
@@ -86,7 +146,7 @@ def _synthetic(table: ProblemTable) -> Problem:
     fixed = {
         "l2": table.l2,
         "seed": table.seed,
-        "graph": networks.build(table.graph, nodes, None, table.seed),
+        "graph": graphs.build(table.graph, nodes, None, table.seed),
         **_shared(table),
     }
     if fixed["regulariser"] is None:

@@ -10,16 +10,9 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tacita.check import LARGEST_SEED, refuse
-from tacita.job.refusals import RunFileError, lines_of
+from tacita.check import LARGEST_SEED, TacitaError, nearest, refuse
 
 
 class _Table(BaseModel):
@@ -39,46 +32,9 @@ class _OpenTable(_Table):
         return dict(self.model_extra or {})
 
 
-def _word_or_table(value: Any) -> Any:
-    if value is not None and not isinstance(value, str | dict):
-        raise ValueError("neither a word nor a table")
-    return value
-
-
-def _number_or_list(value: Any) -> Any:
-    entries = value if isinstance(value, list) else [value]
-    for entry in entries:
-        if isinstance(entry, bool) or not isinstance(entry, int | float):
-            raise ValueError("neither a number nor a list of numbers")
-    return value
-
-
-def _count_or_counts(value: Any) -> Any:
-    entries = value if isinstance(value, list) else [value]
-    least = 0 if isinstance(value, list) else 1
-    for entry in entries:
-        whole = isinstance(entry, int) and not isinstance(entry, bool)
-        if not whole or not least <= entry <= LARGEST_SEED:
-            raise ValueError("neither a whole number nor a list of them")
-    if not entries:
-        raise ValueError("an empty list")
-    return value
-
-
-def _one_number(value: Any) -> Any:
-    if not isinstance(value, dict) or len(value) != 1:
-        raise ValueError("no table with one key")
-    _number_or_list(list(value.values()))
-    return value
-
-
-def _table(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError("no table")
-    return value
-
-
-Named = Annotated[Any, BeforeValidator(_word_or_table)]
+Named = str | dict[str, Any] | None
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Number = int | float
 
 
 class ProblemTable(_OpenTable):
@@ -107,9 +63,7 @@ class ProblemTable(_OpenTable):
     dtype: Literal["float32", "float64"] | None = Field(
         None, description='"float32" or "float64"'
     )
-    seed: int = Field(
-        0, description="a whole number >= 0, below 2^63", ge=0, le=LARGEST_SEED
-    )
+    seed: Seed = Field(0, description="a whole number >= 0, below 2^63")
 
 
 class AlgorithmTable(_OpenTable):
@@ -122,13 +76,13 @@ class RunTable(_Table):
     """[run]: how long, with whom, what is recorded."""
 
     rounds: int = Field(description="a whole number >= 1, such as 200", ge=1)
-    seed: int = Field(
-        0, description="a whole number >= 0, below 2^63", ge=0, le=LARGEST_SEED
-    )
-    seeds: Annotated[Any, BeforeValidator(_count_or_counts)] = Field(
+    seed: Seed = Field(0, description="a whole number >= 0, below 2^63")
+    seeds: (
+        Annotated[Seed, Field(ge=1)] | Annotated[list[Seed], Field(min_length=1)] | None
+    ) = Field(
         None, description="a whole number of seeds >= 1, or a list such as [1, 2, 3]"
     )
-    participation: Annotated[Any, BeforeValidator(_number_or_list)] = Field(
+    participation: Number | list[Number] = Field(
         1.0,
         description="a probability in (0, 1] such as 0.5, a whole number of agents, "
         "or a list with one probability per agent",
@@ -137,10 +91,12 @@ class RunTable(_Table):
         None, description='a list of metrics such as ["loss", "accuracy"]'
     )
     record_every: int = Field(1, description="a whole number >= 1", ge=1)
-    stop: Annotated[Any, BeforeValidator(_one_number)] = Field(
-        None, description="a table with one metric, such as { grad_norm_sq = 1e-8 }"
+    stop: Annotated[dict[str, Number], Field(min_length=1, max_length=1)] | None = (
+        Field(
+            None, description="a table with one metric, such as { grad_norm_sq = 1e-8 }"
+        )
     )
-    asynchronous: Annotated[Any, BeforeValidator(_table)] = Field(
+    asynchronous: dict[str, Any] | None = Field(
         None,
         description="a table such as { most_delay = 10, lost = 0.1 }, for algorithms "
         "on a graph",
@@ -182,4 +138,42 @@ def validate(table: dict[str, Any]) -> RunFile:
     try:
         return RunFile.model_validate(table)
     except ValidationError as error:
-        raise RunFileError(lines_of(error, RunFile)) from None
+        raise TacitaError("\n".join(_lines_of(error, table))) from None
+
+
+def _lines_of(error: ValidationError, table: dict[str, Any]) -> list[str]:
+    """One line per thing that is wrong: the key, its value, the remedy."""
+    found = (_line(dict(one), table) for one in error.errors(include_url=False))
+    # An entry of a list and the list itself tell the same.
+    return list(dict.fromkeys(found))
+
+
+def _line(one: dict[str, Any], given: Any) -> str:
+    names, table, field = _place(one["loc"])
+    key = ".".join(names)
+    wanted = "something else" if field is None else field.description
+    if one["type"] == "missing":
+        return f"missing key {key}; add {wanted}"
+    for name in names:
+        given = given[name]
+    words = repr(given)
+    shown = words if len(words) <= 60 else words[:57] + "..."
+    if one["type"] == "extra_forbidden":
+        return f"unknown key {key} = {shown}; {nearest(names[-1], table.model_fields)}"
+    return f"{key} = {shown}: expected {wanted}"
+
+
+def _place(location: tuple[Any, ...]) -> tuple[list[str], type[BaseModel], Any]:
+    """The key, the table that it is in, and its field if it has one."""
+    names: list[str] = []
+    table: type[BaseModel] = RunFile
+    field = None
+    for part in location:
+        names.append(str(part))
+        field = table.model_fields.get(str(part))
+        inner = None if field is None else field.annotation
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            break  # what follows is a place within a list
+        if len(names) < len(location):
+            table = inner
+    return names, table, field

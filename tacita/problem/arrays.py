@@ -34,6 +34,7 @@ def from_arrays(
     unlabelled: Sequence[Any] = (),
     regulariser: Regulariser | None = None,
     classes: Sequence[Any] | None = None,
+    coded: bool = False,
     intercept: bool = False,
     test: tuple[Any, Any] | None = None,
     dtype: Any = None,
@@ -56,6 +57,7 @@ def from_arrays(
             and they get a model from their neighbours on the graph (GTVMin only).
         regulariser: A smooth penalty in place of `l2`.
         classes: All labels of the task, in code order; default the sorted labels seen.
+        coded: Whether labels are places in `classes` already, not labels.
         intercept: Append a column of ones to X.
         test: Features and labels held out, for the test metrics.
         dtype: float64 for the linear models and float32 for networks by default.
@@ -75,7 +77,7 @@ def from_arrays(
     if intercept:
         x = features.with_ones(x)
     chosen, class_names = _choose_model(model, x, given, classes, l2)
-    codes = labels.encode(chosen, given, class_names, "y")
+    codes = labels.encode(chosen, given, class_names, "y", coded)
     linear = isinstance(chosen, Linear | Logistic | Softmax)
     kind = _kind(dtype, linear)
     parts = regulariser_of(regulariser, l2), penalty_of(h, chosen.dim)
@@ -85,7 +87,8 @@ def from_arrays(
             require_fit(chosen, rows.x[0], rows.y[0])
     held_out = None
     if test is not None:
-        held_out = _held_out(test, chosen, class_names, intercept, x.shape[1:], kind)
+        shape = x.shape[1:]
+        held_out = _held_out(test, chosen, class_names, coded, intercept, shape, kind)
     network = _network(graph, ids)
     narrow = linear and x.shape[1] <= NARROW
     if narrow:
@@ -152,6 +155,7 @@ def _held_out(
     test: Any,
     model: Model,
     names: tuple[str, ...] | None,
+    coded: bool,
     intercept: bool,
     row: tuple[int, ...],
     kind: np.dtype,
@@ -161,7 +165,8 @@ def _held_out(
     x = features.read(test[0], "test X")
     x = features.with_ones(x) if intercept else x
     check.shape((None, *row), **{"test X": x})
-    y = labels.encode(model, labels.read(model, test[1], "test y"), names, "test y")
+    given = labels.read(model, test[1], "test y")
+    y = labels.encode(model, given, names, "test y", coded)
     check.shape((len(x),), **{"test y": y})
     return Rows(features.in_type(x, kind, "test X"), _as_labels(y, kind), None)
 

@@ -42,9 +42,20 @@ def named(classes: Sequence[Any], expected: int | None = None) -> tuple[str, ...
 
 
 def encode(
-    model: Model, y: np.ndarray, names: tuple[str, ...] | None, argument: str
+    model: Model,
+    y: np.ndarray,
+    names: tuple[str, ...] | None,
+    argument: str,
+    coded: bool = False,
 ) -> np.ndarray:
-    """Class codes, signs for a logistic model, or the numbers of a regression."""
+    """Class codes, signs for a logistic model, or the numbers of a regression.
+
+    Labels that are codes already are only checked.
+    """
+    if coded and names is not None:
+        y = np.asarray(y, np.int32)
+        _refuse_outside((y >= 0) & (y < len(names)), y, names, argument)
+        return 2.0 * y - 1 if isinstance(model, Logistic) else y
     if isinstance(model, Custom):
         return y
     if model.classes is None:

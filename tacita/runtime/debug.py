@@ -140,7 +140,7 @@ def _server_exchange(
     told = dict.fromkeys(active, carry.broadcast)
     states, answers = _ask_all(problem, stage, phase, carry.states, told)
     world, key = stage.world, stage.coordinator_key(phase)
-    weights, kept = mean_weights(stage.algorithm, world), carry.mail
+    weights, kept = mean_weights(stage.algorithm, world.population), carry.mail
     if stage.keeps_letters(phase):
         letters = _filed(carry.mail.letters, answers)
     else:

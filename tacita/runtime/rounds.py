@@ -55,9 +55,8 @@ class Carry(NamedTuple):
     transit: Any = ()  # letters under way, of an asynchronous run
 
 
-def mean_weights(algorithm: Any, world: World) -> Array:
+def mean_weights(algorithm: Any, population: Population) -> Array:
     """The weight of every agent's letter in the coordinator's mean."""
-    population = world.population
     dtype = population.rows.x.dtype
     if algorithm.weights == "samples":
         return population.counts.astype(dtype)
@@ -78,7 +77,10 @@ def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> 
             assert world.links is not None and world.links.slots is not None
             under_way = transit.first(world.links.slots, letters)
         return Carry((), (), states, Mail((), letters), turns, under_way)
-    key, weights = keys.coordinator_key(base, 0, 0), mean_weights(algorithm, world)
+    key, weights = (
+        keys.coordinator_key(base, 0, 0),
+        mean_weights(algorithm, world.population),
+    )
     joint = world.aggregation(Heard(letters, weights, None, rule_key(key)))
     hub, broadcast = algorithm.phases[-1].combine(
         key, algorithm.hub(everyone.mean(axis=0)), joint, world.round(0, n)
@@ -216,7 +218,7 @@ def _exchange(
         jax.vmap(lambda agent: stage.agent_key(agent, phase)),
         Slice(seats.stacked, carry.states, inbox),
         carry.mail,
-        mean_weights(stage.algorithm, world),
+        mean_weights(stage.algorithm, world.population),
         None if graph else world.aggregation,
         rule_key(stage.coordinator_key(phase)),
         stage.keeps_letters(phase),

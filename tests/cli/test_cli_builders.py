@@ -5,13 +5,17 @@ import re
 import tomllib
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
+import tomli_w
 
 import tacita
 from tacita import data
-from tacita.job import job_from, networks, run_file
+from tacita.job import graphs, job_from, read, table_of
+from tacita.job.records import build
 from tacita.problem import graph
+from tests.cases import CASES
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "runs").glob("*.toml"))
@@ -180,12 +184,12 @@ def test_an_asynchronous_run_on_a_graph_with_a_penalty():
 def test_neighbours_are_near_on_the_globe():
     # One degree of longitude at 60 degrees north is half as long as at the equator.
     places = np.array([[60.0, 0.0], [60.0, 1.5], [61.0, 0.0]])
-    made = networks.build(
+    made = graphs.build(
         {"kind": "nearest_neighbours", "k": 1}, ["a", "b", "c"], places, seed=0
     )
     assert set(made.to_networkx().edges) == {("a", "b"), ("a", "c")}
     with pytest.raises(tacita.TacitaError, match="needs the positions"):
-        networks.build({"kind": "nearest_neighbours", "k": 1}, [0, 1], None, seed=0)
+        graphs.build({"kind": "nearest_neighbours", "k": 1}, [0, 1], None, seed=0)
 
 
 def test_edges_come_from_a_file_beside_the_run_file(sites, place):
@@ -255,7 +259,7 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_can_be_run(path):
-    assert job_from(run_file.read(path), path.parent).name == path.stem
+    assert read(path).name == path.stem
 
 
 def test_a_job_keeps_the_file_it_came_from():
@@ -263,3 +267,45 @@ def test_a_job_keeps_the_file_it_came_from():
     again = job_from(tomllib.loads(made.toml), Path("/"))
     assert again.config == made.config and again.name == "fedavg-iris"
     assert dataclasses.asdict(again)["options"]["rounds"] == 1
+
+
+def require_equal(one, other):
+    """Records with the same fields, arrays compared by their numbers."""
+    first, second = jax.tree.flatten(one), jax.tree.flatten(other)
+    assert type(one) is type(other) and first[1] == second[1]
+    for a, b in zip(first[0], second[0], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_an_algorithm_is_written_as_the_table_that_it_is_read_from(case):
+    table = table_of(case.algorithm)
+    require_equal(case.algorithm, build(tomllib.loads(tomli_w.dumps(table))))
+
+
+def test_clipped_and_noisy_gradients_are_written_too():
+    clipped = tacita.Clipped(norm=1.5, oracle=tacita.Minibatch(size=4))
+    noisy = tacita.Noisy(std=0.3, oracle=clipped)
+    algorithm = tacita.FedAvg(step_size=0.1, oracle=noisy)
+    require_equal(algorithm, build(table_of(algorithm)))
+
+
+def test_what_is_no_number_and_no_name_is_not_written():
+    class Own(tacita.Minibatch):
+        """Nobody else knows it."""
+
+    with pytest.raises(tacita.TacitaError, match="unknown algorithm.oracle"):
+        table_of(tacita.FedAvg(step_size=0.1, oracle=Own(size=4)))
+
+
+def test_a_job_by_another_algorithm_has_a_run_file_of_it():
+    made = job(data="synthetic-linear", agents=3, features=2, samples=4)
+    other = made.with_algorithm(tacita.FedProx(eta=0.5, step_size=0.1, local_steps=2))
+    again = job_from(tomllib.loads(other.toml), Path("/"))
+    require_equal(again.algorithm, other.algorithm)
+    assert again.config == other.config
+    run = again.simulate()
+    direct = tacita.simulate(made.problem, other.algorithm, 1, record=())
+    np.testing.assert_array_equal(run.params, direct.params)
+    assert run.config["algorithm"]["name"] == "FedProx"
+    assert run.config["resolved"]["run"]["rounds"] == 1

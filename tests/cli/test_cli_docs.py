@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import tacita
-from tacita.job import networks, run_file
-from tacita.job.problems import NETWORKS, PENALTIES, REGULARISERS
-from tacita.job.rows import SPLITS
+from tacita.job import graphs, run_file
+from tacita.job.problems import NETWORKS, PENALTIES, REGULARISERS, SPLITS
 from tests.cli import algorithms_page
 from tests.cli.test_cli_commands import COMMANDS
 
@@ -33,7 +32,7 @@ def test_every_key_of_a_run_file_is_described():
     ):
         for key in table.model_fields:
             assert f"`{key}`" in text, key
-    for kind in (*SPLITS, *networks.KINDS, *PENALTIES, *REGULARISERS, *NETWORKS):
+    for kind in (*SPLITS, *graphs.KINDS, *PENALTIES, *REGULARISERS, *NETWORKS):
         assert f"`{kind}`" in text, kind
 
 
@@ -77,13 +76,13 @@ def test_the_plan_that_readme_and_help_show_can_be_made(tacita_):
     tacita_.ok(*shown.replace("examples/", f"{ROOT}/examples/").split())
 
 
-def test_names_that_the_pages_use_are_there_after_import_tacit():
+def test_names_that_the_pages_use_are_there_after_import_tacita():
     named = set()
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
-        named |= set(re.findall(r"\btacit((?:\.[A-Za-z]\w*)+)", page.read_text()))
+        named |= set(re.findall(r"\btacita((?:\.[A-Za-z]\w*)+)", page.read_text()))
     invented = {".MyAlgorithm", ".algorithm.my_algorithm"}
-    # Rooms that `import tacita` always loads, beside its public names.
-    known = {*tacita.__all__, "algorithm", "runtime", "theory", "trees"}
+    # Rooms, beside the public names.
+    known = {*tacita.__all__, *tacita._ROOMS}
     for name in named - invented:
         first, *rest = name[1:].split(".")
         assert first in known, name

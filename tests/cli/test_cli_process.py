@@ -58,6 +58,7 @@ def wait_for_change(path, process, before):
     raise AssertionError(f"{path} was not written in two minutes")
 
 
+@pytest.mark.long
 def test_a_run_killed_at_random_moments_and_resumed_has_the_same_bits(
     start, tacita_, small
 ):

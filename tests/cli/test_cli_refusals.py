@@ -46,7 +46,7 @@ CHANGES = [
     ("run.rounds=true", "run.rounds = True: expected a whole number >= 1"),
     ("run.seed=-1", "run.seed = -1: expected a whole number >= 0"),
     ("run.seeds=1.5", "run.seeds = 1.5: expected a whole number of seeds"),
-    ("run.record=[5]", "run.record = 5: expected a list of metrics"),
+    ("run.record=[5]", "run.record = [5]: expected a list of metrics"),
     ("run.record=['los']", "run: unknown record='los'; did you mean 'loss'?"),
     ("run.record=['test_loss']", "for example problem.test_share = 0.2"),
     ("run.record=['loss', 'loss']", "run: record has two metrics called 'loss'"),

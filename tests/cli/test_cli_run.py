@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita.cli import execute
 from tacita.job import folder, job_from, run_file
 from tacita.job.changes import with_changes
 
@@ -144,7 +143,7 @@ def broken(*_, **__):
 def test_a_crash_is_one_line_exit_code_1_and_leaves_nothing(
     tacita_, small, place, monkeypatch
 ):
-    monkeypatch.setattr(execute, "simulate", broken)
+    monkeypatch.setattr("tacita.job.job.simulate", broken)
     result = tacita_("run", small)
     assert result.exit_code == 1
     (line,) = result.stderr.strip().split("\n")
@@ -159,7 +158,7 @@ def test_what_only_the_runtime_refuses_leaves_nothing(
     def refusing(*_, **__):
         tacita.check.refuse("not today")
 
-    monkeypatch.setattr(execute, "simulate", refusing)
+    monkeypatch.setattr("tacita.job.job.simulate", refusing)
     assert tacita_.refused("run", small) == ["not today"]
     assert [path.name for path in place.iterdir()] == [small]
 
@@ -169,7 +168,7 @@ def test_an_interrupted_run_tells_how_to_go_on(tacita_, small, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "simulate", interrupted)
+        patch.setattr("tacita.job.job.simulate", interrupted)
         result = tacita_("run", small, "--out", "cut")
         assert result.exit_code == 130
         assert "go on with: tacita resume cut" in result.stderr

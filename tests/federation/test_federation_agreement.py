@@ -10,8 +10,9 @@ import pytest
 import tacita
 from tacita.federation import agreement
 from tacita.federation.description import Description, read_signed
+from tacita.federation.in_process import InProcessPost
 from tacita.federation.policy import Policy
-from tacita.federation.post import InProcessPost
+from tacita.federation.post import Post
 from tacita.federation.seal import PrivateKeys, Sealed
 from tacita.federation.wire import LetterRefused
 
@@ -159,7 +160,7 @@ def test_values_of_a_description_are_checked(table, key, value):
         describe(**{table: {key: value}})
 
 
-class Box:
+class Box(Post):
     """One party's post inside this program; answers are made when it collects."""
 
     def __init__(self, post: InProcessPost, answer: Any) -> None:

@@ -16,17 +16,15 @@ from typer.testing import CliRunner
 
 import tacita
 from tacita.cli.app import app
-from tacita.cli.join import _Agent
-from tacita.federation import hub
+from tacita.federation import Agent, Hub, Invitation, PrivateKeys
 from tacita.federation import setting as party
 from tacita.federation.agreement import note
 from tacita.federation.description import Description
-from tacita.federation.hub import Invitation
+from tacita.federation.own_rows import blank_problem, own_problem
 from tacita.federation.party import Withdrawn
-from tacita.federation.seal import PrivateKeys
 from tacita.federation.wire import Identity
 from tacita.privacy import Ledger
-from tests.federation.processes import run_of
+from tests.federation.towns import run_of
 
 AGENTS = ("ada", "bob", "cyd")
 
@@ -62,7 +60,7 @@ def test_a_federation_is_made_with_own_keys(tmp_path: Path):
         "oslo",
         "turku",
     ]
-    assert hub.port_of(folder) == 4333
+    assert Hub(folder).port == 4333
     assert "holds a federation already" in refused(*words)
     assert "no federation in" in refused("hub", "start", tmp_path)
     assert "no status in" in refused("federation", "status", tmp_path)
@@ -86,7 +84,7 @@ def test_hubs_and_keys_that_cannot_be_are_refused(tmp_path: Path):
 
 
 def test_bad_runs_are_refused_before_anybody_is_asked(tmp_path: Path):
-    made = hub.make(tmp_path / "hub", "clinics", ["oslo"])
+    made = Hub.create(tmp_path / "hub", "clinics", ["oslo"]).invitations
     invited = ["--invitation", made["coordinator"], "--folder", tmp_path / "home"]
     for text, reason in (
         ("name = 'x'", "no table [problem]"),
@@ -115,21 +113,27 @@ def test_rows_are_read_from_every_kind_of_file_alike(tmp_path: Path):
     np.savez(tmp_path / "a.npz", **columns)  # pyright: ignore
     moved = {**run_of()["problem"], "centre": [1.0, 0, 0], "spread": [1.0, 2.0, 1.0]}
     for run in (describe(), describe(problem=moved)):
-        one = party.own_problem(run, tmp_path / "a.csv")
+        one = own_problem(run, tmp_path / "a.csv")
         for kind in ("npz", "parquet"):
-            two = party.own_problem(run, tmp_path / f"a.{kind}")
+            two = own_problem(run, tmp_path / f"a.{kind}")
             np.testing.assert_array_equal(one.stacked()[0], two.stacked()[0])
             np.testing.assert_array_equal(one.stacked()[1], two.stacked()[1])
-        blank = party.blank_problem(run)
+        for given in (table, columns):  # a pandas table, a mapping
+            two = own_problem(run, given)
+            np.testing.assert_array_equal(one.stacked()[0], two.stacked()[0])
+            np.testing.assert_array_equal(one.stacked()[1], two.stacked()[1])
+        blank = blank_problem(run)
         assert blank.dim == one.dim and blank.dtype == one.dtype
     np.testing.assert_allclose(one.stacked()[0][0, :, 0], x[:, 0] - 1.0)
     words = {**run_of()["problem"], "columns": ["x0", "x1", "name"]}
     with pytest.raises(tacita.TacitaError, match="text in one of the columns"):
-        party.own_problem(describe(problem=words), tmp_path / "a.csv")
+        own_problem(describe(problem=words), tmp_path / "a.csv")
     gone = {**run_of()["problem"], "columns": ["x0", "x9"]}
     for kind in ("csv", "npz"):
         with pytest.raises(tacita.TacitaError, match="x9"):
-            party.own_problem(describe(problem=gone), tmp_path / f"a.{kind}")
+            own_problem(describe(problem=gone), tmp_path / f"a.{kind}")
+    with pytest.raises(tacita.TacitaError, match="the table has no column 'x9'"):
+        own_problem(describe(problem=gone), table)
 
 
 def test_noise_depends_on_the_secret_the_run_and_the_rows(tmp_path: Path):
@@ -143,7 +147,7 @@ def test_noise_depends_on_the_secret_the_run_and_the_rows(tmp_path: Path):
         import jax
 
         return np.asarray(
-            jax.random.key_data(party._noise_root(setting, 0, secret))
+            jax.random.key_data(party.noise_root(setting, "ada", secret))
         ).tobytes()
 
     first = root(b"a" * 32)
@@ -170,7 +174,7 @@ def test_a_budget_on_a_graph_holds_against_a_neighbour(tmp_path: Path):
         graph={"edges": [["ada", "bob"], ["bob", "cyd"]]},
         privacy={"epsilon": 1.0, "delta": 1e-5},
     )
-    setting = party.setting_of(run, party.blank_problem(run))
+    setting = party.setting_of(run, blank_problem(run))
     with Ledger(tmp_path / "ledger.db") as ledger:
         ready, charge = party.with_budget(setting, "bob", ledger, None)
         for number in range(1, run.rounds + 1):
@@ -200,7 +204,7 @@ def test_no_budget_for_an_algorithm_that_looks_at_the_rows(tmp_path: Path):
         graph={"edges": [["ada", "bob"], ["bob", "cyd"]]},
         privacy={"epsilon": 1.0, "delta": 1e-5},
     )
-    setting = party.setting_of(run, party.blank_problem(run))
+    setting = party.setting_of(run, blank_problem(run))
     with (
         Ledger(tmp_path / "ledger.db") as ledger,
         pytest.raises(
@@ -217,11 +221,11 @@ def test_a_description_names_whom_its_budget_is_against():
     assert party.with_observer(named) == named
     wrong = describe(privacy={**budget, "observer": "neighbour"})
     with pytest.raises(tacita.TacitaError, match="are read by a coordinator"):
-        party.setting_of(wrong, party.blank_problem(wrong))
+        party.setting_of(wrong, blank_problem(wrong))
 
 
 def test_an_agents_invitation_proposes_no_run(tmp_path: Path):
-    made = hub.make(tmp_path / "hub", "clinics", ["oslo"])
+    made = Hub.create(tmp_path / "hub", "clinics", ["oslo"]).invitations
     (tmp_path / "run.toml").write_text("")
     words = ["coordinate", tmp_path / "run.toml", "--invitation", made["oslo"]]
     assert "invites the agent 'oslo'" in refused(*words)
@@ -270,26 +274,25 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
     assert "coordinator: running, round 4 of 9" in answer.output
 
 
-def test_an_agent_turns_to_a_new_run_only_before_it_spoke():
-    run, other = describe(), describe(run={"rounds": 7})
-    agent: Any = SimpleNamespace(
-        invited=SimpleNamespace(name="ada", federation="town", coordinator="c"),
-        setting=SimpleNamespace(run=run),
-        agent=SimpleNamespace(round=0),
-        read=lambda text: {"run": run, "other": other}[text],
-        acceptance=lambda: {"rows": 1},
-    )
+def test_an_agent_turns_to_a_new_run_only_before_it_spoke(tmp_path: Path):
+    hub = Hub.create(tmp_path / "hub", "town", AGENTS)
+    agent = Agent(hub.invitations["ada"], {}, folder=tmp_path / "ada")
+    agent.party = SimpleNamespace(round=0)
+    agent.setting = SimpleNamespace(run=describe(), weighted=False)
+    starter = Invitation.load(hub.invitations["coordinator"]).keys
+    assert starter is not None
+    same, other = describe(), describe(run={"rounds": 7})
 
-    def greet(kind: str, text: str, sender: str = "c") -> Any:
-        return _Agent.greet(agent, note(kind, "town", sender, "ada", text))
+    def greet(kind: str, text: str, sender: str = "coordinator") -> Any:
+        return agent.greet(note(kind, "town", sender, "ada", text))
 
-    for kind, text in (("offer", "other"), ("withdraw", run.digest)):
+    for kind, text in (("offer", other.signed(starter)), ("withdraw", same.digest)):
         assert greet(kind, text, "bob") is None
         with pytest.raises(Withdrawn):
             greet(kind, text)
     assert greet("withdraw", other.digest) is None
-    assert greet("offer", "run").identity.kind == "accept"
-    agent.agent.round = 1
-    assert greet("offer", "other") is None
+    assert greet("offer", same.signed(starter)).identity.kind == "accept"
+    agent.party.round = 1
+    assert greet("offer", other.signed(starter)) is None
     with pytest.raises(Withdrawn):
-        greet("withdraw", run.digest)
+        greet("withdraw", same.digest)

@@ -12,14 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacita
-from tacita.federation.checkpoints import NAME, Store
-from tacita.federation.drive import run_in_process
-from tacita.federation.post import Faults, InProcessPost
+from tacita.federation.in_process import (
+    Faults,
+    InProcess,
+    InProcessPost,
+    run_in_process,
+)
+from tacita.federation.state_file import NAME, StateFile
 from tacita.federation.wire import Identity
 from tacita.privacy.accounting.mechanism_guarantee import gaussian_guarantee
 from tacita.privacy.ledger.ledger import Ledger
 from tests.cases import case_of
-from tests.federation.build import Federation
 
 SOME_LOSS = Faults(loss=0.1, repeat=0.1, most_delay=1.0)
 
@@ -31,25 +34,26 @@ class Crash(BaseException):
 class Mortal:
     """A party that dies now and then, and is then made again from its folder."""
 
-    def __init__(self, made: Federation, name: str, dice: random.Random, chance: float):
+    def __init__(self, made: InProcess, name: str, dice: random.Random, chance: float):
         self._made, self.name, self._dice, self._chance = made, name, dice, chance
         self.deaths = 0
         self._party = self._born()
 
     def _born(self) -> Any:
         party = self._made.make(self.name)
-        store, save, charge = party.desk.store, party.desk.store.save, party.desk.charge
+        file, charge = party.desk.state_file, party.desk.charge
+        save = file.save
 
-        def mortal_save(*content: Any) -> None:
+        def mortal_save(*words: Any, **groups: Any) -> None:
             self._risk()  # nothing written
-            save(*content)
+            save(*words, **groups)
             self._risk()  # written, nothing sent
 
         def mortal_charge(*content: Any) -> None:
             charge(*content)
             self._risk()  # in the ledger, not in the checkpoint
 
-        store.save, party.desk.charge = mortal_save, mortal_charge  # pyright: ignore
+        file.save, party.desk.charge = mortal_save, mortal_charge  # pyright: ignore
         return party
 
     def _risk(self) -> None:
@@ -81,18 +85,19 @@ class Mortal:
 @pytest.mark.parametrize(
     "case", [*map(case_of, ("FedPLT", "FedLin", "FedGD"))], ids=lambda c: c.name
 )
-def test_deaths_at_any_step_change_no_bit(case, tmp_path_factory):
+@pytest.mark.parametrize("runs", [2, pytest.param(6, marks=pytest.mark.long)])
+def test_deaths_at_any_step_change_no_bit(case, runs, tmp_path_factory):
     problem = case.problem()
     participation = 4 if case.algorithm.partial else 1.0
 
-    def made(**more: Any) -> Federation:
+    def made(**more: Any) -> InProcess:
         folder = tmp_path_factory.mktemp("crash")
-        return Federation(folder, problem, case.algorithm, 6, 3, participation, **more)
+        return InProcess(folder, problem, case.algorithm, 6, 3, participation, **more)
 
     calm = made().run()
     deaths = []
 
-    @settings(max_examples=6, deadline=None, derandomize=True)
+    @settings(max_examples=runs, deadline=None, derandomize=True)
     @given(st.integers(0, 2**32))
     def always(seed: int):
         dice = random.Random(seed)
@@ -124,7 +129,7 @@ def test_deaths_at_any_step_change_no_bit(case, tmp_path_factory):
 
 def test_the_ledger_holds_every_letter_that_left(tmp_path: Path):
     case = case_of("FedPLT")
-    made = Federation(tmp_path / "run", case.problem(), case.algorithm, 5, 3, 1.0)
+    made = InProcess(tmp_path / "run", case.problem(), case.algorithm, 5, 3, 1.0)
     price = gaussian_guarantee(
         observer="coordinator",
         unit="record",
@@ -169,7 +174,7 @@ def test_a_spent_budget_keeps_the_letter_back(tmp_path: Path):
         if identity.round == 2:
             raise tacita.privacy.BudgetExceeded("spent")
 
-    made = Federation(
+    made = InProcess(
         tmp_path, case.problem(), case.algorithm, 5, charge={"agent-1": refuse}
     )
     with pytest.raises(tacita.privacy.BudgetExceeded):
@@ -180,22 +185,23 @@ def test_a_spent_budget_keeps_the_letter_back(tmp_path: Path):
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    made = Store(tmp_path, b"k" * 32, Identity("f", "r", "state", 0, 0, "a", "a"))
-    made.save([np.arange(3.0), np.arange(3.0), np.arange(2)], '{"round": 4}')
+def store(tmp_path: Path) -> StateFile:
+    made = StateFile(tmp_path, b"k" * 32, Identity("f", "r", "state", 0, 0, "a", "a"))
+    made.save({"round": 4}, a=[np.arange(3.0)], b=[np.arange(3.0), np.arange(2)], c=[])
     return made
 
 
-def test_a_checkpoint_comes_back(store: Store):
+def test_a_checkpoint_comes_back(store: StateFile):
     loaded = store.load()
     assert loaded is not None
-    arrays, text = loaded
-    assert [a.tolist() for a in arrays] == [[0, 1, 2], [0, 1, 2], [0, 1]]
-    assert text == '{"round": 4}'
+    words, groups = loaded
+    told = {name: [a.tolist() for a in arrays] for name, arrays in groups.items()}
+    assert told == {"a": [[0, 1, 2]], "b": [[0, 1, 2], [0, 1]], "c": []}
+    assert words == {"round": 4}
     assert store.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_torn_and_tampered_checkpoints_are_refused(store: Store, tmp_path: Path):
+def test_torn_and_tampered_checkpoints_are_refused(store: StateFile, tmp_path: Path):
     whole = store.path.read_bytes()
     for cut in range(0, len(whole), 7):
         store.path.write_bytes(whole[:cut])
@@ -210,8 +216,8 @@ def test_torn_and_tampered_checkpoints_are_refused(store: Store, tmp_path: Path)
     store.path.write_bytes(whole)
     mine = Identity("f", "r", "state", 0, 0, "a", "a")
     with pytest.raises(tacita.TacitaError, match="damaged or was changed"):
-        Store(tmp_path, b"x" * 32, mine).load()
+        StateFile(tmp_path, b"x" * 32, mine).load()
     other = Identity("f", "another", "state", 0, 0, "a", "a")
     with pytest.raises(tacita.TacitaError, match="another run"):
-        Store(tmp_path, b"k" * 32, other).load()
+        StateFile(tmp_path, b"k" * 32, other).load()
     assert NAME == store.path.name

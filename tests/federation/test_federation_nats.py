@@ -13,8 +13,14 @@ import nats
 import pytest
 
 import tacita
-from tacita.federation import broker, certificates, hub, nats_post
-from tacita.federation.hub import Invitation
+from tacita.federation import (
+    Hub,
+    Invitation,
+    PrivateKeys,
+    broker,
+    certificates,
+    nats_post,
+)
 from tacita.federation.nats_post import NatsPost, Pieces
 
 
@@ -114,28 +120,25 @@ def test_the_broker_refuses_old_tls_and_plain_text(clinics):
 
 
 def test_a_broker_that_dies_and_returns(tmp_path: Path):
-    from tests.federation.conftest import free_port
-
-    port = free_port()
-    made = hub.make(tmp_path / "hub", "pair", ["a", "b"], port=port)
-    config = tmp_path / "hub" / hub.CONFIG
-    child = broker.start(config, port)
+    hub = Hub.create(tmp_path / "hub", "pair", ["a", "b"], port=0)
+    child = hub.start()
     try:
-        one, two = (Invitation.load(made[name]) for name in ("a", "b"))
+        one, two = (Invitation.load(hub.invitations[name]) for name in ("a", "b"))
         with NatsPost(one) as a, NatsPost(two) as b:
             a.deliver("b", b"before")
             assert wait_for(b, 1) == [b"before"]
             child.kill()
             child.wait(5)
-            child = broker.start(config, port)
+            hub.start()
             end = time.monotonic() + 20
             found: list[bytes] = []
             while not found and time.monotonic() < end:
                 a.deliver("b", b"after")
                 found = b.collect(0.3)
             assert found[0] == b"after"
+            assert a.reconnections == 1 and a.connected and not a.under_way()
     finally:
-        broker.stop(child)
+        hub.stop()
 
 
 def test_pieces_come_together_in_any_order_and_nothing_else_does():
@@ -178,12 +181,11 @@ def test_old_servers_are_refused(tmp_path: Path, monkeypatch):
 
 
 def test_invitations_are_private_and_checked(tmp_path: Path):
-    from tacita.federation.seal import PrivateKeys
-
     mine = PrivateKeys.fresh()
     mine.save(tmp_path / "mine.json")
     folder = tmp_path / "hub"
-    made = hub.make(folder, "f", ["a", "b"], own_keys={"a": mine.public})
+    hub = Hub.create(folder, "f", ["a", "b"], own_keys={"a": mine.public})
+    made = hub.invitations
     for path in [*made.values(), *folder.glob("*.*")]:
         assert path.stat().st_mode & 0o077 == 0, path
     told = json.loads(made["a"].read_text())
@@ -197,7 +199,7 @@ def test_invitations_are_private_and_checked(tmp_path: Path):
     with pytest.raises(tacita.TacitaError, match="chmod 600"):
         Invitation.load(made["b"])
     with pytest.raises(tacita.TacitaError, match="holds a federation already"):
-        hub.make(folder, "f", ["a"])
+        Hub.create(folder, "f", ["a"])
     for names in (["a", "a"], ["A"], ["a.b"], ["*"], ["coordinator"]):
         with pytest.raises(tacita.TacitaError):
-            hub.make(tmp_path / "other", "f", names)
+            Hub.create(tmp_path / "other", "f", names)

@@ -15,16 +15,19 @@ from hypothesis import strategies as st
 
 import tacita
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.federation.post import Faults
+from tacita.federation.in_process import Faults, InProcess
 from tacita.problem.oracles import Full
 from tacita.trees import frozen
 from tests.cases import CASES, Case, case_of
-from tests.federation.build import Federation
 from tests.test_contract import participations
 
 ROUNDS = 4
-#: Random schedules for each setting; the ten settings together try 1,000 with 100.
+#: Random schedules for each setting: a few, and in `make test-all` more; the ten
+#: settings together try 1,000 with 100.
 SCHEDULES = int(os.environ.get("TACITA_SCHEDULES", "8"))
+some_schedules = pytest.mark.parametrize(
+    "schedules", [2, pytest.param(SCHEDULES, marks=pytest.mark.long)]
+)
 BAD_POST = Faults(loss=0.2, repeat=0.2, most_delay=3.0)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 
@@ -37,7 +40,7 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
         run = tacita.simulate(
             problem, case.algorithm, ROUNDS, seed=3, participation=participation
         )
-        made = Federation(
+        made = InProcess(
             tmp_path / str(k), problem, case.algorithm, ROUNDS, 3, participation
         )
         shared, agents = made.run()
@@ -56,21 +59,22 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
     ],
     ids=lambda c: c.name,
 )
-def test_a_bad_post_changes_nothing(case: Case, tmp_path_factory):
+@some_schedules
+def test_a_bad_post_changes_nothing(case: Case, schedules: int, tmp_path_factory):
     for participation in participations(case):
-        try_schedules(case, participation, tmp_path_factory)
+        try_schedules(case, participation, tmp_path_factory, schedules)
 
 
-def try_schedules(case: Case, participation: Any, folders: Any) -> None:
+def try_schedules(case: Case, participation: Any, folders: Any, schedules: int) -> None:
     problem = case.problem()
 
-    def made() -> Federation:
+    def made() -> InProcess:
         folder = folders.mktemp("bad")
-        return Federation(folder, problem, case.algorithm, 5, 3, participation)
+        return InProcess(folder, problem, case.algorithm, 5, 3, participation)
 
     calm = made().run()
 
-    @settings(max_examples=SCHEDULES, deadline=None, derandomize=True)
+    @settings(max_examples=schedules, deadline=None, derandomize=True)
     @given(st.integers(0, 2**32))
     def always(seed: int):
         shared, agents = made().run(BAD_POST, seed)
@@ -83,8 +87,8 @@ def try_schedules(case: Case, participation: Any, folders: Any) -> None:
 def test_sealed_letters_carry_the_same_numbers(tmp_path: Path):
     for k, case in enumerate((case_of("FedPLT"), case_of("FedGD"))):
         problem = case.problem()
-        plain = Federation(tmp_path / f"{k}p", problem, case.algorithm, 3, 1, 1.0)
-        sealed = Federation(
+        plain = InProcess(tmp_path / f"{k}p", problem, case.algorithm, 3, 1, 1.0)
+        sealed = InProcess(
             tmp_path / f"{k}s", problem, case.algorithm, 3, 1, 1.0, sealed=True
         )
         (a, b), (c, d) = plain.run(), sealed.run(BAD_POST, 5)
@@ -123,6 +127,6 @@ def test_one_letter_per_edge(tmp_path: Path):
     for k, participation in enumerate((1.0, 2, 0.4)):
         run = tacita.simulate(made, Gossip(), 6, seed=2, participation=participation)
         folder = tmp_path / str(k)
-        federation = Federation(folder, made, Gossip(), 6, 2, participation)
+        federation = InProcess(folder, made, Gossip(), 6, 2, participation)
         _, agents = federation.run(BAD_POST, k)
         np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)

@@ -11,12 +11,17 @@ import pytest
 
 import tacita
 from tacita import keys
-from tacita.federation.drive import Stuck, run_in_process
-from tacita.federation.post import Faults, InProcessPost
+from tacita.federation.in_process import (
+    COORDINATOR,
+    Faults,
+    InProcess,
+    InProcessPost,
+    Stuck,
+    run_in_process,
+)
 from tacita.federation.wire import Identity, Letter
 from tacita.trees import double_precision
 from tests.cases import case_of
-from tests.federation.build import COORDINATOR, Federation
 
 FED_AVG, FED_PLT, FED_GD = map(case_of, ("FedAvg", "FedPLT", "FedGD"))
 
@@ -29,7 +34,7 @@ def letter(kind: str, sender: str, to: str, when=(1, 0), arrays=(), run="run") -
 @pytest.fixture
 def asked(tmp_path: Path):
     """A coordinator that has just asked everybody, and one agent."""
-    made = Federation(
+    made = InProcess(
         tmp_path, FED_PLT.problem(), FED_PLT.algorithm, 4, sealed=True, most_norm=10.0
     )
     parties = {name: made.make(name) for name in (COORDINATOR, "agent-0")}
@@ -38,7 +43,7 @@ def asked(tmp_path: Path):
     return made, parties
 
 
-def send(made: Federation, sender: str, to: Any, *words: Any, **more: Any) -> None:
+def send(made: InProcess, sender: str, to: Any, *words: Any, **more: Any) -> None:
     one = letter(words[0], sender, to.name, *words[1:], **more)
     to.receive(made.desk(sender).envelope.close(one), 0.0)
 
@@ -65,7 +70,7 @@ def test_the_coordinator_refuses_bad_answers(asked, arrays, reason):
 
 
 def test_nan_is_refused_without_a_norm_too(tmp_path: Path):
-    made = Federation(tmp_path, FED_PLT.problem(), FED_PLT.algorithm, 4)
+    made = InProcess(tmp_path, FED_PLT.problem(), FED_PLT.algorithm, 4)
     centre: Any = made.make(COORDINATOR)
     centre.start(0.0)
     send(made, "agent-0", centre, "answer", (1, 0), [np.array([0, np.nan, 0])])
@@ -122,11 +127,11 @@ def test_an_agent_refuses_bad_questions(asked):
 
 
 def test_a_neighbour_refuses_strangers_and_silent_rounds(tmp_path: Path):
-    made = Federation(tmp_path, FED_GD.problem(), FED_GD.algorithm, 4, 3, 2)
+    made = InProcess(tmp_path, FED_GD.problem(), FED_GD.algorithm, 4, 3, 2)
     agent: Any = made.make("agent-0")
     agent.start(0.0)
     good = [np.zeros(3)]
-    silent = next(r for r in range(1, 5) if made.calendar.last(1, r) != r)
+    silent = next(r for r in range(1, 5) if made.roles.calendar.last(1, r) != r)
     send(made, "agent-3", agent, "answer", (0, 0), good)
     send(made, "agent-1", agent, "answer", (silent, 0), good)
     send(made, "agent-1", agent, "answer", (0, 0), [np.zeros(2)])
@@ -138,7 +143,7 @@ def test_a_neighbour_refuses_strangers_and_silent_rounds(tmp_path: Path):
 def test_a_missing_agent_stalls_only_where_there_is_no_deadline(tmp_path: Path):
     problem, algorithm = FED_AVG.problem(), FED_AVG.algorithm
     for k, terms in enumerate(({}, {"deadline": 5.0, "least_letters": 5})):
-        made = Federation(tmp_path / str(k), problem, algorithm, 3, **terms, linger=9.0)
+        made = InProcess(tmp_path / str(k), problem, algorithm, 3, **terms, linger=9.0)
         parties = made.parties()
         post = InProcessPost()
         others = {n: p for n, p in parties.items() if n != "agent-2"}
@@ -190,7 +195,7 @@ class _Slow:
 @pytest.mark.parametrize("late", ["keep", "drop"])
 def test_late_letters_are_kept_or_dropped_and_the_mean_stays_right(tmp_path, late):
     terms = {"deadline": 2.0, "least_letters": 4, "late": late}
-    made = Federation(tmp_path, FED_PLT.problem(), FED_PLT.algorithm, 12, **terms)
+    made = InProcess(tmp_path, FED_PLT.problem(), FED_PLT.algorithm, 12, **terms)
     parties: Any = made.parties()
     centre, slow = parties[COORDINATOR], parties["agent-4"]
     parties["agent-4"] = _Slow(slow, 4.5)
@@ -206,7 +211,7 @@ def test_late_letters_are_kept_or_dropped_and_the_mean_stays_right(tmp_path, lat
 
 
 def test_agents_draw_their_own_rounds(tmp_path: Path):
-    made = Federation(
+    made = InProcess(
         tmp_path, FED_AVG.problem(), FED_AVG.algorithm, 6, 3, 0.5, own_draws=True
     )
     parties: Any = made.parties()
@@ -234,7 +239,7 @@ def test_the_coordinator_keeps_one_vector_not_one_per_agent(tmp_path: Path):
     sizes = {}
     for n in (4, 40):
         problem = tacita.problem.synthetic.logistic(agents=n, features=500, samples=4)
-        made = Federation(tmp_path / str(n), problem, tacita.FedPLT(rho=1.0), 2)
+        made = InProcess(tmp_path / str(n), problem, tacita.FedPLT(rho=1.0), 2)
         made.run()
         centre: Any = made.make(COORDINATOR)
         centre.start(0.0)
@@ -265,7 +270,7 @@ class Deaf:
 def test_on_a_graph_a_deadline_lets_the_others_go_on(tmp_path: Path):
     """Its neighbours use the letter of the silent one again, in every round."""
     terms = {"deadline": 3.0, "linger": 9.0}
-    made = Federation(tmp_path, FED_GD.problem(), FED_GD.algorithm, 4, **terms)
+    made = InProcess(tmp_path, FED_GD.problem(), FED_GD.algorithm, 4, **terms)
     parties: Any = made.parties()
     gone = Deaf(parties["agent-0"])
     post = InProcessPost()
@@ -273,6 +278,6 @@ def test_on_a_graph_a_deadline_lets_the_others_go_on(tmp_path: Path):
     rounds = {name: party.round for name, party in parties.items()}
     assert rounds.pop("agent-0") == 0 and set(rounds.values()) == {4}
     assert post.now >= 3 * 3.0  # every round but the first waits for it
-    calm = Federation(tmp_path / "calm", FED_GD.problem(), FED_GD.algorithm, 4)
+    calm = InProcess(tmp_path / "calm", FED_GD.problem(), FED_GD.algorithm, 4)
     _, agents = calm.run()
     assert not np.array_equal(parties["agent-1"].model(), agents[1])

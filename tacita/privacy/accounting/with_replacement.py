@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from tacita.privacy.accounting.curve import LossCurve
 
@@ -35,6 +35,8 @@ def profile(epsilon: Any, multiplier: float, draws: int, samples: int) -> np.nda
     >>> profile(0.0, 1.0, 1, 1).round(6), profile(0.0, 1.0, 1, 10).round(6)
     (array([0.382925]), array([0.038292]))
     """
+    from scipy import stats  # loads slowly, and is needed here only
+
     rate = 1.0 if samples == 1 else -math.expm1(draws * math.log1p(-1 / samples))
     # e^outer = 1 + rate (e^inner - 1), solved for the inner epsilon
     inner = np.log1p(np.expm1(np.atleast_1d(epsilon)) / rate)

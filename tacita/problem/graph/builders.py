@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from tacita.check import between, count, finite, refuse
 
@@ -253,6 +252,8 @@ def nearest_neighbours(
         >>> graph.to_networkx().edges
         EdgeView([(0, 1), (1, 2)])
     """
+    from scipy.spatial import KDTree  # loads slowly, and is needed here only
+
     points = np.asarray(finite(positions=positions), np.float64)
     if points.ndim != 2:
         refuse(f"expected positions of shape (n, dimensions), got {points.shape}")

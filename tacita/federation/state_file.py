@@ -8,10 +8,12 @@ changed without knowing that secret.
 from __future__ import annotations
 
 import hmac
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -27,7 +29,7 @@ _DIGEST = 32
 HEAD = len(_MAGIC) + _DIGEST
 
 
-class Store:
+class StateFile:
     """Where one party keeps what it must not forget.
 
     Args:
@@ -44,9 +46,11 @@ class Store:
         self._key, self._identity, self._durable = key, identity, durable
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def save(self, arrays: Sequence[np.ndarray], text: str) -> None:
+    def save(self, words: Mapping[str, Any], **groups: Sequence[np.ndarray]) -> None:
         """Put a new state in place; when this returns it is on the disk."""
-        unique, places = _without_repeats(arrays)
+        sizes = {name: len(arrays) for name, arrays in groups.items()}
+        text = json.dumps({**words, "groups": sizes})
+        unique, places = _without_repeats([a for g in groups.values() for a in g])
         order = np.asarray(places, np.int64)
         content = wire.encode(Letter(self._identity, (order, *unique), text))
 
@@ -61,7 +65,7 @@ class Store:
         else:
             fill(self.path)
 
-    def load(self) -> tuple[list[np.ndarray], str] | None:
+    def load(self) -> tuple[dict[str, Any], dict[str, list[np.ndarray]]] | None:
         """The last state, or None if there is none; refused if it is not whole."""
         if not self.path.exists():
             return None
@@ -78,7 +82,9 @@ class Store:
         if letter.identity != self._identity:
             self._refuse("belongs to another run or party")
         order, *unique = letter.arrays
-        return [unique[i] for i in order], letter.text
+        words, arrays = json.loads(letter.text), (unique[i] for i in order)
+        sizes = words.pop("groups").items()
+        return words, {name: [*islice(arrays, size)] for name, size in sizes}
 
     def _digest(self, content: bytes) -> bytes:
         return hmac.digest(self._key, content, "sha256")

@@ -10,39 +10,32 @@ from pathlib import Path
 from typing import Any
 
 from tacita.federation.party import Party
+from tacita.federation.post import Post
 
 
-def write_status(folder: Path, party: Party, rounds: int, more: dict[str, Any]) -> None:
+def write(folder: Path, told: Mapping[str, Any]) -> None:
     """Leave a note of how far the party is, for `tacita federation status`."""
-    counts = party.counts
-    told = {
+    partial = folder / ".status.json.partial"
+    partial.write_text(json.dumps(told, indent=1))
+    os.replace(partial, folder / "status.json")
+
+
+def of(party: Party, post: Post, rounds: int) -> dict[str, Any]:
+    """What every party's status tells."""
+    now = time.monotonic()
+    return {
         "party": party.name,
         "run": party.desk.run,
         "round": min(party.round, rounds),
         "rounds": rounds,
         "finished": party.finished,
         "written": time.time(),
-        "sent": counts.sent,
-        "sent_bytes": counts.sent_bytes,
-        "received": counts.received,
-        "received_bytes": counts.received_bytes,
-        "repeated": counts.repeated,
-        "refused": dict(counts.refused),
-        **more,
+        **vars(party.counts),
+        "connected": post.connected,
+        "seconds_since": {k: now - v for k, v in party.heard_at.items()},
+        "under_way": post.under_way(),
+        "dropped": post.dropped,
     }
-    _write(folder, told)
-
-
-def write_note(folder: Path, name: str, run: str) -> None:
-    """The starter of a run on a graph knows no more than that everybody accepted."""
-    note = "all agents have accepted; how far they are, their own folders tell"
-    _write(folder, {"party": name, "run": run, "note": note})
-
-
-def _write(folder: Path, told: Mapping[str, Any]) -> None:
-    partial = folder / ".status.json.partial"
-    partial.write_text(json.dumps(told, indent=1))
-    os.replace(partial, folder / "status.json")
 
 
 def remark(party: Party, budget: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacita.federation.total import Total
+from tacita.federation.exact_sum import ExactSum
 from tacita.federation.wire import LetterRefused
 
 numbers = st.floats(-1e14, 1e14, allow_subnormal=False)
@@ -19,7 +19,7 @@ numbers = st.floats(-1e14, 1e14, allow_subnormal=False)
 @given(st.lists(numbers, min_size=1, max_size=12), st.randoms())
 def test_any_order_gives_the_same_and_the_right_bits(values, random):
     def summed(order):
-        total = Total([np.zeros(1)])
+        total = ExactSum([np.zeros(1)])
         for value in order:
             total.add([np.array([value])])
         return float(total.values()[0][0])
@@ -33,7 +33,7 @@ def test_any_order_gives_the_same_and_the_right_bits(values, random):
 
 
 def test_cancellation_keeps_every_digit():
-    total = Total([np.zeros((2, 2)), np.zeros(())])
+    total = ExactSum([np.zeros((2, 2)), np.zeros(())])
     total.add([np.full((2, 2), 3e13), np.asarray(1e-20)])
     total.add([np.full((2, 2), 1e-9), np.asarray(1.0)], weight=2.0)
     total.add([np.full((2, 2), -3e13), np.asarray(-2.0)])
@@ -44,7 +44,7 @@ def test_cancellation_keeps_every_digit():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 2.0**50])
 def test_what_would_spoil_the_sum_is_refused_and_leaves_no_trace(bad: float):
-    total = Total([np.zeros(2), np.zeros(1)])
+    total = ExactSum([np.zeros(2), np.zeros(1)])
     with pytest.raises(LetterRefused):
         total.add([np.ones(2), np.array([bad])])
     total.add([np.ones(2), np.ones(1)])

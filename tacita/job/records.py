@@ -1,4 +1,4 @@
-"""The algorithm of a run file: a class by its name, its fields by their names."""
+"""Algorithms as tables of a run file, and back: a class by its name, its fields."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from tacita.algorithm.base import Algorithm
 from tacita.check import refuse
 from tacita.job.calls import call, check_keys, look_up, plain_name, take_kind
 from tacita.job.run_file import AlgorithmTable
+from tacita.runtime.finish import describe
+from tacita.trace import plain_values
 from tacita.trees import rules
 
 #: Short for oracles: batch and sampling for a `Minibatch`, norm for `Clipped` around
@@ -26,8 +28,35 @@ def known() -> dict[str, type[Algorithm]]:
     return {algorithm.__name__: algorithm for algorithm in ALGORITHMS}
 
 
-def build(table: AlgorithmTable) -> Algorithm:
+def table_of(algorithm: Algorithm) -> dict[str, Any]:
+    """The table [algorithm] from which a run file makes an equal algorithm.
+
+    What `tacita.private` promised stays with the plan: a run file holds its noise.
+
+    >>> table_of(FedAvg(step_size=0.5, local_steps=2))["local_steps"]
+    2
+    """
+    table = _plain(algorithm)
+    if _plain(build(table)) != table:
+        refuse(f"a run file cannot hold {algorithm!r}; it has numbers and names only")
+    return table
+
+
+def _plain(algorithm: Algorithm) -> dict[str, Any]:
+    return _without_promise(plain_values(describe(algorithm)))
+
+
+def _without_promise(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_promise(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    return {k: _without_promise(v) for k, v in value.items() if k != "promise"}
+
+
+def build(given: AlgorithmTable | Mapping[str, Any]) -> Algorithm:
     """Make the algorithm that a run file describes."""
+    table = AlgorithmTable.model_validate(given)
     chosen: Any = look_up("algorithm.name", table.name, known())
     fields = {field.name for field in dataclasses.fields(chosen)}
     given = dict(table.options)

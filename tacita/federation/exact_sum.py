@@ -24,10 +24,10 @@ LARGEST = 2.0**50
 MOST_LETTERS = 4000
 
 
-class Total:
+class ExactSum:
     """A running sum of letters of equal shapes.
 
-    >>> total = Total([np.zeros(1)])
+    >>> total = ExactSum([np.zeros(1)])
     >>> for value in (1e10, 1e-10, -1e10):
     ...     total.add([np.array([value])])
     >>> total.values()[0].tolist()

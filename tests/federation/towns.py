@@ -1,4 +1,4 @@
-"""A federation of real processes on loopback, for tests and for the chaos trial."""
+"""Small federations for tests: of threads of this program, and of real processes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ import pandas as pd
 import tomli_w
 
 import tacita
-from tacita.federation import broker, checkpoints, hub, wire
-from tests.federation.conftest import free_port
+from tacita.federation import Hub, Result, broker, coordinate, join, state_file, wire
 
-PROGRAM = [sys.executable, "-c", "from tacita.cli import main; main()"]
+PROGRAM = [sys.executable, "-m", "tacita"]
 COLUMNS = ["x0", "x1", "x2"]
 NAMES = ["ada", "bob", "cyd"]
+#: Longest wait for anything.
+SECONDS = 120.0
 
 
 def rows(name: str, count: int = 30) -> tuple[np.ndarray, np.ndarray]:
@@ -65,21 +67,69 @@ def run_of(rounds: int = 6, **more: Any) -> dict[str, Any]:
     }
 
 
+def table_of(name: str) -> pd.DataFrame:
+    """An agent's rows, as a user has them."""
+    x, y = rows(name)
+    return pd.DataFrame(x, columns=pd.Index(COLUMNS)).assign(y=y)
+
+
 class Town:
-    """A hub, its broker, a coordinator and agents, each a process of its own."""
+    """A hub, a coordinator and agents: threads of this program.
+
+    Letters go over the broker, or with `post` within the program.
+    """
+
+    def __init__(self, folder: Path, post: Any = None, **policy: Any) -> None:
+        self.folder, self.post = folder, post
+        self.hub = Hub.create(folder / "hub", "town", NAMES, port=0)
+        self.policies = dict.fromkeys(NAMES, {"allow_shared_seed": True, **policy})
+        self.said: dict[str, list[str]] = {}
+        self._pool = ThreadPoolExecutor(max_workers=16)
+
+    def options(self, who: str) -> Any:
+        said = self.said.setdefault(who, [])
+        home = self.folder / f"{who}-home"
+        return {"folder": home, "post": self.post, "tell": said.append}
+
+    def join(self, who: str) -> Future[Result]:
+        """An agent that waits for one run, and takes part in it."""
+        invitation, policy = self.hub.invitations[who], self.policies[who]
+        return self._pool.submit(
+            join, invitation, table_of(who), policy, SECONDS, **self.options(who)
+        )
+
+    def coordinate(self, run: dict[str, Any]) -> Result | None:
+        invitation = self.hub.invitations["coordinator"]
+        return coordinate(run, invitation, SECONDS, **self.options("coordinator"))
+
+    def run(self, run: dict[str, Any]) -> dict[str, Any]:
+        """A whole run: everybody's result."""
+        agents = {name: self.join(name) for name in NAMES}
+        shared = self.coordinate(run)
+        found = {name: agent.result(SECONDS) for name, agent in agents.items()}
+        return {"coordinator": shared, **found}
+
+    def __enter__(self) -> Town:
+        if self.post is None:
+            self.hub.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.hub.stop()
+        self._pool.shutdown(wait=error == (None, None, None), cancel_futures=True)
+
+
+class Programs:
+    """The same people as processes of their own, started by the commands."""
 
     def __init__(self, folder: Path, run: dict[str, Any], **policy: Any) -> None:
-        self.folder, self.port = folder, free_port()
-        folder.mkdir(parents=True, exist_ok=True)
-        self.invitations = hub.make(folder / "hub", "town", NAMES, port=self.port)
+        self.folder = folder
+        self.hub = Hub.create(folder / "hub", "town", NAMES, port=0)
         self.children: dict[str, subprocess.Popen] = {}
-        self.first: tuple[str, ...] = ("broker", "coordinator", *NAMES)
         self.propose(run)
         for name in NAMES:
             self.allow(name, **policy)
-            x, y = rows(name)
-            table = pd.DataFrame(x, columns=COLUMNS)  # pyright: ignore
-            table.assign(y=y).to_csv(folder / f"{name}.csv", index=False)
+            table_of(name).to_csv(folder / f"{name}.csv", index=False)
 
     def propose(self, run: dict[str, Any]) -> None:
         """What the coordinator will offer when it is started."""
@@ -92,10 +142,9 @@ class Town:
 
     def start(self, who: str) -> None:
         if who == "broker":
-            config = self.folder / "hub" / hub.CONFIG
-            self.children[who] = broker.start(config, self.port)
+            self.children[who] = self.hub.start()
             return
-        paths = {name: str(path) for name, path in self.invitations.items()}
+        paths = {name: str(path) for name, path in self.hub.invitations.items()}
         home = ["--folder", str(self.folder / f"{who}-home"), "--wait", "120"]
         if who == "coordinator":
             run = str(self.folder / "run.toml")
@@ -111,13 +160,8 @@ class Town:
                 [*PROGRAM, *words], stdout=log, stderr=log, env=environment
             )
 
-    def starting(self, *parties: str) -> Town:
-        """The same town, in which only these are there from the beginning."""
-        self.first = parties
-        return self
-
-    def __enter__(self) -> Town:
-        for who in self.first:
+    def __enter__(self) -> Programs:
+        for who in ("broker", "coordinator", *NAMES):
             self.start(who)
         return self
 
@@ -141,16 +185,10 @@ class Town:
         told = {name: self.log(name)[-300:] for name in parties}
         raise AssertionError(f"not over after {seconds} s: {told}")
 
-    def wait_for_round(self, number: int, seconds: float = 60.0) -> None:
-        end = time.monotonic() + seconds
-        while self.round() < number:
-            assert time.monotonic() < end, self.log("coordinator")[-600:]
-            time.sleep(0.05)
-
     def round(self) -> int:
         """The round of the coordinator's checkpoint; 0 before the first."""
-        for path in (self.folder / "coordinator-home").glob(f"*/{checkpoints.NAME}"):
-            letter = wire.decode(path.read_bytes()[checkpoints.HEAD :])
+        for path in (self.folder / "coordinator-home").glob(f"*/{state_file.NAME}"):
+            letter = wire.decode(path.read_bytes()[state_file.HEAD :])
             return int(json.loads(letter.text)["when"][0])
         return 0
 
@@ -179,7 +217,7 @@ class Chaos:
         self._after = 0
         self.victims: list[str] = []
 
-    def strike(self, town: Town) -> None:
+    def strike(self, town: Programs) -> None:
         """Kill now if the run has come far enough since the last time."""
         now = town.round()
         if len(self.victims) >= self.kills or now <= self._after:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,11 +97,3 @@ def on_globe(degrees: np.ndarray) -> np.ndarray:
         ],
         axis=1,
     )
-
-
-def absolute(table: Any, folder: Path) -> Any:
-    """The same table with the path of a file of edges made absolute."""
-    if isinstance(table, dict) and isinstance(table.get("path"), str):
-        path = (folder / Path(table["path"]).expanduser()).resolve()
-        return {**table, "path": str(path)}
-    return table

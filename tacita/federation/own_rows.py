@@ -1,0 +1,85 @@
+"""An agent's own rows, in the columns that a run names; they never leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacita import data
+from tacita.check import nearest, refuse
+from tacita.federation.description import Description
+from tacita.problem import Problem, from_arrays
+
+#: A file (.csv, .parquet, .npz), or a table or mapping from column to values.
+OwnRows = str | Path | Mapping[str, Any] | Any
+#: Rows of zeros from which the coordinator learns the shapes of letters.
+_BLANK_ROWS = 4096
+
+
+def own_problem(run: Description, rows: OwnRows) -> Problem:
+    """The agent's own rows, in the columns that the run names."""
+    columns, target = list(run.problem["columns"]), str(run.problem["target"])
+    if not isinstance(rows, str | Path):
+        return _problem(run, *_columns(rows, columns, target, "the table"))
+    path = Path(rows)
+    if path.suffix == ".npz":
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                x, y = _columns(file, columns, target, str(path))
+        except (OSError, ValueError) as error:
+            refuse(f"cannot read {path}: {error}")
+        return _problem(run, x, y)
+    table = data.read_table(path, target=target, features=columns)
+    if list(table.feature_names) != columns:
+        refuse(
+            f"{path} has text in one of the columns {columns}; a federation takes "
+            "numbers, so that all agents mean the same by a column"
+        )
+    names = np.asarray(table.classes)
+    y = names[table.y] if table.task == "classification" else table.y
+    return _problem(run, table.x, y)
+
+
+def _columns(
+    table: Mapping[str, Any], columns: list[str], target: str, where: str
+) -> tuple[np.ndarray, np.ndarray]:
+    known = [str(name) for name in table]
+    for column in (*columns, target):
+        if column not in known:
+            refuse(f"{where} has no column {column!r}; {nearest(column, known)}")
+    return np.stack([table[c] for c in columns], axis=1), np.asarray(table[target])
+
+
+def blank_problem(run: Description) -> Problem:
+    """The coordinator's: it has no rows, only their shape."""
+    classes = run.problem.get("classes")
+    x = np.zeros((_BLANK_ROWS, len(run.problem["columns"])))
+    y: Any = np.zeros(_BLANK_ROWS)
+    if classes:
+        y = np.resize(np.asarray([str(c) for c in classes]), _BLANK_ROWS)
+    return _problem(run, x, y)
+
+
+def _problem(run: Description, x: Any, y: Any) -> Problem:
+    told = run.problem
+    for key, apply in (("centre", np.subtract), ("spread", np.divide)):
+        if key in told:
+            numbers = np.asarray(told[key], float)
+            if numbers.shape != (x.shape[1],):
+                refuse(f"problem.{key} needs one number per column")
+            x = apply(x, numbers)
+    classes = told.get("classes")
+    return from_arrays(
+        x,
+        y,
+        np.zeros(len(x), int),
+        model=told.get("model", "logistic"),
+        l2=float(told.get("l2", 0.0)),
+        classes=None if classes is None else [str(c) for c in classes],
+        intercept=bool(told.get("intercept", False)),
+        dtype=told.get("dtype"),
+        name=run.name,
+    )

@@ -1,0 +1,183 @@
+"""What the programs of an agent and of a coordinator have in common."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from tacita.federation import status
+from tacita.federation.description import Description
+from tacita.federation.hub import Invitation
+from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
+from tacita.federation.post import Post
+from tacita.federation.seal import Sealed, private_folder
+from tacita.federation.setting import derive, secret_of
+from tacita.federation.state_file import StateFile
+from tacita.federation.wire import Identity, Letter
+from tacita.runtime.progress import Bar
+
+#: Seconds between two looks at the clock where no letter comes.
+TICK = 0.25
+
+
+class Options(TypedDict, total=False):
+    """What any party's program may be told.
+
+    Attributes:
+        folder: Where state and results are kept; tacita-FEDERATION-NAME by default.
+        keys: File with the party's own keys, if the hub did not make them.
+        post: What carries its letters, made from the invitation; NATS by default.
+        tell: Called with every line that the program has to say; logged by default.
+        progress: Whether to draw a progress bar.
+    """
+
+    folder: str | Path | None
+    keys: str | Path | None
+    post: Callable[[Invitation], Post] | None
+    tell: Callable[[str], Any]
+    progress: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run left at one party.
+
+    Attributes:
+        folder: Where it is kept.
+        models: "shared" and, at an agent, its "own".
+        numbers: Loss, budget, letters, as in the folder's result.json.
+    """
+
+    folder: Path
+    models: Mapping[str, np.ndarray]
+    numbers: Mapping[str, Any]
+
+
+class Program:
+    """One party's program. Abstract: `Agent` and `Coordinator` derive from it."""
+
+    def __init__(
+        self, invitation: Invitation | str | Path, **options: Unpack[Options]
+    ) -> None:
+        if not isinstance(invitation, Invitation):
+            invitation = Invitation.load(invitation, options.get("keys"))
+        assert invitation.keys is not None
+        self.me, self._keys = invitation, invitation.keys
+        usual = f"tacita-{invitation.federation}-{invitation.name}"
+        self.home = Path(options.get("folder") or usual)
+        self.envelope = Sealed(invitation.name, self._keys, invitation.others)
+        log = logging.getLogger("tacita.federation")
+        self.tell, self._post = options.get("tell", log.info), options.get("post")
+        self._progress = options.get("progress", False)
+
+    @property
+    def secret(self) -> bytes:
+        """The root of this party's secrets, made at the first call."""
+        return secret_of(self.home, self._keys)
+
+    def connect(self) -> Post:
+        """The post, and a folder to write to."""
+        private_folder(self.home)
+        if self._post is None:
+            from tacita.federation.nats_post import NatsPost  # a library of its own
+
+            return NatsPost(self.me)
+        return self._post(self.me)
+
+    def greet(self, letter: Letter) -> Letter | None:
+        """Answer a letter outside of any run."""
+        raise NotImplementedError
+
+    def remark(self, kind: str) -> str:
+        """What this party tells of itself with a letter of this kind."""
+        return ""
+
+    def more_status(self, party: Party) -> dict[str, Any]:
+        """What the status tells besides."""
+        raise NotImplementedError
+
+    def desk(self, run: Description, charge: ChargeLetter = no_charge) -> Desk:
+        """What the party needs besides its mathematics."""
+        me = self.me
+        who = Identity(me.federation, run.digest, "state", 0, 0, me.name, me.name)
+        key = derive(self.secret, f"store {run.digest}")
+        return Desk(
+            me.name,
+            me.federation,
+            run.digest,
+            self.envelope,
+            StateFile(self.home / run.digest, key, who),
+            charge,
+            greet=self.greet,
+            remark=self.remark,
+        )
+
+    def drive(self, party: Party, post: Post, rounds: int) -> None:
+        """Run the party to its end; its status is written each second."""
+        with Bar(self._progress, rounds) as bar:
+
+            def watch(party: Party) -> None:
+                told = status.of(party, post, rounds) | self.more_status(party)
+                status.write(self.home, told)
+                bar.update(told["round"], None)
+
+            run_party(party, post, watch)
+
+    def keep(
+        self, run: Description, models: dict[str, np.ndarray], told: dict[str, Any]
+    ) -> Result:
+        """Keep the result here; with it on the disk the run is over."""
+        kept = self.home / run.digest
+        np.savez(kept / "models.npz", **models)  # pyright: ignore
+        told = {"run": run.digest, "name": run.name, **told}
+        (kept / "result.json").write_text(json.dumps(told, indent=1))
+        self.tell(f"the run is over; models and numbers are in {kept}")
+        return Result(kept, models, told)
+
+
+def send(party: Party, deliver: Callable[[str, bytes], None]) -> None:
+    """Send what the party has left in its outbox."""
+    for to, content in party.take_out():
+        deliver(to, content)
+
+
+def run_party(
+    party: Party,
+    post: Post,
+    watch: Callable[[Party], None] | None = None,
+    seconds: float | None = None,
+) -> bool:
+    """Run one party on the real clock until it is finished; False if time ran out.
+
+    Args:
+        party: The party.
+        post: Its post.
+        watch: Called now and then, for progress and the status file.
+        seconds: Longest time to run; None for any.
+    """
+    begun = time.monotonic()
+    party.start(begun)
+    send(party, post.deliver)
+    looked = 0.0
+    while not party.finished:
+        for content in post.collect(TICK):
+            party.receive(content, time.monotonic())
+            send(party, post.deliver)
+        now = time.monotonic()
+        party.tick(now)
+        send(party, post.deliver)
+        if watch is not None and now - looked >= 1.0:
+            looked = now
+            watch(party)
+        if seconds is not None and now - begun > seconds:
+            return False
+    if watch is not None:
+        watch(party)
+    return True

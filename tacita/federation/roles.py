@@ -1,0 +1,87 @@
+"""The parties of a run, made from what everybody knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from jax import Array
+
+from tacita import keys
+from tacita.algorithm.base import GraphAlgorithm
+from tacita.federation.graph_agent import Calendar, GraphAgent
+from tacita.federation.party import Desk, Party
+from tacita.federation.server_agent import ServerAgent
+from tacita.federation.server_coordinator import ServerCoordinator
+from tacita.federation.terms import Terms
+from tacita.federation.work import AgentWork, GraphWork, ServerWork
+from tacita.problem.graph import Graph
+from tacita.problem.population import Local
+from tacita.trees import in_double_precision
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What everybody knows of a run, and how each party is made from it.
+
+    Attributes:
+        algorithm: With every number set.
+        agents: Names; agent i of the algorithm is `agents[i]`.
+        coordinator: Who asks, in a server algorithm.
+        start: The common starting point.
+        base: Roots of the schedule's and of the coordinator's randomness.
+        terms: How the run goes.
+        like: Any agent's loss, for the shapes of letters only.
+        graph: Who is joined with whom, nodes in the order of the agents.
+    """
+
+    algorithm: Any
+    agents: Sequence[str]
+    coordinator: str
+    start: Any
+    base: keys.Keys
+    terms: Terms
+    like: Local
+    graph: Graph | None = None
+
+    @property
+    def on_graph(self) -> bool:
+        """Whether there is no coordinator."""
+        return isinstance(self.algorithm, GraphAlgorithm)
+
+    @cached_property
+    @in_double_precision
+    def server(self) -> ServerWork:
+        """The coordinator's side of the algorithm."""
+        return ServerWork(self.algorithm, self.like, len(self.agents), self.start)
+
+    @cached_property
+    @in_double_precision
+    def calendar(self) -> Calendar:
+        """Who is active when, on a graph."""
+        terms = self.terms
+        return Calendar(terms.schedule, self.base, len(self.agents), terms.rounds)
+
+    @in_double_precision
+    def make_coordinator(
+        self, desk: Desk, weights: Sequence[float] | None = None
+    ) -> ServerCoordinator:
+        """The coordinator of a server algorithm; weights of the agents in its means."""
+        return ServerCoordinator(
+            desk, self.server, self.agents, self.base, self.terms, weights
+        )
+
+    @in_double_precision
+    def make_agent(self, desk: Desk, local: Local, secret: Array) -> Party:
+        """One agent, with its own loss and the root of its own randomness."""
+        number, terms = list(self.agents).index(desk.name), self.terms
+        if self.on_graph:
+            assert self.graph is not None
+            work = GraphWork(self.algorithm, self.graph, number, local, self.start)
+            when = self.calendar, secret, terms.linger, terms.deadline
+            return GraphAgent(desk, work, self.agents, *when)
+        chance = terms.schedule.chance if terms.own_draws else None
+        work = AgentWork(self.server, number, local)
+        return ServerAgent(desk, work, self.coordinator, secret, terms.rounds, chance)

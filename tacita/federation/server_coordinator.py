@@ -1,0 +1,306 @@
+"""The coordinator of a server algorithm: it asks, adds letters up, and combines.
+
+It keeps what the algorithm's `combine` needs, one running mean at most, and a few
+numbers per agent. A letter is added to a sum the moment it comes and then forgotten;
+the sum does not depend on the order (`exact_sum.py`). Nothing is written down within an
+exchange: after a crash it is asked for again, and agents answer from their checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tacita import keys
+from tacita.federation.exact_sum import ExactSum
+from tacita.federation.party import Desk, Party
+from tacita.federation.shapes import Form, by_round, to_list
+from tacita.federation.terms import Terms
+from tacita.federation.wire import Letter, LetterRefused, Repeated, norm_of
+from tacita.federation.work import ServerWork
+from tacita.trees import in_double_precision
+
+_NOTHING = (0, 0)
+#: Earlier rounds whose late answers are still waited for; memory stays O(d).
+_MOST_OLD = 8
+
+
+class ServerCoordinator(Party):
+    """The coordinator.
+
+    Args:
+        desk: Its name, keys and folder.
+        work: What it computes.
+        agents: Names of the agents; agent i of the algorithm is `agents[i]`.
+        base: Roots of the schedule's and of its own randomness.
+        terms: How the run goes.
+        weights: Weight of every agent in means.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        work: ServerWork,
+        agents: Sequence[str],
+        base: keys.Keys,
+        terms: Terms,
+        weights: Sequence[float] | None = None,
+    ) -> None:
+        super().__init__(desk, max(e.letter.bytes for e in work.exchanges))
+        self._work, self.agents, self._base, self.terms = work, agents, base, terms
+        self._number = {name: i for i, name in enumerate(agents)}
+        n = len(agents)
+        self._weights = np.ones(n) if weights is None else np.asarray(weights, float)
+        self.state: Any = None
+        self.broadcast: Any = None
+        self._mean: list[np.ndarray] | None = None
+        self._when = (1, 0)
+        #: Agents of the current exchange; whom of them it waits for.
+        self._members: list[int] = []
+        self._waiting: set[int] = set()
+        self._counted: set[int] = set()
+        self._heard = 0
+        self._total = ExactSum([])
+        self._weight = 0.0
+        #: Broadcasts of earlier rounds that some agent has yet to answer.
+        self._old: dict[int, list[np.ndarray]] = {}
+        #: The question that every agent has not answered yet, and its last letter.
+        self._asked = np.zeros((n, 2), np.int64)
+        self._credited = np.zeros(n, np.int64)
+        self._confirmed: set[int] = set()
+        self._since = 0.0
+        self._lingered = False
+
+    @property
+    def round(self) -> int:
+        """The round that it is in."""
+        return self._when[0]
+
+    @property
+    def over(self) -> bool:
+        """Whether all rounds are done."""
+        return self._when[0] > self.terms.rounds
+
+    @property
+    def finished(self) -> bool:
+        """Whether all agents know that the run is over, or were given the time."""
+        everybody = len(self._confirmed) == len(self.agents)
+        return self.over and (everybody or self._lingered)
+
+    @in_double_precision
+    def model(self) -> np.ndarray:
+        """The shared model."""
+        return np.asarray(self._work.algorithm.shared(self.broadcast))
+
+    @in_double_precision
+    def start(self, now: float) -> None:
+        """Begin with round 1, or go on from the checkpoint."""
+        saved = self.desk.state_file.load()
+        if saved is None:
+            self._first()
+        else:
+            self._restore(*saved)
+        self._begin(now)
+
+    def _first(self) -> None:
+        """Everybody's first letter depends on no data: nobody needs to send it."""
+        work = self._work
+        first = ExactSum(to_list(work.first_letters(0)))
+        for agent in range(len(self.agents)):
+            first.add(to_list(work.first_letters(agent)), self._weights[agent])
+        mean = [s / self._weights.sum() for s in first.values()]
+        last = work.phases - 1
+        letter = Form(work.first_letters(0)).in_types(mean)
+        key = keys.coordinator_key(self._base, 0, 0)
+        hub = work.algorithm.hub(work.start)
+        self.state, self.broadcast = work.combine(
+            last, key, hub, letter, 0, len(self.agents)
+        )
+        if work.algorithm.averages == "all":
+            self._mean = mean
+        self._members = self._active(1)
+        self._save()
+
+    def _active(self, number: int) -> list[int]:
+        n, who = len(self.agents), self.terms.schedule
+        if number > self.terms.rounds:
+            return []
+        if who.kind == "all" or self.terms.own_draws:
+            return list(range(n))
+        key = keys.schedule_key(self._base, number)
+        if who.kind == "cohort":
+            return np.asarray(who.cohort(key, n)).tolist()
+        return np.flatnonzero(np.asarray(who.mask(key, n))).tolist()
+
+    def _begin(self, now: float) -> None:
+        """Ask everybody of the current exchange; go on where there is nobody to ask."""
+        while not self.over:
+            self._since, self._counted, self._heard = now, set(), 0
+            phase = self._when[1]
+            self._total = ExactSum(self._work.exchanges[phase].letter.zeros())
+            self._weight = 0.0
+            late = {i for i in self._members if not self._is_free(i)}
+            self._waiting = set(self._members) - late
+            for agent in sorted(self._waiting):
+                self._asked[agent] = self._when
+                self._question(agent)
+            if self._waiting or late:
+                return
+            self._close(now)
+        self._since = now
+        self._asked[:] = 0  # what comes now is in no sum any more
+        for agent in range(len(self.agents)):
+            self._end(agent)
+
+    def _is_free(self, agent: int) -> bool:
+        return self._question_of(agent) in (_NOTHING, self._when)
+
+    def _question(self, agent: int) -> None:
+        when = self._question_of(agent)
+        told = to_list(self.broadcast) if when == self._when else self._old[when[0]]
+        last = np.asarray(self._credited[agent])
+        self._send("question", self.agents[agent], when, [*told, last])
+
+    def _question_of(self, agent: int) -> tuple[int, int]:
+        """The question that an agent has not answered yet, or (0, 0)."""
+        number, phase = self._asked[agent].tolist()
+        return number, phase
+
+    def _end(self, agent: int) -> None:
+        when = (self.terms.rounds, 0)
+        self._send("end", self.agents[agent], when, to_list(self.broadcast))
+
+    @in_double_precision
+    def _take(self, letter: Letter, now: float) -> None:
+        one = letter.identity
+        if one.sender not in self._number:
+            raise LetterRefused("the sender is no agent of this run")
+        agent, when = self._number[one.sender], (one.round, one.phase)
+        if one.kind == "ask":
+            self._asked_by(agent, when)
+        elif one.kind == "done":
+            self._confirmed |= {agent} if self.over else set()
+        elif one.kind in ("answer", "pass"):
+            self._answer(agent, when, letter)
+            self._go_on(now)
+        else:
+            raise LetterRefused(f"the coordinator gets no letter of kind {one.kind!r}")
+
+    def _asked_by(self, agent: int, answered: tuple[int, int]) -> None:
+        """An agent says what it answered last, and asks what is next."""
+        asked = self._question_of(agent)
+        if self.over:
+            self._end(agent)
+        elif asked == _NOTHING:
+            return
+        elif answered == asked:
+            self._send("ask", self.agents[agent], answered)
+        else:
+            self._question(agent)
+
+    def _answer(self, agent: int, when: tuple[int, int], letter: Letter) -> None:
+        if when != self._question_of(agent) or when == _NOTHING:
+            kind = Repeated if when <= self._when else LetterRefused
+            raise kind("an answer that is not waited for")
+        phase = when[1]
+        if letter.identity.kind == "pass":
+            if not self.terms.own_draws:
+                raise LetterRefused("agents do not choose their rounds in this run")
+        else:
+            self._work.exchanges[phase].letter.check(letter.arrays)
+            most = self.terms.most_norm
+            if most is not None and not norm_of(letter.arrays) <= most:
+                raise LetterRefused(f"a letter with a norm beyond {most:g}")
+            self._total.add(letter.arrays, self._weights[agent])
+            self._weight += float(self._weights[agent])
+            self._counted.add(agent)
+            if self._work.keeps(phase):
+                self._credited[agent] = when[0]
+        self._heard += 1
+        self._asked[agent] = _NOTHING
+        self._waiting.discard(agent)
+
+    def _go_on(self, now: float) -> None:
+        if self.over or self._heard < min(self.terms.least_letters, len(self._members)):
+            return
+        limit = self.terms.deadline
+        if not self._waiting or (limit is not None and now - self._since >= limit):
+            self._close(now)
+            self._begin(now)
+
+    def _close(self, now: float) -> None:
+        """Combine what came, move to the next exchange, and write that down."""
+        number, phase = self._when
+        work = self._work
+        sums = self._total.values()
+        self._keep_or_drop_late()
+        if work.keeps(phase):
+            assert self._mean is not None
+            whole = self._weights.sum()
+            self._mean = [m + s / whole for m, s in zip(self._mean, sums, strict=True)]
+            mean = self._mean
+        else:
+            mean = [s / max(self._weight, 1e-300) for s in sums]
+        silent = not self._counted and work.algorithm.averages == "active"
+        if not silent:
+            letter = work.exchanges[phase].letter.in_types(mean)
+            key = keys.coordinator_key(self._base, number, phase)
+            self.state, self.broadcast = work.combine(
+                phase, key, self.state, letter, number, len(self._counted)
+            )
+        if silent or phase == work.phases - 1:
+            self._when = (number + 1, 0)
+            self._members = self._active(number + 1)
+        else:
+            self._when = (number, phase + 1)
+            self._members = sorted(self._counted)
+        self._save()
+
+    def _keep_or_drop_late(self) -> None:
+        """Questions that stay open keep their broadcast, to be put again."""
+        if self.terms.late == "drop" or self._work.phases > 1:
+            self._asked[:] = 0
+            return
+        self._old[self._when[0]] = to_list(self.broadcast)
+        open_rounds = sorted({*self._asked[:, 0].tolist()} - {0})[-_MOST_OLD:]
+        self._old = {r: v for r, v in self._old.items() if r in open_rounds}
+        self._asked[~np.isin(self._asked[:, 0], open_rounds)] = 0
+
+    def _ask_again(self, now: float) -> None:
+        if self.over:
+            self._lingered = now - self._since >= self.terms.linger
+            for agent in set(range(len(self.agents))) - self._confirmed:
+                self._end(agent)
+            return
+        for agent in np.flatnonzero(self._asked[:, 0]).tolist():
+            self._send("ask", self.agents[agent], self._question_of(agent))
+
+    @in_double_precision
+    def tick(self, now: float) -> None:
+        """Also ends a round whose deadline has passed."""
+        super().tick(now)
+        self._go_on(now)
+
+    def _save(self) -> None:
+        members = np.asarray(self._members, np.int64)
+        self.desk.state_file.save(
+            {"when": self._when, "old": list(self._old)},
+            agents=[self._asked, self._credited, members],
+            state=to_list(self.state),
+            told=to_list(self.broadcast),
+            mean=self._mean or [],
+            old=[array for told in self._old.values() for array in told],
+        )
+
+    def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
+        asked, credited, members = groups["agents"]
+        self._asked, self._credited = asked.copy(), credited.copy()
+        self._members, self._when = members.tolist(), tuple(words["when"])
+        work, phase = self._work, self._when[1]
+        self.state = work.hub.to_tree(groups["state"])
+        form = work.last_told if self.over else work.exchanges[phase].told
+        self.broadcast = form.to_tree(groups["told"])
+        self._mean = groups["mean"] or None
+        self._old = by_round(words["old"], groups["old"])
