@@ -77,23 +77,26 @@ __all__ = [
     "validate",
 ]
 
-#: Rooms that hold public names, beside the algorithms in theirs.
-_HOMES = ("algorithm", "problem", "runtime", "trace", "privacy", "tuning", "variants")
-#: Rooms that are asked for by their own name.
-_ROOMS = (*_HOMES, "aggregation", "audits", "check", "data", "federation", "job")
-_ROOMS = (*_ROOMS, "keys", "participation", "report", "sampling", "theory", "trees")
+#: Rooms, those first that hold many public names.
+_ROOMS = (
+    *("algorithm", "problem", "runtime", "trace", "privacy", "tuning", "variants"),
+    *("check", "audits", "aggregation", "data", "federation", "job", "keys"),
+    *("participation", "report", "sampling", "theory", "trees"),
+)
 
 
 def __getattr__(name: str) -> Any:
     """Load a room, or a public name out of the room that has it."""
     if name in _ROOMS:
         return importlib.import_module(f"tacita.{name}")
+    for home in _ROOMS if name in __all__ else ():
+        room = importlib.import_module(f"tacita.{home}")
+        if name in vars(room):
+            return getattr(room, name)
     if not name.startswith("_"):
-        homes = {"TacitaError": ("check",), "audit": ("audits",)}.get(name, _HOMES)
-        for home in homes:
-            room = importlib.import_module(f"tacita.{home}")
-            if name in room.__all__ and (name in __all__ or home == "algorithm"):
-                return getattr(room, name)
+        room = importlib.import_module("tacita.algorithm")
+        if name in room.__all__:
+            return getattr(room, name)
     raise AttributeError(f"module 'tacita' has no attribute {name!r}")
 
 
