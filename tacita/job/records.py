@@ -33,6 +33,7 @@ def table_of(algorithm: Algorithm) -> dict[str, Any]:
 
     What `tacita.private` promised stays with the plan: a run file holds its noise.
 
+    >>> from tacita.algorithm import FedAvg
     >>> table_of(FedAvg(step_size=0.5, local_steps=2))["local_steps"]
     2
     """
