@@ -103,25 +103,23 @@ def simulate(
         plan,
         world,
         bases,
-        _Choices(
-            rounds=check.count(rounds=check.given(rounds=rounds)),
-            every=check.count(record_every=check.given(record_every=record_every)),
-            start=choices.start_of(problem, start),
-            tolerance=choices.tolerance_of(stop),
-            reference=choices.reference_of(problem, reference),
-            progress=progress,
-            folder=choices.folder_of(checkpoint, resume),
-            resume=resume,
-            told={
-                "seed": seed,
-                "seeds": lanes,
-                "participation": participation,
-                "record_every": record_every,
-                "stop": dict(stop) if stop else None,
-                "asynchronous": describe(asynchronous),
-                "aggregation": describe(aggregation),
-            },
-        ),
+        {
+            "seed": seed,
+            "seeds": lanes,
+            "participation": participation,
+            "record_every": record_every,
+            "stop": dict(stop) if stop else None,
+            "asynchronous": describe(asynchronous),
+            "aggregation": describe(aggregation),
+        },
+        rounds=rounds,
+        every=record_every,
+        start=start,
+        stop=stop,
+        reference=reference,
+        progress=progress,
+        folder=choices.folder_of(checkpoint, resume),
+        resume=resume,
     )
 
 
@@ -165,17 +163,21 @@ def sweep(
     bases = jax.vmap(keys.from_seed)(jnp.asarray(lanes))
     plan = make_plan(problem, ready[0], record, reference, stop, lanes=True)
     world = make_world(problem, ready[0], participation, lanes=True)
-    chosen = _Choices(
-        rounds=check.count(rounds=check.given(rounds=rounds)),
-        every=check.count(record_every=check.given(record_every=record_every)),
-        start=choices.start_of(problem, start),
-        tolerance=choices.tolerance_of(stop),
-        reference=choices.reference_of(problem, reference),
+    told = {"seed": int(seed), "configs": len(ready), "participation": participation}
+    return _run(
+        problem,
+        stacked,
+        dataclasses.replace(plan, sweep=True),
+        world,
+        bases,
+        told,
+        rounds=rounds,
+        every=record_every,
+        start=start,
+        stop=stop,
+        reference=reference,
         progress=progress,
-        told={"seed": int(seed), "configs": len(ready), "participation": participation},
     )
-    plan = dataclasses.replace(plan, sweep=True)
-    return _run(problem, stacked, plan, world, bases, chosen)
 
 
 def prepare(problem: Problem, algorithm: Algorithm) -> Any:
@@ -212,49 +214,45 @@ def _in_precision_of(problem: Problem, algorithm: Any) -> Any:
     return jax.tree.map(cast, algorithm)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Choices:
-    """What the user chose of a run, checked."""
-
-    rounds: int
-    every: int
-    start: Any
-    tolerance: float
-    reference: Any
-    progress: bool | None
-    told: dict[str, Any]
-    folder: Path | None = None
-    resume: bool = False
-
-
 def _run(
     problem: Problem,
     algorithm: Any,
     plan: Plan,
     world: World,
     bases: Any,
-    chosen: _Choices,
+    told: dict[str, Any],
+    *,
+    rounds: int,
+    every: int,
+    start: Any,
+    stop: Mapping[str, float] | None,
+    reference: Any,
+    progress: bool | None,
+    folder: Path | None = None,
+    resume: bool = False,
 ) -> Run:
-    carry = begin(plan, world, algorithm, bases, chosen.start)
-    chunks = Chunks(plan, world, algorithm, bases, chosen.tolerance, chosen.reference)
-    if chosen.folder is not None:
+    """Check what is left of the user's choices, run, and put the run together."""
+    rounds = check.count(rounds=check.given(rounds=rounds))
+    every = check.count(record_every=check.given(record_every=every))
+    start = choices.start_of(problem, start)
+    tolerance = choices.tolerance_of(stop)
+    reference = choices.reference_of(problem, reference)
+    carry = begin(plan, world, algorithm, bases, start)
+    chunks = Chunks(plan, world, algorithm, bases, tolerance, reference)
+    if folder is not None:
         parts = (
             problem.population,
             algorithm,
             (world.schedule, world.asynchronous, world.aggregation),
             jax.tree.map(jax.random.key_data, bases),
-            chosen.start,
-            chosen.reference,
+            start,
+            reference,
         )
-        chunks.keep_in(chosen.folder, parts, chosen.every)
-    carry = chunks.run(
-        carry, chosen.rounds, chosen.every, chosen.progress, chosen.resume
-    )
-    params, agents = finish(plan, algorithm, carry)
-    run = to_run(
-        problem, algorithm, world, plan, chunks, carry, (params, agents), chosen.told
-    )
-    if plan.sweep or not clipping_of(algorithm.oracle) is not None:
+        chunks.keep_in(folder, parts, every)
+    carry = chunks.run(carry, rounds, every, progress, resume)
+    models = finish(plan, algorithm, carry)
+    run = to_run(problem, algorithm, world, plan, chunks, carry, models, told)
+    if plan.sweep or clipping_of(algorithm.oracle) is None:
         return run
     return attach(problem, algorithm, run, world.aggregation)
 
