@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacita.aggregation.base import Heard
+from tacita.aggregation.rule import Heard
 from tacita.trees import frozen
 
 

@@ -13,7 +13,7 @@ algorithm that asks for gradients does not know that they are clipped or noised.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tacita.problem.problem import Problem
 
 
+@runtime_checkable
 class Oracle(Protocol):
     """How an agent answers for its gradient: a record, so that it can be traced."""
 

@@ -17,6 +17,7 @@ from tacita.aggregation import Aggregation
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.privacy.clipped import clipping_of
 from tacita.privacy.statement import attach
+from tacita.problem.oracles import Oracle
 from tacita.problem.problem import Problem
 from tacita.runtime import choices, delivery, gather, measure, transit
 from tacita.runtime.chunks import Chunks
@@ -187,7 +188,7 @@ def prepare(problem: Problem, algorithm: Algorithm) -> Any:
             f"expected an algorithm such as tacita.FedAvg(...), got {algorithm!r}"
         )
     oracle = algorithm.oracle
-    if isinstance(oracle, type) or not hasattr(oracle, "draws"):
+    if isinstance(oracle, type) or not isinstance(oracle, Oracle):
         check.refuse(
             "expected oracle such as tacita.Full() or tacita.Minibatch(size=16), got "
             f"oracle={oracle!r}"
