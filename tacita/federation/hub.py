@@ -188,19 +188,7 @@ class Hub:
         folder, names, own = Path(folder), [*agents, coordinator], dict(own_keys or {})
         _check(folder, name, names, host, port, own)
         port = port or broker.free_port()
-        private_folder(folder)
-        ca = certificates.authority(name)
-        hosts = sorted({host, "127.0.0.1", "localhost"})
-        server = certificates.issue(ca, f"{name} broker", hosts)
-        files = {
-            "authority.pem": ca.certificate,
-            "authority.key": ca.key,
-            "broker.pem": server.certificate,
-            "broker.key": server.key,
-            CONFIG: _config(name, names, port).encode(),
-        }
-        for file, content in files.items():
-            write_private(folder / file, content)
+        ca = _make_broker(folder, name, names, host, port)
         made = {who: PrivateKeys.fresh() for who in names if who not in own}
         public = own | {who: keys.public for who, keys in made.items()}
         shared = {
@@ -248,6 +236,26 @@ def _check(
     for name in own_keys:
         if name not in names:
             refuse(f"keys of {name!r} were given, who is no party")
+
+
+def _make_broker(
+    folder: Path, federation: str, names: Sequence[str], host: str, port: int
+) -> Certificate:
+    """Write all that the broker needs; the authority that issues certificates."""
+    private_folder(folder)
+    ca = certificates.authority(federation)
+    hosts = sorted({host, "127.0.0.1", "localhost"})
+    server = certificates.issue(ca, f"{federation} broker", hosts)
+    files = {
+        "authority.pem": ca.certificate,
+        "authority.key": ca.key,
+        "broker.pem": server.certificate,
+        "broker.key": server.key,
+        CONFIG: _config(federation, names, port).encode(),
+    }
+    for file, content in files.items():
+        write_private(folder / file, content)
+    return ca
 
 
 def _config(federation: str, names: Sequence[str], port: int) -> str:

@@ -38,7 +38,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from tacita.check import refuse
 from tacita.federation import wire
-from tacita.federation.wire import Letter, LetterRefused
+from tacita.federation.wire import Letter, LetterRefused, word_bytes
 
 MAGIC = b"TACITENV\x01"
 _SIGNATURE, _KEY = 64, 32
@@ -236,7 +236,8 @@ class Sealed:
         to = self._others[one.receiver].write_to
         ephemeral = X25519PrivateKey.generate()
         point = ephemeral.public_key().public_bytes_raw()
-        head = b"".join([MAGIC, _word(one.sender), _word(one.receiver), point])
+        names = word_bytes(one.sender) + word_bytes(one.receiver)
+        head = MAGIC + names + point
         content = wire.encode(letter)
         signature = self._keys.sign(_signed(head, to, content))
         shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(to))
@@ -277,10 +278,6 @@ def require_signature(
         Ed25519PublicKey.from_public_bytes(keys.sign).verify(signature, content)
     except InvalidSignature:
         raise LetterRefused(f"{what} is not signed by whom it says") from None
-
-
-def _word(word: str) -> bytes:
-    return bytes([len(word.encode())]) + word.encode()
 
 
 def _read_head(content: bytes) -> tuple[bytes, str, str]:

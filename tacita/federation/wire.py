@@ -90,7 +90,7 @@ def encode(letter: Letter) -> bytes:
         raise LetterRefused(f"unknown kind of letter {one.kind!r}")
     parts = [
         _HEAD.pack(MAGIC, VERSION, KINDS.index(one.kind), one.phase, one.round),
-        *(_word(w) for w in (one.federation, one.run, one.sender, one.receiver)),
+        *(word_bytes(w) for w in (one.federation, one.run, one.sender, one.receiver)),
     ]
     text = letter.text.encode()
     if len(text) > MOST_TEXT or len(letter.arrays) > MOST_ARRAYS:
@@ -104,7 +104,8 @@ def encode(letter: Letter) -> bytes:
     return b"".join([*parts, text, *raw])
 
 
-def _word(word: str) -> bytes:
+def word_bytes(word: str) -> bytes:
+    """A short word, its length in front."""
     content = word.encode()
     if len(content) > 255:
         raise LetterRefused(f"names have at most 255 bytes, got {len(content)}")

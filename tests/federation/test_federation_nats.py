@@ -78,13 +78,20 @@ def test_another_agents_subjects_are_closed(clinics):
             error_cb=note,
             allow_reconnect=False,
         )
+        arrived = asyncio.Event()
+
+        async def own(message) -> None:
+            arrived.set()
+
+        await client.subscribe("tacita.clinics.turku.*", cb=own)
         await client.subscribe("tacita.clinics.oslo.*", cb=keep)  # to read its letters
         await client.subscribe("tacita.>", cb=keep)  # to read everybody's
         await client.publish("tacita.clinics.coordinator.oslo", b"as oslo")
         await client.flush()
         with NatsPost(Invitation.load(clinics["coordinator"])) as centre:
             centre.deliver("oslo", b"for oslo only")
-            await asyncio.sleep(0.5)
+            centre.deliver("turku", b"sent later, so it comes later")
+            await asyncio.wait_for(arrived.wait(), 20)
             assert centre.collect(0.0) == []
         await client.close()
         return got

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tacita
+from tacita.cli import coordinate, join
 from tacita.cli.app import app
 from tacita.federation import Invitation, Post, PostRoom, Result
 from tacita.privacy import Ledger
@@ -67,6 +69,34 @@ def require_all_charged(folder: Path, results: dict) -> None:
         assert [row.round for row in released] == list(range(1, 61))
 
 
+def test_the_commands_take_files_and_tell_where_the_result_is(tmp_path: Path, capsys):
+    town, pool = Programs(tmp_path, run_of(rounds=3)), ThreadPoolExecutor()
+    with town.hub as hub, pool:
+        for name in NAMES:
+            pool.submit(
+                join.join,
+                hub.invitations[name],
+                data=tmp_path / f"{name}.csv",
+                folder=tmp_path / f"{name}-home",
+                policy=tmp_path / f"{name}.policy.toml",
+                wait=60.0,
+            )
+        coordinate.coordinate(
+            tmp_path / "run.toml",
+            invitation=hub.invitations["coordinator"],
+            folder=tmp_path / "coordinator-home",
+            wait=60.0,
+        )
+    shared = town.model("coordinator", "shared")
+    expected = simulated(run_of(rounds=3))
+    np.testing.assert_allclose(shared, expected.params, rtol=0, atol=1e-12)
+    said = capsys.readouterr().out
+    for who in ("coordinator", *NAMES):
+        assert f"models and numbers are in {town.home(who)}" in said
+    assert "ada is connected to" in said and "cyd accepts" in said
+
+
+@pytest.mark.long
 def test_programs_of_their_own_give_the_bits_of_threads(tmp_path: Path):
     run = run_of(rounds=3)
     with Programs(tmp_path / "programs", run) as programs:
