@@ -23,6 +23,11 @@ def partial(case: Case):
     return PARTIAL[CASES.index(case) % len(PARTIAL)]
 
 
+def participations(case: Case):
+    """Everybody, and a part of them where the algorithm goes on without the others."""
+    return [1.0, partial(case)] if case.algorithm.partial else [1.0]
+
+
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 
 
@@ -53,7 +58,7 @@ def test_is_of_one_of_the_two_kinds(case: Case):
 @each_case
 def test_mapped_over_agents_equals_one_agent_at_a_time(case: Case):
     problem = case.problem()
-    for participation in [1.0, partial(case)] if case.algorithm.partial else [1.0]:
+    for participation in participations(case):
         fast = tacita.simulate(
             problem, case.algorithm, ROUNDS, seed=3, participation=participation
         )

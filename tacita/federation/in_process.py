@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check, keys
+from tacita.aggregation import Aggregation
 from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
 from tacita.federation.program import TICK, send
 from tacita.federation.roles import Roles
@@ -137,6 +138,7 @@ class InProcess:
         participation: Any = 1.0,
         sealed: bool = False,
         charge: dict[str, ChargeLetter] | None = None,
+        aggregation: Aggregation | None = None,
         **terms: Any,
     ) -> None:
         self.folder, self.problem, self.charge = folder, problem, charge or {}
@@ -155,6 +157,7 @@ class InProcess:
             terms=Terms(rounds, schedule_for(participation, n), **terms),
             like=self.locals[0],
             graph=problem.graph,
+            aggregation=aggregation,
         )
         self._keys = {name: PrivateKeys.fresh() for name in [*self.names, COORDINATOR]}
         self._public = {name: own.public for name, own in self._keys.items()}

@@ -10,6 +10,7 @@ from typing import Any
 from jax import Array
 
 from tacita import keys
+from tacita.aggregation import Aggregation
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.federation.graph_agent import Calendar, GraphAgent
 from tacita.federation.party import Desk, Party
@@ -35,6 +36,7 @@ class Roles:
         terms: How the run goes.
         like: Any agent's loss, for the shapes of letters only.
         graph: Who is joined with whom, nodes in the order of the agents.
+        aggregation: How the coordinator joins letters; default their mean.
     """
 
     algorithm: Any
@@ -45,6 +47,7 @@ class Roles:
     terms: Terms
     like: Local
     graph: Graph | None = None
+    aggregation: Aggregation | None = None
 
     @property
     def on_graph(self) -> bool:
@@ -70,7 +73,13 @@ class Roles:
     ) -> ServerCoordinator:
         """The coordinator of a server algorithm; weights of the agents in its means."""
         return ServerCoordinator(
-            desk, self.server, self.agents, self.base, self.terms, weights
+            desk,
+            self.server,
+            self.agents,
+            self.base,
+            self.terms,
+            weights,
+            self.aggregation,
         )
 
     @in_double_precision

@@ -1,9 +1,9 @@
 """The coordinator of a server algorithm: it asks, adds letters up, and combines.
 
-It keeps what the algorithm's `combine` needs, one running mean at most, and a few
-numbers per agent. A letter is added to a sum the moment it comes and then forgotten;
-the sum does not depend on the order (`exact_sum.py`). Nothing is written down within an
-exchange: after a crash it is asked for again, and agents answer from their checkpoints.
+It keeps what the algorithm's `combine` needs, one running mean at most (all letters
+for another rule than the mean: `tally.py`), and a few numbers per agent. Nothing is
+written down within an exchange: after a crash it is asked for again, and agents answer
+from their checkpoints.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from tacita import keys
-from tacita.federation.exact_sum import ExactSum
+from tacita.aggregation import Aggregation, Mean
 from tacita.federation.party import Desk, Party
 from tacita.federation.shapes import Form, by_round, to_list
+from tacita.federation.tally import tally_for
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, norm_of
 from tacita.federation.work import ServerWork
+from tacita.runtime.rounds import rule_key
 from tacita.trees import in_double_precision
 
 _NOTHING = (0, 0)
@@ -36,7 +38,8 @@ class ServerCoordinator(Party):
         agents: Names of the agents; agent i of the algorithm is `agents[i]`.
         base: Roots of the schedule's and of its own randomness.
         terms: How the run goes.
-        weights: Weight of every agent in means.
+        weights: Weight of every agent's letter.
+        aggregation: How letters are joined; default their mean.
     """
 
     def __init__(
@@ -47,23 +50,22 @@ class ServerCoordinator(Party):
         base: keys.Keys,
         terms: Terms,
         weights: Sequence[float] | None = None,
+        aggregation: Aggregation | None = None,
     ) -> None:
         super().__init__(desk, max(e.letter.bytes for e in work.exchanges))
         self._work, self.agents, self._base, self.terms = work, agents, base, terms
         self._number = {name: i for i, name in enumerate(agents)}
         n = len(agents)
-        self._weights = np.ones(n) if weights is None else np.asarray(weights, float)
+        each = np.ones(n) if weights is None else np.asarray(weights, float)
+        self._tally = tally_for(aggregation or Mean(), each)
         self.state: Any = None
         self.broadcast: Any = None
-        self._mean: list[np.ndarray] | None = None
         self._when = (1, 0)
         #: Agents of the current exchange; whom of them it waits for.
         self._members: list[int] = []
         self._waiting: set[int] = set()
         self._counted: set[int] = set()
         self._heard = 0
-        self._total = ExactSum([])
-        self._weight = 0.0
         #: Broadcasts of earlier rounds that some agent has yet to answer.
         self._old: dict[int, list[np.ndarray]] = {}
         #: The question that every agent has not answered yet, and its last letter.
@@ -106,20 +108,15 @@ class ServerCoordinator(Party):
 
     def _first(self) -> None:
         """Everybody's first letter depends on no data: nobody needs to send it."""
-        work = self._work
-        first = ExactSum(to_list(work.first_letters(0)))
-        for agent in range(len(self.agents)):
-            first.add(to_list(work.first_letters(agent)), self._weights[agent])
-        mean = [s / self._weights.sum() for s in first.values()]
-        last = work.phases - 1
-        letter = Form(work.first_letters(0)).in_types(mean)
+        work, n = self._work, len(self.agents)
+        form, last = Form(work.first_letters(0)), work.phases - 1
+        self._tally.open(form)
+        for agent in range(n):
+            self._tally.add(agent, to_list(work.first_letters(agent)))
         key = keys.coordinator_key(self._base, 0, 0)
+        joint = form.in_types(self._tally.close(work.keeps(last), rule_key(key)))
         hub = work.algorithm.hub(work.start)
-        self.state, self.broadcast = work.combine(
-            last, key, hub, letter, 0, len(self.agents)
-        )
-        if work.algorithm.averages == "all":
-            self._mean = mean
+        self.state, self.broadcast = work.combine(last, key, hub, joint, 0, n)
         self._members = self._active(1)
         self._save()
 
@@ -139,8 +136,7 @@ class ServerCoordinator(Party):
         while not self.over:
             self._since, self._counted, self._heard = now, set(), 0
             phase = self._when[1]
-            self._total = ExactSum(self._work.exchanges[phase].letter.zeros())
-            self._weight = 0.0
+            self._tally.open(self._work.exchanges[phase].letter)
             late = {i for i in self._members if not self._is_free(i)}
             self._waiting = set(self._members) - late
             for agent in sorted(self._waiting):
@@ -213,8 +209,7 @@ class ServerCoordinator(Party):
             most = self.terms.most_norm
             if most is not None and not norm_of(letter.arrays) <= most:
                 raise LetterRefused(f"a letter with a norm beyond {most:g}")
-            self._total.add(letter.arrays, self._weights[agent])
-            self._weight += float(self._weights[agent])
+            self._tally.add(agent, letter.arrays)
             self._counted.add(agent)
             if self._work.keeps(phase):
                 self._credited[agent] = when[0]
@@ -234,19 +229,12 @@ class ServerCoordinator(Party):
         """Combine what came, move to the next exchange, and write that down."""
         number, phase = self._when
         work = self._work
-        sums = self._total.values()
         self._keep_or_drop_late()
-        if work.keeps(phase):
-            assert self._mean is not None
-            whole = self._weights.sum()
-            self._mean = [m + s / whole for m, s in zip(self._mean, sums, strict=True)]
-            mean = self._mean
-        else:
-            mean = [s / max(self._weight, 1e-300) for s in sums]
         silent = not self._counted and work.algorithm.averages == "active"
         if not silent:
-            letter = work.exchanges[phase].letter.in_types(mean)
             key = keys.coordinator_key(self._base, number, phase)
+            joint = self._tally.close(work.keeps(phase), rule_key(key))
+            letter = work.exchanges[phase].letter.in_types(joint)
             self.state, self.broadcast = work.combine(
                 phase, key, self.state, letter, number, len(self._counted)
             )
@@ -290,7 +278,7 @@ class ServerCoordinator(Party):
             agents=[self._asked, self._credited, members],
             state=to_list(self.state),
             told=to_list(self.broadcast),
-            mean=self._mean or [],
+            kept=self._tally.kept,
             old=[array for told in self._old.values() for array in told],
         )
 
@@ -302,5 +290,5 @@ class ServerCoordinator(Party):
         self.state = work.hub.to_tree(groups["state"])
         form = work.last_told if self.over else work.exchanges[phase].told
         self.broadcast = form.to_tree(groups["told"])
-        self._mean = groups["mean"] or None
+        self._tally.kept = groups["kept"]
         self._old = by_round(words["old"], groups["old"])

@@ -18,6 +18,7 @@ from tacita.algorithm.base import GraphAlgorithm
 from tacita.federation.in_process import Faults, InProcess
 from tacita.problem.oracles import Full
 from tacita.trees import frozen
+from tests.aggregation.rules import Median
 from tests.cases import CASES, Case, case_of
 from tests.test_contract import participations
 
@@ -44,6 +45,20 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
             tmp_path / str(k), problem, case.algorithm, ROUNDS, 3, participation
         )
         shared, agents = made.run()
+        np.testing.assert_allclose(shared, run.params, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["FedAvg", "FedPLT", "SCAFFOLD"])
+def test_another_rule_than_the_mean(name: str, tmp_path: Path):
+    """FedPLT joins everybody's last letters, of which agents send the changes."""
+    case, rule = case_of(name), Median()
+    for k, participation in enumerate(participations(case)):
+        chosen = {"participation": participation, "aggregation": rule}
+        run = tacita.simulate(case.problem(), case.algorithm, ROUNDS, 3, **chosen)
+        folder = tmp_path / str(k)
+        made = InProcess(folder, case.problem(), case.algorithm, ROUNDS, 3, **chosen)
+        shared, agents = made.run(BAD_POST)
         np.testing.assert_allclose(shared, run.params, rtol=0, atol=1e-12)
         np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)
 
