@@ -3,4 +3,7 @@
 from tacita.aggregation.mean import Mean
 from tacita.aggregation.rule import Aggregation, Heard
 
-__all__ = ["Aggregation", "Heard", "Mean"]
+#: Every rule, known to run files by its name.
+RULES = (Mean,)
+
+__all__ = ["RULES", "Aggregation", "Heard", "Mean"]

@@ -36,6 +36,7 @@ _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
         "late": partial(check.one_of, ("drop", "keep")),
         "most_norm": check.positive,
         "shared_seed": partial(check.count, 0),
+        "aggregation": None,
     },
     "privacy": {
         "epsilon": check.positive,

@@ -125,6 +125,7 @@ class Setting:
     @in_double_precision
     def roles(self) -> Roles:
         """What makes its parties."""
+        rule = self.run.run.get("aggregation")
         return Roles(
             algorithm=self.algorithm,
             agents=self.run.agents,
@@ -134,6 +135,7 @@ class Setting:
             terms=self.terms,
             like=self.outline.local(),
             graph=self.outline.graph,
+            aggregation=None if rule is None else records.build_rule(rule),
         )
 
 

@@ -145,6 +145,8 @@ def _options(run: RunTable, made: Problem, how: Algorithm) -> dict[str, Any]:
         options["asynchronous"] = call(
             "run.asynchronous", Asynchronous, run.asynchronous
         )
+    if run.aggregation is not None:
+        options["aggregation"] = records.build_rule(run.aggregation)
     if "error" in record:
         options["reference"] = how.goal(made)
     return options

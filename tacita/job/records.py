@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacita import problem
+from tacita.aggregation import RULES, Aggregation
 from tacita.algorithm import ALGORITHMS, solvers
 from tacita.algorithm.base import Algorithm
 from tacita.check import refuse
@@ -65,6 +66,14 @@ def build(given: AlgorithmTable | Mapping[str, Any]) -> Algorithm:
     check_keys("algorithm", chosen, given, also=short)
     given = _with_oracle(given, short)
     return _make("algorithm", chosen, given, chosen)
+
+
+def build_rule(table: Any) -> Aggregation:
+    """Make the rule that joins letters, as a run file or a description names it."""
+    known_rules = {rule.__name__: rule for rule in RULES}
+    cls, rest = take_kind("run.aggregation", table, known_rules, "name")
+    check_keys("run.aggregation", cls, rest)
+    return call("run.aggregation", cls, rest)
 
 
 def _make(where: str, cls: Any, given: dict[str, Any], algorithm: type) -> Any:

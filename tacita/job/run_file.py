@@ -101,6 +101,9 @@ class RunTable(_Table):
         description="a table such as { most_delay = 10, lost = 0.1 }, for algorithms "
         "on a graph",
     )
+    aggregation: Named = Field(
+        None, description='a rule that joins letters, such as "Mean"'
+    )
     mapping: Literal["auto", "together", "one_by_one"] = Field(
         "auto", description='"auto", "together" or "one_by_one"'
     )

@@ -146,6 +146,25 @@ def test_a_graph_is_what_the_builder_gives(table, want):
         np.testing.assert_array_equal(getattr(made, field), getattr(want, field))
 
 
+def test_a_rule_is_named_in_the_run_table():
+    table = {
+        "problem": {"data": "synthetic-logistic", "agents": 3},
+        "algorithm": {"name": "FedAvg", "step_size": 0.1},
+        "run": {"rounds": 2, "aggregation": "mean"},
+    }
+    made = job_from(table, Path())
+    assert isinstance(made.options["aggregation"], tacita.aggregation.Mean)
+    assert made.simulate().config["resolved"]["run"]["aggregation"]["name"] == "Mean"
+    for wrong, words in [
+        ("meen", "run.aggregation.name"),
+        ({"name": "Mean", "trim": 2}, "unknown key run.aggregation.trim"),
+        (7, "run.aggregation = 7"),
+    ]:
+        table["run"]["aggregation"] = wrong
+        with pytest.raises(tacita.TacitaError, match=words):
+            job_from(table, Path())
+
+
 def test_an_asynchronous_run_on_a_graph_with_a_penalty():
     table = {
         "problem": {

@@ -62,6 +62,16 @@ def test_the_skeleton_of_an_algorithm_runs(tmp_path, monkeypatch):
     assert tacita.simulate(problem, ready, 2).rounds == 2
 
 
+def test_the_rule_that_is_shown_runs():
+    text = (ROOT / "docs" / "how-to-add-a-rule.md").read_text()
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.S):
+        exec(block, names)
+    assert names["run"].config["run"]["aggregation"] == {"name": "Median"}
+    with pytest.raises(tacita.TacitaError, match="at least 3 agents"):
+        names["Median"]().check(2)
+
+
 def test_the_readme_leads_to_every_page():
     text = (ROOT / "README.md").read_text()
     pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
