@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := tacita tests examples papers bench
+PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo federation-demo test test-all check format lint types examples bench clean
+.PHONY: help demo federation-demo test test-long test-all check format lint types examples bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -26,10 +27,12 @@ federation-demo: $(VENV)/test ## hub, coordinator and four hospitals as processe
 	$(BIN)/python examples/federation/demo.py
 
 test: $(VENV)/test ## install what tests need and run all but the long ones
-	$(BIN)/python -m pytest --numprocesses 2 -m 'not long'
+	$(PYTEST) -m 'not long'
 
-test-all: $(VENV)/test ## the long ones too: kills, chaos, many schedules
-	$(BIN)/python -m pytest --numprocesses 2
+test-long: $(VENV)/test ## the long ones: kills, chaos, schedules, papers, all variants
+	$(PYTEST) -m long
+
+test-all: test test-long ## all tests
 
 format: $(VENV)/test ## format the code in place
 	$(BIN)/ruff format $(SOURCES)

@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 # Tests compile hundreds of tiny programs: less optimisation halves their time. Set
-# before JAX is imported; programs started by tests run with the user's defaults.
+# before JAX is imported.
 os.environ.setdefault(
     "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+    "--xla_cpu_use_fusion_emitters=false",
 )
+# What one run compiled the next one need not, in a folder for each worker: two that
+# write the same file would read each other's halves.
+_KEPT = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR",
+    str(_KEPT / os.environ.get("PYTEST_XDIST_WORKER", "alone")),
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Papers are among the long tests."""
+    for item in items:
+        if Path(__file__).parent / "papers" in item.path.parents:
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="module", autouse=True)

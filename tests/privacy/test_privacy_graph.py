@@ -274,6 +274,7 @@ def audited(algorithm, **options):
     return tacita.audit(empty_ring(), algorithm, **given)
 
 
+@pytest.mark.long
 def test_the_audit_refutes_shared_noise_and_not_fresh_noise():
     """Two neighbours compare the letters of one round (docs: printed, corrected)."""
     ours = asynchronous()

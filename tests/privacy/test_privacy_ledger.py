@@ -391,6 +391,7 @@ def test_another_version_with_other_orders_is_refused(path, monkeypatch):
         Ledger(path)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_killed_at_any_moment_it_never_counts_too_little(path, tmp_path):
     """TACITA_LEDGER_KILLS sets how often; a letter that left must be in the ledger."""

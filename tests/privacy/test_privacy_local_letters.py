@@ -380,6 +380,7 @@ def test_a_spent_client_falls_silent_and_the_others_go_on(algorithm):
 SETTING = {"runs": 20_000, "rounds": 100, "chance": 1.0, "samples": 325}
 
 
+@pytest.mark.long
 def test_the_audit_refutes_the_printed_claim_and_not_the_public_state(problem):
     """All clients in every round, a claimed total of 0.1."""
     printed = fed_spd_as_printed(

@@ -39,6 +39,7 @@ def written(path):
     return path.stat().st_ino if path.exists() else None
 
 
+@pytest.mark.long
 def test_killed_at_random_moments_and_resumed_gives_the_same_bits(tmp_path):
     """A kill lands soon after a new checkpoint, at an instant the machine decides."""
     folder = tmp_path / "run"

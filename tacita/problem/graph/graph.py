@@ -247,6 +247,7 @@ class Graph:
         """Return the same graph with node i called by the i-th of the sorted ids.
 
         Example:
+            >>> from tacita.problem.graph import ring
             >>> ring(3).named(["london", "aalto", "oslo"]).nodes
             ('aalto', 'london', 'oslo')
         """
