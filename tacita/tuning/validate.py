@@ -109,11 +109,7 @@ class NodeErrors:
             return {}
         edges: list = []
         if self.graph is not None:
-            senders, receivers = map(
-                np.asarray, (self.graph.senders, self.graph.receivers)
-            )
-            once = senders < receivers
-            edges = np.stack([senders[once], receivers[once]], axis=1).tolist()
+            edges = np.stack(self.graph.pairs()[:2], axis=1).tolist()
         if self.positions is not None:
             return {
                 "layout": "coordinates",
