@@ -22,7 +22,7 @@ from jax import Array
 from tacita import check
 from tacita.problem.oracles import AgentOracle, Oracle
 from tacita.problem.prox import Proximable
-from tacita.trees import filled, rules
+from tacita.trees import filled, replace, rules
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -48,6 +48,12 @@ class Delivery(StrEnum):
 
     SUM = "sum"  # sum_j A_ij letter_j
     SLOTS = "slots"  # one letter per edge
+
+
+class ModelState(NamedTuple):
+    """The memory of an agent that keeps nothing but its model."""
+
+    w: Array
 
 
 class Round(NamedTuple):
@@ -85,6 +91,8 @@ class Algorithm:
     oracle: Oracle
     #: What letters weigh in a mean: "uniform", or as much as an agent has rows.
     weights: str = "uniform"
+    #: How agents solve their proximal problems, where the algorithm leaves that open.
+    solver: Any = None
 
     def gradients(self) -> Gradients:
         """How many gradients an agent asks its oracle for in a round.
@@ -98,7 +106,15 @@ class Algorithm:
 
     def resolve(self, problem: Problem) -> Self:
         """The same algorithm with every number that was left out set by theory."""
-        return filled(self, problem)
+        ready = filled(self, problem)
+        if ready.solver is None:
+            return ready
+        solver = ready.solver.resolve(problem, *ready.proximal(problem))
+        return replace(ready, solver=solver)
+
+    def proximal(self, problem: Problem) -> tuple[Any, ...]:
+        """The rho, and the shift, of the problems that the solver is given."""
+        raise NotImplementedError
 
     def model(self, state: State) -> Array:
         """One agent's model, shape (d,): the first entry of its state."""
@@ -125,6 +141,8 @@ class Algorithm:
                 check.refuse(
                     f"expected {name} one number, common to all agents, got an array"
                 )
+        if self.solver is not None:
+            self.solver.check(problem, self.oracle)
 
 
 class ServerAlgorithm(Algorithm):
@@ -136,8 +154,6 @@ class ServerAlgorithm(Algorithm):
     """
 
     averages: ClassVar[Averages] = Averages.ACTIVE
-    #: How the mean weighs letters: "uniform", or by the agents' number of "samples".
-    weights: str = "uniform"
     #: Exchanges that carry a letter to the coordinator; the cost of a round counts
     #: them, and one more gradient for each beyond the first.
     exchanges: ClassVar[int] = 1
