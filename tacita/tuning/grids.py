@@ -51,8 +51,8 @@ class Units(NamedTuple):
     steps: int  # local steps in a round
 
     @property
-    def penalty(self) -> float:
-        """1/sqrt(mu L), the best one."""
+    def rho(self) -> float:
+        """1/sqrt(mu L), the best penalty."""
         return 1 / np.sqrt(self.strong_convexity * self.smoothness)
 
     def training(self, step: float) -> dict[str, Any]:
@@ -71,22 +71,22 @@ def _units(problem: Problem, steps: int) -> Units:
 
 
 def _splitting(u: Units, r: float, f: float) -> dict[str, Any]:
-    rho = u.penalty * r
+    rho = u.rho * r
     return {"rho": rho, "solver": GradientDescent(**u.proximal(rho, f))}
 
 
 def _fed_pd(u: Units, r: float, f: float) -> dict[str, Any]:
-    return {"eta": u.penalty * r, **u.proximal(u.penalty * r, f)}
+    return {"eta": u.rho * r, **u.proximal(u.rho * r, f)}
 
 
 def _fed_prox(u: Units, r: float, f: float) -> dict[str, Any]:
-    return {"eta": 2 * u.penalty * r, **u.proximal(u.penalty * r, f)}
+    return {"eta": 2 * u.rho * r, **u.proximal(u.rho * r, f)}
 
 
 def _five_gcs(u: Units, r: float, t: float) -> dict[str, Any]:
     return {
-        "gamma": u.penalty * r,
-        "tau": t / (u.penalty * r * u.agents),
+        "gamma": u.rho * r,
+        "tau": t / (u.rho * r * u.agents),
         "strong_convexity": u.strong_convexity,
         "solver": GradientDescent(local_steps=u.steps),
     }
