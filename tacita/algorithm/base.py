@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Any tree of arrays; what it holds is the algorithm's own affair.
 Tree = Any
-State = Letter = Hub = Broadcast = Tree
+State = Letter = Kept = Broadcast = Tree
 #: A float, an array with one entry per agent, or None to let theory choose.
 Number = Any
 #: Gradients asked for in a round, by call of `draws`; or why nobody can say.
@@ -73,7 +73,7 @@ class Phase(NamedTuple):
     """One exchange: the agents' step, then the coordinator's."""
 
     local: Callable[[Array, AgentOracle, State, Broadcast], tuple[State, Letter]]
-    combine: Callable[[Array, Hub, Letter, Round], tuple[Hub, Broadcast]]
+    combine: Callable[[Array, Kept, Letter, Round], tuple[Kept, Broadcast]]
 
 
 class Algorithm:
@@ -167,15 +167,15 @@ class ServerAlgorithm(Algorithm):
         """One agent's state and letter before the first round."""
         raise NotImplementedError
 
-    def hub(self, w: Array) -> Hub:
+    def keeps(self, w: Array) -> Kept:
         """The coordinator's own state before the first round, if it keeps any."""
         return ()
 
     def combine(
-        self, key: Array, hub: Hub, mean: Letter, now: Round
-    ) -> tuple[Hub, Broadcast]:
+        self, key: Array, kept: Kept, mean: Letter, now: Round
+    ) -> tuple[Kept, Broadcast]:
         """The coordinator's step: from the mean letter to what all agents are told."""
-        return hub, mean
+        return kept, mean
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Broadcast

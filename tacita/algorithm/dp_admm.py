@@ -105,11 +105,11 @@ class DPADMM(ServerAlgorithm):
         return State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype)), w
 
     def combine(
-        self, key: Array, hub: Any, mean: Array, now: Round
+        self, key: Array, kept: Any, mean: Array, now: Round
     ) -> tuple[Any, Told]:
         """The shared model, w = prox_{h/(N rho)}(mean letter)."""
         w = now.prox(mean, 1 / (now.n_agents * self.rho))
-        return hub, Told(w, jnp.asarray(now.number + 1, mean.dtype))
+        return kept, Told(w, jnp.asarray(now.number + 1, mean.dtype))
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Told

@@ -132,21 +132,21 @@ class ClientDPFedAvg(ServerAlgorithm):
         """Nothing was contributed yet."""
         return Contributed(w, jnp.zeros_like(w)), jnp.zeros_like(w)
 
-    def hub(self, w: Array) -> Released:
+    def keeps(self, w: Array) -> Released:
         """The coordinator keeps the model."""
         return Released(w, jnp.zeros_like(w))
 
     def combine(
-        self, key: Array, hub: Released, mean: Array, now: Round
+        self, key: Array, kept: Released, mean: Array, now: Round
     ) -> tuple[Released, Array]:
         """Step along the sum: w <- w + (sum over active d_i + noise) / cohort."""
-        change = now.n_agents * (mean - hub.mean)
+        change = now.n_agents * (mean - kept.mean)
         if self.noise_std is not None:
             # No noise before the first round: nothing was sent.
             noise = normal(key, mean.shape, mean.dtype)
             std = jnp.where(now.number > 0, self.noise_std, 0.0)
             change = change + std.astype(mean.dtype) * noise
-        w = hub.w + change / self.cohort
+        w = kept.w + change / self.cohort
         return Released(w, mean), w
 
     def local(

@@ -83,24 +83,24 @@ class DPSGD(ServerAlgorithm):
         """The first letter carries no gradient, so the first broadcast is the start."""
         return ModelState(w), 0 * w
 
-    def hub(self, w: Array) -> Iterates:
+    def keeps(self, w: Array) -> Iterates:
         """No step was made yet."""
         return Iterates(w, 0 * w, w)
 
     def combine(
-        self, key: Array, hub: Iterates, mean: Array, now: Round
+        self, key: Array, kept: Iterates, mean: Array, now: Round
     ) -> tuple[Iterates, Told]:
         """One step with momentum, then the average of iterates."""
         # v <- momentum v + mean letter
-        v = self.momentum * hub.v + mean
+        v = self.momentum * kept.v + mean
         # w <- prox_{c h}(w - step v), where v tends to 1/(1 - momentum) gradients;
         # before the first letters nothing moves
         reach = self.step_size / (1 - self.momentum)
-        moved = now.prox(hub.w - self.step_size * v, reach / now.n_agents)
-        w = jnp.where(now.number > 0, moved, hub.w)
+        moved = now.prox(kept.w - self.step_size * v, reach / now.n_agents)
+        w = jnp.where(now.number > 0, moved, kept.w)
         # m <- average m + (1 - average) w
-        kept = self.average * hub.mean + (1 - self.average) * w
-        return Iterates(w, v, kept), Told(w, kept)
+        average = self.average * kept.mean + (1 - self.average) * w
+        return Iterates(w, v, average), Told(w, average)
 
     def local(
         self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Told

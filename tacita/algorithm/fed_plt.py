@@ -92,10 +92,10 @@ class FedPLT(ServerAlgorithm):
         return State(w, w), w
 
     def combine(
-        self, key: Array, hub: Any, mean: Array, now: Round
+        self, key: Array, kept: Any, mean: Array, now: Round
     ) -> tuple[Any, Array]:
         """Lemma 6: y = prox_{(rho/N) h}( (1/N) sum_i z_i ), sparse where h is."""
-        return hub, now.prox(mean, self.rho / now.n_agents)
+        return kept, now.prox(mean, self.rho / now.n_agents)
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Array

@@ -105,10 +105,10 @@ class FedSPD(ServerAlgorithm):
         return State(w, jnp.zeros_like(w)), w
 
     def combine(
-        self, key: Array, hub: Any, mean: Array, now: Round
+        self, key: Array, kept: Any, mean: Array, now: Round
     ) -> tuple[Any, Told]:
         """x0 = (1/N) sum_i y_i, over the last letters of all clients."""
-        return hub, Told(mean, jnp.asarray(now.number + 1, mean.dtype))
+        return kept, Told(mean, jnp.asarray(now.number + 1, mean.dtype))
 
     def gamma_at(self, number: Any) -> Any:
         """gamma_t of round t."""

@@ -126,18 +126,18 @@ class FiveGCS(ServerAlgorithm):
         """u_i = 0."""
         return State(w, jnp.zeros_like(w)), jnp.zeros_like(w)
 
-    def hub(self, w: Array) -> Duals:
+    def keeps(self, w: Array) -> Duals:
         """X = w, v = 0."""
         return Duals(w, jnp.zeros_like(w))
 
     def combine(
-        self, key: Array, hub: Duals, mean: Array, now: Round
+        self, key: Array, kept: Duals, mean: Array, now: Round
     ) -> tuple[Duals, Array]:
         """The primal step."""
         v = mean  # letters carry N u_i, so the mean is sum_i u_i
         # x = xh - gamma (N/|S|) (v+ - v); where nobody came, v+ = v.
         share = now.n_agents / jnp.maximum(now.active, 1).astype(v.dtype)
-        x = hub.x_hat - self.gamma * share * (v - hub.v)
+        x = kept.x_hat - self.gamma * share * (v - kept.v)
         # xh = (x - gamma v) / (1 + gamma mu)
         x_hat = (x - self.gamma * v) / (1 + self.gamma * self.strong_convexity)
         return Duals(x_hat, v), x_hat

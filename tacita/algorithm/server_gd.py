@@ -40,15 +40,15 @@ class ServerGD(ServerAlgorithm):
         """The first letter carries no gradient, so the first broadcast is the start."""
         return ModelState(w), 0 * w
 
-    def hub(self, w: Array) -> Array:
+    def keeps(self, w: Array) -> Array:
         """The coordinator keeps the model."""
         return w
 
     def combine(
-        self, key: Array, hub: Array, mean: Array, now: Round
+        self, key: Array, kept: Array, mean: Array, now: Round
     ) -> tuple[Array, Array]:
         """Step along the mean: w <- w - eta * (1/N) sum_i grad f_i(w)."""
-        w = hub - self.step_size * mean
+        w = kept - self.step_size * mean
         return w, w
 
     def local(
