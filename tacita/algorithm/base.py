@@ -167,7 +167,7 @@ class ServerAlgorithm(Algorithm):
         """One agent's state and letter before the first round."""
         raise NotImplementedError
 
-    def keeps(self, w: Array) -> Kept:
+    def init_coordinator(self, w: Array) -> Kept:
         """The coordinator's own state before the first round, if it keeps any."""
         return ()
 

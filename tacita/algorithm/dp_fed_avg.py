@@ -132,7 +132,7 @@ class ClientDPFedAvg(ServerAlgorithm):
         """Nothing was contributed yet."""
         return Contributed(w, jnp.zeros_like(w)), jnp.zeros_like(w)
 
-    def keeps(self, w: Array) -> Released:
+    def init_coordinator(self, w: Array) -> Released:
         """The coordinator keeps the model."""
         return Released(w, jnp.zeros_like(w))
 

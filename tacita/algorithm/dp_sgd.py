@@ -83,7 +83,7 @@ class DPSGD(ServerAlgorithm):
         """The first letter carries no gradient, so the first broadcast is the start."""
         return ModelState(w), 0 * w
 
-    def keeps(self, w: Array) -> Iterates:
+    def init_coordinator(self, w: Array) -> Iterates:
         """No step was made yet."""
         return Iterates(w, 0 * w, w)
 

@@ -104,7 +104,7 @@ class FedLin(ServerAlgorithm):
         w = descend(key, oracle, inbox.x, self.local_steps, update)
         return State(w, state.g), w
 
-    def keeps(self, w: Array) -> Array:
+    def init_coordinator(self, w: Array) -> Array:
         """The coordinator keeps the shared model."""
         return w
 

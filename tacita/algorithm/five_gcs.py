@@ -126,7 +126,7 @@ class FiveGCS(ServerAlgorithm):
         """u_i = 0."""
         return State(w, jnp.zeros_like(w)), jnp.zeros_like(w)
 
-    def keeps(self, w: Array) -> Duals:
+    def init_coordinator(self, w: Array) -> Duals:
         """X = w, v = 0."""
         return Duals(w, jnp.zeros_like(w))
 

@@ -72,7 +72,7 @@ class SCAFFOLD(ServerAlgorithm):
         """c_i = 0; the first letter changes nothing."""
         return State(w, 0 * w), Pair(0 * w, 0 * w)
 
-    def keeps(self, w: Array) -> Pair:
+    def init_coordinator(self, w: Array) -> Pair:
         """The coordinator keeps x and c."""
         return Pair(w, 0 * w)
 

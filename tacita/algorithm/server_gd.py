@@ -40,7 +40,7 @@ class ServerGD(ServerAlgorithm):
         """The first letter carries no gradient, so the first broadcast is the start."""
         return ModelState(w), 0 * w
 
-    def keeps(self, w: Array) -> Array:
+    def init_coordinator(self, w: Array) -> Array:
         """The coordinator keeps the model."""
         return w
 

@@ -111,7 +111,7 @@ class TAMUNA(ServerAlgorithm):
         """h_i = 0; the round's last exchange brings no letters."""
         return State(w, jnp.zeros_like(w)), ()
 
-    def keeps(self, w: Array) -> Told:
+    def init_coordinator(self, w: Array) -> Told:
         """The coordinator keeps what it told last."""
         return Told(w, jnp.zeros((), jnp.int32), (), ())
 

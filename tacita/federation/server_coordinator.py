@@ -114,7 +114,7 @@ class ServerCoordinator(Party):
         last = work.phases - 1
         letter = Form(work.first_letters(0)).in_types(mean)
         key = keys.coordinator_key(self._base, 0, 0)
-        hub = work.algorithm.keeps(work.start)
+        hub = work.algorithm.init_coordinator(work.start)
         self.state, self.broadcast = work.combine(
             last, key, hub, letter, 0, len(self.agents)
         )
