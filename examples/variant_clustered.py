@@ -14,7 +14,7 @@ import numpy as np
 import tacita
 from tacita.problem import cluster_nodes, graph, representations, solve_clusters
 from tacita.problem.gtv.clusters import in_order
-from tacita.report.theme import LIGHT, dress, new_figure, png
+from tacita.theme import LIGHT, dress, new_figure, png
 
 picture = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/clustered.png")
 rng = np.random.default_rng(0)

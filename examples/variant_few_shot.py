@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 import tacita
 from tacita import data
 from tacita.problem.graph import Graph
-from tacita.report.theme import LIGHT, dress, new_figure, png
+from tacita.theme import LIGHT, dress, new_figure, png
 
 if not os.environ.get("TACITA_DATA"):
     print("skipped: TACITA_DATA names no folder with the data sets")

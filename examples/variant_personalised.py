@@ -14,7 +14,7 @@ import numpy as np
 import tacita
 from tacita import data
 from tacita.problem import Penalty, graph, mlp
-from tacita.report.theme import LIGHT, dress, new_figure, png
+from tacita.theme import LIGHT, dress, new_figure, png
 
 picture = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/personalised.png")
 agents, per_agent, hidden = 12, 30, 24

@@ -13,7 +13,7 @@ import numpy as np
 
 import tacita
 from tacita.problem import graph
-from tacita.report.theme import LIGHT, dress, new_figure, png
+from tacita.theme import LIGHT, dress, new_figure, png
 
 picture = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/semi-supervised.png")
 rng = np.random.default_rng(1)

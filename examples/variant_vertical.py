@@ -14,7 +14,7 @@ import numpy as np
 
 import tacita
 from tacita import data
-from tacita.report.theme import LIGHT, dress, new_figure, png
+from tacita.theme import LIGHT, dress, new_figure, png
 
 if not os.environ.get("TACITA_DATA"):
     print("skipped: TACITA_DATA names no folder with the data sets")

@@ -17,7 +17,7 @@ import tacita
 from tacita import data
 from tacita.problem import graph
 from tacita.report import write_report
-from tacita.report.theme import LIGHT, dress, new_figure, png
+from tacita.theme import LIGHT, dress, new_figure, png
 
 ALPHAS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 PENALTIES = (0.1, 1.0)  # of ||w||^2 / 2, chosen by validation as well

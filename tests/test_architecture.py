@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "tacita"
 ORDER = (
     ("check",),
     ("trees",),
-    ("random_numbers", "keys"),
+    ("random_numbers", "keys", "theme"),
     ("sampling",),
     ("participation",),
     ("data",),

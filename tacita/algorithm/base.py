@@ -22,14 +22,14 @@ from jax import Array
 from tacita import check
 from tacita.problem.oracles import AgentOracle, Oracle
 from tacita.problem.prox import Proximable
-from tacita.trees import filled, rules
+from tacita.trees import filled, replace, rules
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
 
 #: Any tree of arrays; what it holds is the algorithm's own affair.
 Tree = Any
-State = Letter = Hub = Broadcast = Tree
+State = Letter = Kept = Broadcast = Tree
 #: A float, an array with one entry per agent, or None to let theory choose.
 Number = Any
 #: Gradients asked for in a round, by call of `draws`; or why nobody can say.
@@ -50,6 +50,12 @@ class Delivery(StrEnum):
     SLOTS = "slots"  # one letter per edge
 
 
+class ModelState(NamedTuple):
+    """The memory of an agent that keeps nothing but its model."""
+
+    w: Array
+
+
 class Round(NamedTuple):
     """What the coordinator knows of a round besides the letters."""
 
@@ -67,7 +73,7 @@ class Phase(NamedTuple):
     """One exchange: the agents' step, then the coordinator's."""
 
     local: Callable[[Array, AgentOracle, State, Broadcast], tuple[State, Letter]]
-    combine: Callable[[Array, Hub, Letter, Round], tuple[Hub, Broadcast]]
+    combine: Callable[[Array, Kept, Letter, Round], tuple[Kept, Broadcast]]
 
 
 class Algorithm:
@@ -85,6 +91,8 @@ class Algorithm:
     oracle: Oracle
     #: What letters weigh in a mean: "uniform", or as much as an agent has rows.
     weights: str = "uniform"
+    #: How agents solve their proximal problems, where the algorithm leaves that open.
+    solver: Any = None
 
     def gradients(self) -> Gradients:
         """How many gradients an agent asks its oracle for in a round.
@@ -98,7 +106,15 @@ class Algorithm:
 
     def resolve(self, problem: Problem) -> Self:
         """The same algorithm with every number that was left out set by theory."""
-        return filled(self, problem)
+        ready = filled(self, problem)
+        if ready.solver is None:
+            return ready
+        solver = ready.solver.resolve(problem, *ready.proximal(problem))
+        return replace(ready, solver=solver)
+
+    def proximal(self, problem: Problem) -> tuple[Any, ...]:
+        """The rho, and the shift, of the problems that the solver is given."""
+        raise NotImplementedError
 
     def model(self, state: State) -> Array:
         """One agent's model, shape (d,): the first entry of its state."""
@@ -125,6 +141,8 @@ class Algorithm:
                 check.refuse(
                     f"expected {name} one number, common to all agents, got an array"
                 )
+        if self.solver is not None:
+            self.solver.check(problem, self.oracle)
 
 
 class ServerAlgorithm(Algorithm):
@@ -136,8 +154,6 @@ class ServerAlgorithm(Algorithm):
     """
 
     averages: ClassVar[Averages] = Averages.ACTIVE
-    #: How the mean weighs letters: "uniform", or by the agents' number of "samples".
-    weights: str = "uniform"
     #: Exchanges that carry a letter to the coordinator; the cost of a round counts
     #: them, and one more gradient for each beyond the first.
     exchanges: ClassVar[int] = 1
@@ -151,15 +167,15 @@ class ServerAlgorithm(Algorithm):
         """One agent's state and letter before the first round."""
         raise NotImplementedError
 
-    def hub(self, w: Array) -> Hub:
+    def init_coordinator(self, w: Array) -> Kept:
         """The coordinator's own state before the first round, if it keeps any."""
         return ()
 
     def combine(
-        self, key: Array, hub: Hub, mean: Letter, now: Round
-    ) -> tuple[Hub, Broadcast]:
+        self, key: Array, kept: Kept, mean: Letter, now: Round
+    ) -> tuple[Kept, Broadcast]:
         """The coordinator's step: from the mean letter to what all agents are told."""
-        return hub, mean
+        return kept, mean
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Broadcast

@@ -8,8 +8,8 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import GraphAlgorithm
-from tacita.algorithm.solvers import Solver, exact_prox
+from tacita.algorithm.base import Gradients, GraphAlgorithm
+from tacita.algorithm.solvers import exact_prox
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.model import ridge
@@ -50,8 +50,6 @@ class Coupled(GraphAlgorithm):
 class SolvedByNodes(Coupled):
     """Every node solves a problem of its own in a round: exactly, or by a solver."""
 
-    solver: Solver | None
-
     def pulls(self, problem: Problem) -> np.ndarray:
         """How strongly every node is pulled at its centre, (N,), positive."""
         raise NotImplementedError
@@ -60,13 +58,15 @@ class SolvedByNodes(Coupled):
         """Whether a node's neighbours hold all its coordinates, (N,)."""
         raise NotImplementedError
 
-    def resolve(self, problem: Problem) -> Self:
-        """Also lets theory set what the solver left out."""
-        ready = super().resolve(problem)
-        if ready.solver is None or problem.graph is None:
-            return ready
-        rho = 1 / ready.pulls(problem)
-        return replace(ready, solver=ready.solver.resolve(problem, rho))
+    def proximal(self, problem: Problem) -> tuple[Any, ...]:
+        """One over every node's pull."""
+        return (1 / self.pulls(problem),)
+
+    def gradients(self) -> Gradients:
+        """The solver's; the exact answer takes curvature."""
+        if self.solver is None:
+            return "without a solver it solves its problems by their curvature"
+        return self.solver.gradients()
 
     def answer(
         self, key: Array, oracle: AgentOracle, w: Array, centre: Array, pull: Array
@@ -87,7 +87,6 @@ class SolvedByNodes(Coupled):
         """
         super().refuse_problem(problem)
         if self.solver is not None:
-            self.solver.check(problem, self.oracle)
             return
         name = type(self).__name__
         if not isinstance(problem.model, Linear | Logistic | Softmax):

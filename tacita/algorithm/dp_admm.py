@@ -25,13 +25,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import (
-    Averages,
-    Gradients,
-    Number,
-    Round,
-    ServerAlgorithm,
-)
+from tacita.algorithm.base import Averages, Gradients, Number, Round, ServerAlgorithm
 from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.trees import frozen, number
@@ -110,16 +104,12 @@ class DPADMM(ServerAlgorithm):
         """w~_i = w, lam_i = 0."""
         return State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype)), w
 
-    def hub(self, w: Array) -> Array:
-        """The coordinator counts rounds."""
-        return jnp.zeros((), w.dtype)
-
     def combine(
-        self, key: Array, hub: Array, mean: Array, now: Round
-    ) -> tuple[Array, Told]:
+        self, key: Array, kept: Any, mean: Array, now: Round
+    ) -> tuple[Any, Told]:
         """The shared model, w = prox_{h/(N rho)}(mean letter)."""
         w = now.prox(mean, 1 / (now.n_agents * self.rho))
-        return hub + 1, Told(w, hub + 1)
+        return kept, Told(w, jnp.asarray(now.number + 1, mean.dtype))
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Told

@@ -26,6 +26,7 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Averages,
+    ModelState,
     Number,
     Round,
     ServerAlgorithm,
@@ -38,12 +39,6 @@ from tacita.trees import count, frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
-
-
-class State(NamedTuple):
-    """One client's memory."""
-
-    w: Array  # w_i, what it last sent
 
 
 @frozen
@@ -67,30 +62,30 @@ class DPFedAvg(ServerAlgorithm):
 
     source: ClassVar[str] = "B. McMahan et al., FedAvg, with noise in every letter"
 
-    def init(self, w: Array) -> tuple[State, Array]:
+    def init(self, w: Array) -> tuple[ModelState, Array]:
         """Start from w; the first broadcast is the mean of the starts."""
-        return State(w), w
+        return ModelState(w), w
 
     def local(
-        self, key: Array, oracle: AgentOracle, state: State, inbox: Array
-    ) -> tuple[State, Array]:
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
+    ) -> tuple[ModelState, Array]:
         """w_i <- w, then Q times w_i <- w_i - eta g_i(w_i); then noise."""
         for_rows, for_noise = jax.random.split(key)
         w = gradient_steps(for_rows, oracle, inbox, self.step_size, self.local_steps)
         if self.noise_std is not None:
             noise = normal(for_noise, w.shape, w.dtype)
             w = w + self.step_size * self.noise_std * noise
-        return State(w), w
+        return ModelState(w), w
 
 
-class Sum(NamedTuple):
+class Contributed(NamedTuple):
     """One client's memory: all it has contributed so far, which is also its letter."""
 
     w: Array  # the model it was last told
     total: Array  # the sum of its clipped updates
 
 
-class Hub(NamedTuple):
+class Released(NamedTuple):
     """The coordinator's memory."""
 
     w: Array  # the model
@@ -133,30 +128,30 @@ class ClientDPFedAvg(ServerAlgorithm):
         "Models, ICLR 2018, Algorithm 1"
     )
 
-    def init(self, w: Array) -> tuple[Sum, Array]:
+    def init(self, w: Array) -> tuple[Contributed, Array]:
         """Nothing was contributed yet."""
-        return Sum(w, jnp.zeros_like(w)), jnp.zeros_like(w)
+        return Contributed(w, jnp.zeros_like(w)), jnp.zeros_like(w)
 
-    def hub(self, w: Array) -> Hub:
+    def init_coordinator(self, w: Array) -> Released:
         """The coordinator keeps the model."""
-        return Hub(w, jnp.zeros_like(w))
+        return Released(w, jnp.zeros_like(w))
 
     def combine(
-        self, key: Array, hub: Hub, mean: Array, now: Round
-    ) -> tuple[Hub, Array]:
+        self, key: Array, kept: Released, mean: Array, now: Round
+    ) -> tuple[Released, Array]:
         """Step along the sum: w <- w + (sum over active d_i + noise) / cohort."""
-        change = now.n_agents * (mean - hub.mean)
+        change = now.n_agents * (mean - kept.mean)
         if self.noise_std is not None:
             # No noise before the first round: nothing was sent.
             noise = normal(key, mean.shape, mean.dtype)
             std = jnp.where(now.number > 0, self.noise_std, 0.0)
             change = change + std.astype(mean.dtype) * noise
-        w = hub.w + change / self.cohort
-        return Hub(w, mean), w
+        w = kept.w + change / self.cohort
+        return Released(w, mean), w
 
     def local(
-        self, key: Array, oracle: AgentOracle, state: Sum, inbox: Array
-    ) -> tuple[Sum, Array]:
+        self, key: Array, oracle: AgentOracle, state: Contributed, inbox: Array
+    ) -> tuple[Contributed, Array]:
         """d_i = clip(w_i - w, S), added to all that was sent before."""
         w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
         update = w - inbox
@@ -165,4 +160,4 @@ class ClientDPFedAvg(ServerAlgorithm):
         length = jnp.sqrt(jnp.sum(update**2))
         update = update * jnp.minimum(1, self.clip / jnp.maximum(length, 1e-15))
         total = state.total + update
-        return Sum(inbox, total), total
+        return Contributed(inbox, total), total

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Gradients, Number, Round, ServerAlgorithm
+from tacita.algorithm.base import Gradients, ModelState, Number, Round, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
@@ -32,13 +32,7 @@ if TYPE_CHECKING:
     from tacita.problem.problem import Problem
 
 
-class State(NamedTuple):
-    """One client's memory."""
-
-    w: Array  # the model it was last told
-
-
-class Hub(NamedTuple):
+class Iterates(NamedTuple):
     """The coordinator's memory."""
 
     w: Array  # the iterate
@@ -85,34 +79,34 @@ class DPSGD(ServerAlgorithm):
         """The letter."""
         return (1,)
 
-    def init(self, w: Array) -> tuple[State, Array]:
+    def init(self, w: Array) -> tuple[ModelState, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""
-        return State(w), 0 * w
+        return ModelState(w), 0 * w
 
-    def hub(self, w: Array) -> Hub:
+    def init_coordinator(self, w: Array) -> Iterates:
         """No step was made yet."""
-        return Hub(w, 0 * w, w)
+        return Iterates(w, 0 * w, w)
 
     def combine(
-        self, key: Array, hub: Hub, mean: Array, now: Round
-    ) -> tuple[Hub, Told]:
+        self, key: Array, kept: Iterates, mean: Array, now: Round
+    ) -> tuple[Iterates, Told]:
         """One step with momentum, then the average of iterates."""
         # v <- momentum v + mean letter
-        v = self.momentum * hub.v + mean
+        v = self.momentum * kept.v + mean
         # w <- prox_{c h}(w - step v), where v tends to 1/(1 - momentum) gradients;
         # before the first letters nothing moves
         reach = self.step_size / (1 - self.momentum)
-        moved = now.prox(hub.w - self.step_size * v, reach / now.n_agents)
-        w = jnp.where(now.number > 0, moved, hub.w)
+        moved = now.prox(kept.w - self.step_size * v, reach / now.n_agents)
+        w = jnp.where(now.number > 0, moved, kept.w)
         # m <- average m + (1 - average) w
-        kept = self.average * hub.mean + (1 - self.average) * w
-        return Hub(w, v, kept), Told(w, kept)
+        average = self.average * kept.mean + (1 - self.average) * w
+        return Iterates(w, v, average), Told(w, average)
 
     def local(
-        self, key: Array, oracle: AgentOracle, state: State, inbox: Told
-    ) -> tuple[State, Array]:
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Told
+    ) -> tuple[ModelState, Array]:
         """The gradient at the model received."""
-        return State(inbox.w), oracle.once(key, inbox.w)
+        return ModelState(inbox.w), oracle.once(key, inbox.w)
 
     def shared(self, broadcast: Told) -> Array:
         """The average of iterates."""

@@ -7,21 +7,21 @@ optimum: see docs/explanation-algorithms.md.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Gradients, Number, ServerAlgorithm, gradient_steps
+from tacita.algorithm.base import (
+    Gradients,
+    ModelState,
+    Number,
+    ServerAlgorithm,
+    gradient_steps,
+)
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
-
-
-class State(NamedTuple):
-    """One agent's memory."""
-
-    w: Array  # w_i, the model after its last local steps
 
 
 @frozen
@@ -46,13 +46,13 @@ class FedAvg(ServerAlgorithm):
         """One a local step."""
         return (self.local_steps,)
 
-    def init(self, w: Array) -> tuple[State, Array]:
+    def init(self, w: Array) -> tuple[ModelState, Array]:
         """Start from w; the first broadcast is the mean of the starts."""
-        return State(w), w
+        return ModelState(w), w
 
     def local(
-        self, key: Array, oracle: AgentOracle, state: State, inbox: Array
-    ) -> tuple[State, Array]:
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
+    ) -> tuple[ModelState, Array]:
         """w_i <- w, then R times w_i <- w_i - eta g_i(w_i)."""
         w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
-        return State(w), w
+        return ModelState(w), w

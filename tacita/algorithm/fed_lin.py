@@ -87,10 +87,10 @@ class FedLin(ServerAlgorithm):
         return State(state.w, g), g
 
     def average_gradient(
-        self, key: Array, hub: Any, mean: Array, now: Round
+        self, key: Array, kept: Any, mean: Array, now: Round
     ) -> tuple[Any, Told]:
         """Tell the mean gradient."""
-        return hub, Told(hub, mean)
+        return kept, Told(kept, mean)
 
     def train(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Told
@@ -104,12 +104,12 @@ class FedLin(ServerAlgorithm):
         w = descend(key, oracle, inbox.x, self.local_steps, update)
         return State(w, state.g), w
 
-    def hub(self, w: Array) -> Array:
+    def init_coordinator(self, w: Array) -> Array:
         """The coordinator keeps the shared model."""
         return w
 
     def average_model(
-        self, key: Array, hub: Any, mean: Array, now: Round
+        self, key: Array, kept: Any, mean: Array, now: Round
     ) -> tuple[Array, Told]:
         """X = (1/N) sum_i w_i."""
         return mean, Told(mean, jnp.zeros_like(mean))

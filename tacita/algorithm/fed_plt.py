@@ -18,18 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import (
-    Averages,
-    Gradients,
-    Number,
-    Round,
-    ServerAlgorithm,
-)
+from tacita.algorithm.base import Averages, Gradients, Number, Round, ServerAlgorithm
 from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import fed_plt as theory
-from tacita.trees import filled, frozen, number, replace
+from tacita.trees import frozen, number, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -70,16 +64,13 @@ class FedPLT(ServerAlgorithm):
         "Training, Algorithm 1"
     )
 
-    def refuse_problem(self, problem: Problem) -> None:
-        """Also asks the solver."""
-        super().refuse_problem(problem)
-        if self.solver is not None:
-            self.solver.check(problem, self.oracle)
-
     def resolve(self, problem: Problem) -> Self:
         """Set rho, local steps and step sizes by theory where they were left out."""
-        ready = filled(self._planned(problem), problem)
-        return replace(ready, solver=ready.solver.resolve(problem, ready.rho))
+        return super(FedPLT, self._planned(problem)).resolve(problem)
+
+    def proximal(self, problem: Problem) -> tuple[Any, ...]:
+        """With its own rho."""
+        return (self.rho,)
 
     def _planned(self, problem: Problem) -> Self:
         """With a solver; its local steps go with rho where theory chooses both."""
@@ -101,10 +92,10 @@ class FedPLT(ServerAlgorithm):
         return State(w, w), w
 
     def combine(
-        self, key: Array, hub: Any, mean: Array, now: Round
+        self, key: Array, kept: Any, mean: Array, now: Round
     ) -> tuple[Any, Array]:
-        """Lemma 6: y = prox_{(rho/N) h}( (1/N) sum_i z_i )."""
-        return hub, now.prox(mean, self.rho / now.n_agents)
+        """Lemma 6: y = prox_{(rho/N) h}( (1/N) sum_i z_i ), sparse where h is."""
+        return kept, now.prox(mean, self.rho / now.n_agents)
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Array
@@ -116,7 +107,3 @@ class FedPLT(ServerAlgorithm):
         # z_i <- z_i + 2 (x_i - y)
         z = state.z + 2 * (x - y)
         return State(x, z), z
-
-    def shared(self, broadcast: Array) -> Array:
-        """y, which is exactly sparse where h makes it so."""
-        return broadcast

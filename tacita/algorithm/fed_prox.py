@@ -10,12 +10,18 @@ exactly (linear models: one linear system) or by local gradient steps.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Gradients, Number, ServerAlgorithm, descend
+from tacita.algorithm.base import (
+    Gradients,
+    ModelState,
+    Number,
+    ServerAlgorithm,
+    descend,
+)
 from tacita.algorithm.solvers import exact_prox
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -23,12 +29,6 @@ from tacita.trees import count, frozen, needed, number, one_of
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
-
-
-class State(NamedTuple):
-    """One agent's memory."""
-
-    w: Array  # w_i, the solution of its last proximal problem
 
 
 def _step_size(problem: Problem, algorithm: Any) -> float | None:
@@ -72,13 +72,13 @@ class FedProx(ServerAlgorithm):
             return "without local_steps it solves its problems by their curvature"
         return (self.local_steps,)
 
-    def init(self, w: Array) -> tuple[State, Array]:
+    def init(self, w: Array) -> tuple[ModelState, Array]:
         """Start from w."""
-        return State(w), w
+        return ModelState(w), w
 
     def local(
-        self, key: Array, oracle: AgentOracle, state: State, inbox: Array
-    ) -> tuple[State, Array]:
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
+    ) -> tuple[ModelState, Array]:
         """argmin_v f_i(v) + (1/eta)||v - w||^2, from v = w."""
         if self.local_steps is None:
             w = exact_prox(oracle.local, inbox, inbox, self.eta / 2)
@@ -91,4 +91,4 @@ class FedProx(ServerAlgorithm):
                 self.local_steps,
                 lambda v, g: v - self.step_size * (g + 2 / self.eta * (v - inbox)),
             )
-        return State(w), w
+        return ModelState(w), w

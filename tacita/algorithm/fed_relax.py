@@ -11,14 +11,14 @@ of the neighbours' models, with rho = 2 alpha d_i (172).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, Gradients
+from tacita.algorithm.base import Edges, ModelState
 from tacita.algorithm.coupled import SolvedByNodes
 from tacita.algorithm.solvers import Solver
 from tacita.problem.gtv import penalty as penalties
@@ -27,12 +27,6 @@ from tacita.trees import flag, frozen, needed, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
-
-
-class State(NamedTuple):
-    """One node's memory."""
-
-    w: Array  # w_i, its own model
 
 
 @frozen
@@ -72,19 +66,18 @@ class FedRelax(SolvedByNodes):
         weakest = self.alpha * np.min(self.penalty.curvature)
         return weakest * np.asarray(problem.graph.degrees) > 0
 
-    def gradients(self) -> Gradients:
-        """The solver's; the exact answer takes curvature."""
-        if self.solver is None:
-            return "without a solver it solves its problems by their curvature"
-        return self.solver.gradients()
-
-    def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
+    def init(self, w: Array, edges: Edges) -> tuple[ModelState, Array]:
         """Start from w and tell the neighbours."""
-        return State(w), w
+        return ModelState(w), w
 
     def local(
-        self, key: Array, oracle: AgentOracle, edges: Edges, state: State, inbox: Array
-    ) -> tuple[State, Array]:
+        self,
+        key: Array,
+        oracle: AgentOracle,
+        edges: Edges,
+        state: ModelState,
+        inbox: Array,
+    ) -> tuple[ModelState, Array]:
         """(123): argmin_v f_i(v) + alpha sum_j A_ij ||v - w_j||^2, then damping."""
         # (171): the inbox is sum_j A_ij w_j, and d_i the sum of the A_ij.
         mean = inbox / jnp.where(edges.degree > 0, edges.degree, 1)
@@ -95,4 +88,4 @@ class FedRelax(SolvedByNodes):
         w = jnp.asarray(
             self.damping * state.w + (1 - self.damping) * found, inbox.dtype
         )
-        return State(w), w
+        return ModelState(w), w

@@ -104,15 +104,11 @@ class FedSPD(ServerAlgorithm):
         """u_i = y_i = w, lam_i = 0."""
         return State(w, jnp.zeros_like(w)), w
 
-    def hub(self, w: Array) -> Array:
-        """The coordinator counts rounds."""
-        return jnp.zeros((), w.dtype)
-
     def combine(
-        self, key: Array, hub: Array, mean: Array, now: Round
-    ) -> tuple[Array, Told]:
+        self, key: Array, kept: Any, mean: Array, now: Round
+    ) -> tuple[Any, Told]:
         """x0 = (1/N) sum_i y_i, over the last letters of all clients."""
-        return hub + 1, Told(mean, hub + 1)
+        return kept, Told(mean, jnp.asarray(now.number + 1, mean.dtype))
 
     def gamma_at(self, number: Any) -> Any:
         """gamma_t of round t."""

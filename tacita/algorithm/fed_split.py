@@ -13,7 +13,7 @@ are the same; with inexact ones FedSplit stops at a distance from the optimum.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from jax import Array
 
@@ -22,7 +22,7 @@ from tacita.algorithm.base import Averages, Gradients, Number, ServerAlgorithm
 from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import frozen, number, replace
+from tacita.trees import frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -55,15 +55,9 @@ class FedSplit(ServerAlgorithm):
     averages: ClassVar[Averages] = Averages.ALL
     source: ClassVar[str] = "R. Pathak and M. Wainwright, FedSplit, NeurIPS 2020"
 
-    def refuse_problem(self, problem: Problem) -> None:
-        """Also asks the solver."""
-        super().refuse_problem(problem)
-        self.solver.check(problem, self.oracle)
-
-    def resolve(self, problem: Problem) -> Self:
-        """Set rho and the solver's numbers where they were left out."""
-        ready = super().resolve(problem)
-        return replace(ready, solver=ready.solver.resolve(problem, ready.rho))
+    def proximal(self, problem: Problem) -> tuple[Any, ...]:
+        """With its own rho."""
+        return (self.rho,)
 
     def gradients(self) -> Gradients:
         """The solver's."""

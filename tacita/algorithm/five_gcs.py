@@ -12,7 +12,7 @@ taken out, F_i(y) = (f_i(y) - (mu/2)||y||^2) / N,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,42 +20,28 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import (
-    Averages,
-    Gradients,
-    Number,
-    Round,
-    ServerAlgorithm,
-)
+from tacita.algorithm.base import Averages, Gradients, Number, Round, ServerAlgorithm
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import frozen, number, replace
+from tacita.trees import frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
-
-
-class Letter(NamedTuple):
-    """What an agent sends; also all that it remembers besides its model."""
-
-    u: Array  # N u_i
-    turns: Array  # in how many rounds it was active: tells |S| to the coordinator
 
 
 class State(NamedTuple):
     """One agent's memory."""
 
     y: Array  # y, the model after its last local training
-    sent: Letter
+    u: Array  # N u_i, which is also its letter
 
 
-class Hub(NamedTuple):
+class Duals(NamedTuple):
     """The coordinator's memory."""
 
     x_hat: Array
     v: Array
-    turns: Array  # mean number of rounds in which agents were active
 
 
 class _Flattened:
@@ -119,59 +105,54 @@ class FiveGCS(ServerAlgorithm):
     source: ClassVar[str] = "M. Grudzien et al., 5GCS, AISTATS 2023, Algorithm 1"
 
     def refuse_problem(self, problem: Problem) -> None:
-        """Needs strong convexity; also asks the solver."""
+        """Needs strong convexity."""
         super().refuse_problem(problem)
         if self.strong_convexity is None and problem.moduli.smallest <= 0:
             check.refuse(
                 "FiveGCS needs strongly convex losses; add l2 > 0 or give "
                 "strong_convexity="
             )
-        self.solver.check(problem, self.oracle)
 
-    def resolve(self, problem: Problem) -> Self:
-        """Set by theory what was left out."""
-        ready = super().resolve(problem)
-        rho = 1 / (ready.tau * problem.n_agents)
-        solver = ready.solver.resolve(problem, rho, ready.strong_convexity)
-        return replace(ready, solver=solver)
+    def proximal(self, problem: Problem) -> tuple[Any, ...]:
+        """1/(N tau), with the strong convexity taken out."""
+        return 1 / (self.tau * problem.n_agents), self.strong_convexity
 
     def gradients(self) -> Gradients:
         """The solver's, and one for the dual."""
         trained = self.solver.gradients()
         return trained if isinstance(trained, str) else (*trained, 1)
 
-    def init(self, w: Array) -> tuple[State, Letter]:
+    def init(self, w: Array) -> tuple[State, Array]:
         """u_i = 0."""
-        letter = Letter(jnp.zeros_like(w), jnp.zeros((), w.dtype))
-        return State(w, letter), letter
+        return State(w, jnp.zeros_like(w)), jnp.zeros_like(w)
 
-    def hub(self, w: Array) -> Hub:
+    def init_coordinator(self, w: Array) -> Duals:
         """X = w, v = 0."""
-        return Hub(w, jnp.zeros_like(w), jnp.zeros((), w.dtype))
+        return Duals(w, jnp.zeros_like(w))
 
     def combine(
-        self, key: Array, hub: Hub, mean: Letter, now: Round
-    ) -> tuple[Hub, Array]:
+        self, key: Array, kept: Duals, mean: Array, now: Round
+    ) -> tuple[Duals, Array]:
         """The primal step."""
-        n, v = now.n_agents, mean.u  # letters carry N u_i, so the mean is v
-        came = jnp.round(n * (mean.turns - hub.turns))
+        v = mean  # letters carry N u_i, so the mean is sum_i u_i
         # x = xh - gamma (N/|S|) (v+ - v); where nobody came, v+ = v.
-        x = hub.x_hat - self.gamma * n / jnp.maximum(came, 1) * (v - hub.v)
+        share = now.n_agents / jnp.maximum(now.active, 1).astype(v.dtype)
+        x = kept.x_hat - self.gamma * share * (v - kept.v)
         # xh = (x - gamma v) / (1 + gamma mu)
         x_hat = (x - self.gamma * v) / (1 + self.gamma * self.strong_convexity)
-        return Hub(x_hat, v, mean.turns), x_hat
+        return Duals(x_hat, v), x_hat
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Array
-    ) -> tuple[State, Letter]:
+    ) -> tuple[State, Array]:
         """Local training from xh, then the dual."""
         n = oracle.local.n_agents
         flat: Any = _Flattened(oracle, self.strong_convexity)
         for_training, for_dual = (jax.random.fold_in(key, k) for k in range(2))
         # Times N: (f_i - (mu/2)||.||^2)(y) + (N tau/2) ||y - (xh + u_i/tau)||^2
         rho = 1 / (n * self.tau)
-        v = inbox + rho * state.sent.u
+        v = inbox + rho * state.u
         y = self.solver.solve(for_training, flat, inbox, v, rho)
         # u_i = grad F_i(y)
-        letter = Letter(flat.once(for_dual, y), state.sent.turns + 1)
-        return State(y, letter), letter
+        u = flat.once(for_dual, y)
+        return State(y, u), u

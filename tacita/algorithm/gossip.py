@@ -23,6 +23,7 @@ from tacita.algorithm.base import (
     Edges,
     Gradients,
     GraphAlgorithm,
+    ModelState,
     Number,
     gradient_steps,
 )
@@ -44,12 +45,6 @@ def mixed(edges: Edges, own: Array, inbox: Array) -> Array:
 def to_all(edges: Edges, letter: Array) -> Array:
     """The same letter on every edge; zero where there is none."""
     return jnp.where(edges.mask[:, None], letter, jnp.zeros((), letter.dtype))
-
-
-class ModelState(NamedTuple):
-    """One node's memory in GossipSGD."""
-
-    w: Array  # w_i, its own model, which is also its letter
 
 
 @frozen

@@ -25,7 +25,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Delivery, Edges, Gradients, Number
+from tacita.algorithm.base import Delivery, Edges, Number
 from tacita.algorithm.coupled import SolvedByNodes
 from tacita.algorithm.solvers import Solver
 from tacita.problem.gtv import penalty as penalties
@@ -80,12 +80,6 @@ class PrimalDual(SolvedByNodes):
         assert problem.graph is not None
         coupled = bool(np.all(self.penalty.mask(problem.dim) > 0))
         return (np.asarray(problem.graph.neighbour_counts) > 0) & coupled
-
-    def gradients(self) -> Gradients:
-        """The solver's; the exact answer takes curvature."""
-        if self.solver is None:
-            return "without a solver it solves its problems by their curvature"
-        return self.solver.gradients()
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """No flow; the neighbours are told w."""

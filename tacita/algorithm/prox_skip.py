@@ -78,10 +78,10 @@ class ProxSkip(ServerAlgorithm):
         return State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype)), w
 
     def combine(
-        self, key: Array, hub: Any, mean: Array, now: Round
+        self, key: Array, kept: Any, mean: Array, now: Round
     ) -> tuple[Any, Told]:
         """The mean, and how long to train until the next exchange."""
-        return hub, Told(mean, random_steps.geometric(key, self.probability))
+        return kept, Told(mean, random_steps.geometric(key, self.probability))
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Told

@@ -72,19 +72,19 @@ class SCAFFOLD(ServerAlgorithm):
         """c_i = 0; the first letter changes nothing."""
         return State(w, 0 * w), Pair(0 * w, 0 * w)
 
-    def hub(self, w: Array) -> Pair:
+    def init_coordinator(self, w: Array) -> Pair:
         """The coordinator keeps x and c."""
         return Pair(w, 0 * w)
 
     def combine(
-        self, key: Array, hub: Pair, mean: Pair, now: Round
+        self, key: Array, kept: Pair, mean: Pair, now: Round
     ) -> tuple[Pair, Pair]:
         """The mean change of models, and the cohort's part in the mean control."""
         # x <- x + eta_g (1/|S|) sum_{i in S} (y_i - x)
-        x = hub.x + self.server_step * mean.x
+        x = kept.x + self.server_step * mean.x
         # c <- c + (|S|/N) (1/|S|) sum_{i in S} (c_i+ - c_i)
         share = jnp.asarray(now.active / now.n_agents, mean.c.dtype)
-        told = Pair(x, hub.c + share * mean.c)
+        told = Pair(x, kept.c + share * mean.c)
         return told, told
 
     def local(

@@ -6,21 +6,15 @@ is server-based stochastic gradient descent.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Gradients, Number, Round, ServerAlgorithm
+from tacita.algorithm.base import Gradients, ModelState, Number, Round, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
-
-
-class State(NamedTuple):
-    """One agent's memory."""
-
-    w: Array  # the model it was last told
 
 
 @frozen
@@ -42,23 +36,23 @@ class ServerGD(ServerAlgorithm):
         """The letter."""
         return (1,)
 
-    def init(self, w: Array) -> tuple[State, Array]:
+    def init(self, w: Array) -> tuple[ModelState, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""
-        return State(w), 0 * w
+        return ModelState(w), 0 * w
 
-    def hub(self, w: Array) -> Array:
+    def init_coordinator(self, w: Array) -> Array:
         """The coordinator keeps the model."""
         return w
 
     def combine(
-        self, key: Array, hub: Array, mean: Array, now: Round
+        self, key: Array, kept: Array, mean: Array, now: Round
     ) -> tuple[Array, Array]:
         """Step along the mean: w <- w - eta * (1/N) sum_i grad f_i(w)."""
-        w = hub - self.step_size * mean
+        w = kept - self.step_size * mean
         return w, w
 
     def local(
-        self, key: Array, oracle: AgentOracle, state: State, inbox: Array
-    ) -> tuple[State, Array]:
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
+    ) -> tuple[ModelState, Array]:
         """The gradient at the model received."""
-        return State(inbox), oracle.once(key, inbox)
+        return ModelState(inbox), oracle.once(key, inbox)

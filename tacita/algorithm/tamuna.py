@@ -111,12 +111,12 @@ class TAMUNA(ServerAlgorithm):
         """h_i = 0; the round's last exchange brings no letters."""
         return State(w, jnp.zeros_like(w)), ()
 
-    def hub(self, w: Array) -> Told:
+    def init_coordinator(self, w: Array) -> Told:
         """The coordinator keeps what it told last."""
         return Told(w, jnp.zeros((), jnp.int32), (), ())
 
     def announce(
-        self, key: Array, hub: Told, mean: Any, now: Round
+        self, key: Array, kept: Told, mean: Any, now: Round
     ) -> tuple[Told, Told]:
         """Begin a round: l ~ Geom(1/Ne)."""
         if self.fixed:
@@ -127,7 +127,7 @@ class TAMUNA(ServerAlgorithm):
         if self.sparsity is not None:
             slots = jnp.zeros(now.n_agents, jnp.int32)
             cohort = jnp.ones((), jnp.int32)
-        told = Told(hub.x, steps, slots, cohort)
+        told = Told(kept.x, steps, slots, cohort)
         return told, told
 
     def join(
@@ -138,13 +138,13 @@ class TAMUNA(ServerAlgorithm):
         return state, (everyone == self.agent).astype(inbox.x.dtype)
 
     def assign(
-        self, key: Array, hub: Told, mean: Array, now: Round
+        self, key: Array, kept: Told, mean: Array, now: Round
     ) -> tuple[Told, Told]:
         """Give the agents of the cohort places 0, 1, ... in a random order."""
         here = mean > 0
         order = jnp.where(here, jax.random.uniform(key, here.shape), 2.0)
         slots = jnp.argsort(jnp.argsort(order)).astype(jnp.int32)
-        told = hub._replace(slots=slots, cohort=jnp.sum(here, dtype=jnp.int32))
+        told = kept._replace(slots=slots, cohort=jnp.sum(here, dtype=jnp.int32))
         return told, told
 
     def train(
@@ -160,13 +160,13 @@ class TAMUNA(ServerAlgorithm):
         return State(w, state.h), self._mask(inbox, w)
 
     def average(
-        self, key: Array, hub: Told, mean: Array, now: Round
+        self, key: Array, kept: Told, mean: Array, now: Round
     ) -> tuple[Told, Told]:
         """X = (1/s) sum_{i in S} C_i(w_i); the mean is over the cohort."""
         if self.sparsity is not None:
-            size = hub.cohort.astype(mean.dtype)
+            size = kept.cohort.astype(mean.dtype)
             mean = mean * size / jnp.minimum(size, self.sparsity)
-        told = hub._replace(x=mean)
+        told = kept._replace(x=mean)
         return told, told
 
     def control(

@@ -25,7 +25,7 @@ from tacita.data.splits import (
 from tacita.data.table import read_table
 
 if TYPE_CHECKING:
-    from tacita.data.plot import plot_who_holds_what
+    from tacita.data.holdings_picture import plot_who_holds_what
 
 __all__ = [
     "Dataset",
@@ -50,7 +50,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load matplotlib when something is drawn."""
     if name == "plot_who_holds_what":
-        from tacita.data import plot
+        from tacita.data import holdings_picture
 
-        return plot.plot_who_holds_what
+        return holdings_picture.plot_who_holds_what
     raise AttributeError(f"module 'tacita.data' has no attribute {name!r}")

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pandas as pd
 
 from tacita.check import one_of
+from tacita.data.catalog import ENTRIES, DataFile
 from tacita.data.dataset import Dataset
-from tacita.data.entries import ADULT
-from tacita.data.sources import read
-from tacita.data.tabular import Frame, assemble, one_hot
+from tacita.data.tabular import Frame, assemble, one_hot, read_csv, text_levels
 
-_NUMBERS = (
-    "age",
-    "fnlwgt",
-    "education-num",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-)
+_ADULT = ENTRIES["adult"]
 _COLUMNS = (
     "age",
     "workclass",
@@ -64,7 +54,7 @@ def load_adult(
     if agent is not None:
         one_of(AGENT_COLUMNS, agent=agent)
     train, test = (
-        _table(read(file), skip) for file, skip in zip(ADULT.files, (0, 1), strict=True)
+        _table(file, skip) for file, skip in zip(_ADULT.files, (0, 1), strict=True)
     )
     for column in _COLUMNS:
         usual = train[column].mode().iloc[0]
@@ -72,31 +62,28 @@ def load_adult(
         test[column] = test[column].fillna(usual)
     held = pd.concat([train, test], ignore_index=True)
     dropped = ["income"] + (["fnlwgt", "education"] if encoding == "reduced" else [])
-    levels = {
-        column: sorted(train[column].unique())
-        for column in _COLUMNS
-        if column not in _NUMBERS
-    }
     return assemble(
         name="adult",
         features=one_hot(
-            held.drop(columns=dropped), levels, drop_first=encoding == "reduced"
+            held.drop(columns=dropped),
+            text_levels(train),
+            drop_first=encoding == "reduced",
         ),
         y=(held["income"] == ">50K").to_numpy(),
         task="classification",
         test=np.arange(len(held)) >= len(train),
         scale=scale,
         target_name="income",
-        classes=("<=50K", ">50K"),
+        classes=_ADULT.classes,
         agent=None if agent is None else held[agent].to_numpy(),
         notes=("missing values replaced by the most frequent training value",),
     )
 
 
-def _table(content: bytes, skip: int) -> Frame:
+def _table(file: DataFile, skip: int) -> Frame:
     """One of the two files; the test file has a comment on top and dotted labels."""
-    table = pd.read_csv(
-        io.BytesIO(content),
+    table = read_csv(
+        file,
         header=None,
         names=[*_COLUMNS, "income"],
         skiprows=skip,

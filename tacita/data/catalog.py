@@ -7,10 +7,13 @@ time of whoever compressed them) are all accepted, and a changed byte is not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, Literal
 
-from tacita.data.unpack import Step
+from tacita.data.unpack import Step, step_of
 
 Task = Literal["classification", "regression"]
 
@@ -62,6 +65,8 @@ class Entry:
         licence: Terms under which the data may be used.
         citation: What to cite.
         home: The page that describes it.
+        classes: Names of its classes; empty where its files name them.
+        parties: Where several own its columns: the columns of each.
         files: Its files; empty if scikit-learn brings it.
     """
 
@@ -72,6 +77,8 @@ class Entry:
     licence: str
     citation: str
     home: str
+    classes: tuple[str, ...] = ()
+    parties: Mapping[str, list[str]] = field(default_factory=dict)
     files: tuple[DataFile, ...] = ()
 
     @property
@@ -92,3 +99,26 @@ class Entry:
                 f"  files     {kept if self.files else 'bundled with scikit-learn'}",
             ]
         )
+
+
+def _file(path: str, urls: list[str], unpack: Any = (), **pin: Any) -> DataFile:
+    steps = tuple(map(step_of, unpack))
+    sources = tuple(Source(url=url, unpack=steps) for url in urls)
+    return DataFile(path=path, sources=sources, **pin)
+
+
+def _entries() -> dict[str, Entry]:
+    text = resources.files("tacita.data").joinpath("catalogue.toml").read_text("utf-8")
+    return {
+        name: Entry(
+            name=name,
+            classes=tuple(told.pop("classes", ())),
+            files=tuple(_file(**file) for file in told.pop("files", ())),
+            **told,
+        )
+        for name, told in tomllib.loads(text).items()
+    }
+
+
+#: Every data set by its name.
+ENTRIES = _entries()

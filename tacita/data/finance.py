@@ -2,56 +2,16 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
-import pandas as pd
 
 from tacita.check import one_of, refuse
+from tacita.data.catalog import ENTRIES
 from tacita.data.dataset import Dataset
-from tacita.data.entries import BANK_MARKETING, CREDIT_DEFAULT
-from tacita.data.sources import read
-from tacita.data.tabular import Frame, assemble, one_hot
+from tacita.data.tabular import assemble, one_hot, read_csv, text_levels
 from tacita.data.test_rows import hold_out_last, hold_out_rows
 
-BANK_PARTIES = {
-    "client register": (
-        "age",
-        "job",
-        "marital",
-        "education",
-        "default",
-        "housing",
-        "loan",
-    ),
-    "call centre": (
-        "contact",
-        "month",
-        "day_of_week",
-        "duration",
-        "campaign",
-        "contacted before",
-        "pdays",
-        "previous",
-        "poutcome",
-    ),
-    "national statistics": (
-        "emp.var.rate",
-        "cons.price.idx",
-        "cons.conf.idx",
-        "euribor3m",
-        "nr.employed",
-    ),
-}
+_BANK, _CREDIT = ENTRIES["bank-marketing"], ENTRIES["credit-default"]
 _NEVER_CALLED = 999
-
-_PROFILE = ("LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE")
-_STATUS = ("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6")
-_AMOUNTS = tuple(f"{kind}{i}" for kind in ("BILL_AMT", "PAY_AMT") for i in range(1, 7))
-CREDIT_PARTIES = {
-    2: {"profile": _PROFILE, "payments": _STATUS + _AMOUNTS},
-    3: {"profile": _PROFILE, "status": _STATUS, "amounts": _AMOUNTS},
-}
 
 
 def load_bank_marketing(
@@ -78,20 +38,13 @@ def load_bank_marketing(
         seed: Of the draw of test rows.
     """
     one_of(("rows", "time"), test_by=test_by)
-    table: Frame = pd.read_csv(
-        io.BytesIO(read(BANK_MARKETING.files[0])), sep=";", keep_default_na=False
-    )
+    table = read_csv(_BANK.files[0], sep=";", keep_default_na=False)
     deposit = (table.pop("y") == "yes").to_numpy()
     called = (table["pdays"] != _NEVER_CALLED).to_numpy()
     table["pdays"] = table["pdays"].where(called, 0)
     table.insert(table.columns.get_loc("pdays"), "contacted before", called)
     if not duration:
         table = table.drop(columns="duration")
-    levels = {
-        column: sorted(table[column].unique())
-        for column in table.columns
-        if not pd.api.types.is_numeric_dtype(table[column])
-    }
     if test_by == "time":
         test = hold_out_last(np.arange(len(table)), test_share)
     else:
@@ -101,14 +54,14 @@ def load_bank_marketing(
         notes.append("duration left out: it is known only after the call")
     return assemble(
         name="bank-marketing",
-        features=one_hot(table, levels),
+        features=one_hot(table, text_levels(table)),
         y=deposit,
         task="classification",
         test=test,
         scale=scale,
         target_name="term deposit",
-        classes=("no", "yes"),
-        parties=BANK_PARTIES,
+        classes=_BANK.classes,
+        parties=_BANK.parties,
         notes=notes,
     )
 
@@ -133,7 +86,10 @@ def load_credit_default(
     """
     if parties not in (2, 3):
         refuse(f"expected parties 2 or 3, got parties={parties!r}")
-    table = pd.read_csv(io.BytesIO(read(CREDIT_DEFAULT.files[0]))).drop(columns="ID")
+    owned = dict(_CREDIT.parties)
+    if parties == 2:
+        owned["payments"] = owned.pop("status") + owned.pop("amounts")
+    table = read_csv(_CREDIT.files[0]).drop(columns="ID")
     default = table.pop("default.payment.next.month").to_numpy()
     levels = {
         column: sorted(table[column].unique())
@@ -147,6 +103,6 @@ def load_credit_default(
         test=hold_out_rows(default, test_share, seed),
         scale=scale,
         target_name="default next month",
-        classes=("no", "yes"),
-        parties=CREDIT_PARTIES[parties],
+        classes=_CREDIT.classes,
+        parties=owned,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 
@@ -10,13 +9,12 @@ import numpy as np
 import pandas as pd
 
 from tacita.check import count, one_of, refuse
+from tacita.data.catalog import ENTRIES
 from tacita.data.dataset import Dataset
-from tacita.data.entries import FMI
-from tacita.data.sources import read
-from tacita.data.tabular import Frame, assemble
+from tacita.data.tabular import Frame, assemble, read_csv
 from tacita.data.test_rows import hold_out_last
 
-_FILES = {file.path.split("/")[-1]: file for file in FMI.files}
+_FILES = {file.path.split("/")[-1]: file for file in ENTRIES["fmi"].files}
 TABLES = ("windows", "daily", "hourly", "january", "august", "helsinki", "kustavi")
 _LAGGED = ("daily", "hourly", "helsinki")
 _EXTREMES = ("tmax", "tmin")
@@ -122,7 +120,7 @@ def _left_out(long: Frame, rows: Frame, why: str) -> tuple[str, ...]:
 
 
 def _csv(name: str) -> Frame:
-    return pd.read_csv(io.BytesIO(read(_FILES[name])))
+    return read_csv(_FILES[name])
 
 
 def _windows(target: str) -> Frame:

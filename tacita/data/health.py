@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pandas as pd
 
 from tacita.check import one_of
+from tacita.data.catalog import ENTRIES
 from tacita.data.dataset import Dataset
-from tacita.data.entries import HEART_DISEASE, PARKINSONS
-from tacita.data.sources import read
-from tacita.data.tabular import Frame, assemble, one_hot
+from tacita.data.tabular import Frame, assemble, one_hot, read_csv
 from tacita.data.test_rows import hold_out_groups, hold_out_last, hold_out_rows
 
 _NUMERIC = ("age", "trestbps", "chol", "thalach", "oldpeak", "ca")
@@ -78,7 +75,7 @@ def load_heart_disease(
         test=test,
         scale=scale,
         target_name="disease",
-        classes=("none", "disease"),
+        classes=ENTRIES["heart-disease"].classes,
         agent=hospital,
         notes=(
             "missing values, a cholesterol of 0 among them, replaced by the median "
@@ -89,10 +86,10 @@ def load_heart_disease(
 
 def _patients() -> tuple[Frame, np.ndarray]:
     tables = {
-        file.path.split(".")[-2]: pd.read_csv(
-            io.BytesIO(read(file)), header=None, names=[*_HEART, "num"], na_values=["?"]
+        file.path.split(".")[-2]: read_csv(
+            file, header=None, names=[*_HEART, "num"], na_values=["?"]
         )
-        for file in HEART_DISEASE.files
+        for file in ENTRIES["heart-disease"].files
     }
     table = pd.concat(tables.values(), ignore_index=True).astype(float)
     table["chol"] = table["chol"].replace(0.0, np.nan)
@@ -124,7 +121,7 @@ def load_parkinsons(
     one_of(("total_UPDRS", "motor_UPDRS"), target=target)
     one_of(("all", "voice"), features=features)
     one_of(("time", "patient"), test_by=test_by)
-    table = pd.read_csv(io.BytesIO(read(PARKINSONS.files[0])))
+    table = read_csv(ENTRIES["parkinsons"].files[0])
     patient = table["subject#"].to_numpy()
     if test_by == "patient":
         test = hold_out_groups(patient, test_share, seed)

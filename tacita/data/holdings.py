@@ -30,9 +30,9 @@ def who_holds_what(data: Dataset) -> pd.DataFrame:
     rows = np.bincount(agent, minlength=len(names))
     columns = {"agent": names, "rows": rows, "share": rows / len(data)}
     if data.task == "classification":
-        counts = class_counts(data)
-        for label, held in zip(data.classes, counts.T, strict=True):
-            columns[f"class {label}" if label in columns else label] = held
+        for code, label in enumerate(data.classes):
+            held = np.bincount(agent, data.y == code, minlength=len(names))
+            columns[f"class {label}" if label in columns else label] = held.astype(int)
     else:
         parts = [data.y[agent == i] for i in range(len(names))]
         columns["mean"] = [part.mean() for part in parts]
@@ -47,11 +47,3 @@ def holders(data: Dataset) -> tuple[np.ndarray, list[str]]:
     if data.agent is None:
         return np.zeros(len(data), int), ["nobody yet"]
     return data.agent, list(data.agent_names)
-
-
-def class_counts(data: Dataset) -> np.ndarray:
-    """How many rows of each class each agent holds, `(agents, classes)`."""
-    agent, names = holders(data)
-    counts = np.zeros((len(names), len(data.classes)), int)
-    np.add.at(counts, (agent, data.y), 1)
-    return counts

@@ -7,25 +7,10 @@ import struct
 import numpy as np
 
 from tacita.check import one_of, refuse
-from tacita.data.catalog import Entry
+from tacita.data.catalog import ENTRIES
 from tacita.data.dataset import Dataset
-from tacita.data.entries import FASHION_MNIST, MNIST
 from tacita.data.sources import read
 from tacita.data.tabular import unit_rows
-
-CLOTHES = (
-    "T-shirt/top",
-    "trouser",
-    "pullover",
-    "dress",
-    "coat",
-    "sandal",
-    "shirt",
-    "sneaker",
-    "bag",
-    "ankle boot",
-)
-DIGITS = tuple(str(digit) for digit in range(10))
 
 
 def load_fashion_mnist(*, scale: str | None = None) -> Dataset:
@@ -35,7 +20,7 @@ def load_fashion_mnist(*, scale: str | None = None) -> Dataset:
         scale: None for pixels from 0 to 1; "unit" for every picture at Euclidean norm
             1, as in the benchmark of DP-Norm.
     """
-    return _pictures(FASHION_MNIST, CLOTHES, scale)
+    return _pictures("fashion-mnist", "article", scale)
 
 
 def load_mnist(*, scale: str | None = None) -> Dataset:
@@ -44,7 +29,7 @@ def load_mnist(*, scale: str | None = None) -> Dataset:
     Args:
         scale: None for pixels from 0 to 1; "unit" for every picture at norm 1.
     """
-    return _pictures(MNIST, DIGITS, scale)
+    return _pictures("mnist", "digit", scale)
 
 
 def parse_idx(content: bytes) -> np.ndarray:
@@ -67,16 +52,16 @@ def parse_idx(content: bytes) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=start).reshape(size)
 
 
-def _pictures(entry: Entry, classes: tuple[str, ...], scale: str | None) -> Dataset:
+def _pictures(name: str, target: str, scale: str | None) -> Dataset:
     if scale is not None:
         one_of(("unit",), scale=scale)
-    x, y, test_x, test_y = (parse_idx(read(file)) for file in entry.files)
+    x, y, test_x, test_y = (parse_idx(read(file)) for file in ENTRIES[name].files)
     rows, columns = x.shape[1:]
     notes = ["pixels divided by 255"]
     if scale == "unit":
         notes.append("every picture scaled to Euclidean norm 1")
     return Dataset(
-        name=entry.name,
+        name=name,
         x=_pixels(x, scale),
         y=y.astype(np.int32),
         test_x=_pixels(test_x, scale),
@@ -85,8 +70,8 @@ def _pictures(entry: Entry, classes: tuple[str, ...], scale: str | None) -> Data
         feature_names=tuple(
             f"pixel {i},{j}" for i in range(rows) for j in range(columns)
         ),
-        target_name="article" if entry is FASHION_MNIST else "digit",
-        classes=classes,
+        target_name=target,
+        classes=ENTRIES[name].classes,
         notes=tuple(notes),
     )
 

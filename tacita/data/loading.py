@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tacita.check import nearest, one_of, refuse
-from tacita.data import bundled, entries, sources
+from tacita.data import sources
 from tacita.data.adult import load_adult
-from tacita.data.catalog import Entry
+from tacita.data.bundled import load_bundled
+from tacita.data.catalog import ENTRIES, Entry
 from tacita.data.dataset import Dataset
 from tacita.data.finance import load_bank_marketing, load_credit_default
 from tacita.data.fmi import load_fmi
@@ -19,23 +20,16 @@ from tacita.data.health import load_heart_disease, load_parkinsons
 from tacita.data.images import load_fashion_mnist, load_mnist
 from tacita.data.text import load_shakespeare
 
-_KNOWN: dict[str, tuple[Entry, Callable[..., Dataset]]] = {
-    entry.name: (entry, loader)
-    for entry, loader in (
-        (entries.FASHION_MNIST, load_fashion_mnist),
-        (entries.MNIST, load_mnist),
-        (entries.ADULT, load_adult),
-        (entries.FMI, load_fmi),
-        (entries.HEART_DISEASE, load_heart_disease),
-        (entries.PARKINSONS, load_parkinsons),
-        (entries.BANK_MARKETING, load_bank_marketing),
-        (entries.CREDIT_DEFAULT, load_credit_default),
-        (entries.SHAKESPEARE, load_shakespeare),
-        *(
-            (entry, partial(bundled.load_bundled, entry.name))
-            for entry in bundled.ENTRIES
-        ),
-    )
+_LOADERS: dict[str, Callable[..., Dataset]] = {
+    "fashion-mnist": load_fashion_mnist,
+    "mnist": load_mnist,
+    "adult": load_adult,
+    "fmi": load_fmi,
+    "heart-disease": load_heart_disease,
+    "parkinsons": load_parkinsons,
+    "bank-marketing": load_bank_marketing,
+    "credit-default": load_credit_default,
+    "shakespeare": load_shakespeare,
 }
 
 
@@ -45,7 +39,7 @@ def names() -> tuple[str, ...]:
     >>> "iris" in names()
     True
     """
-    return tuple(_KNOWN)
+    return tuple(ENTRIES)
 
 
 def describe(name: str) -> Entry:
@@ -54,7 +48,7 @@ def describe(name: str) -> Entry:
     >>> print(describe("iris").summary)
     150 flowers, 4 measures; predict one of 3 species
     """
-    return _known(name)[0]
+    return ENTRIES[one_of(ENTRIES, data_set=name)]
 
 
 def options(name: str) -> dict[str, Any]:
@@ -63,7 +57,7 @@ def options(name: str) -> dict[str, Any]:
     >>> options("iris")
     {'scale': None, 'test_share': 0.0, 'seed': 0}
     """
-    parameters = inspect.signature(_known(name)[1]).parameters.values()
+    parameters = inspect.signature(_loader(name)).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
@@ -81,7 +75,7 @@ def load(name: str, **chosen: Any) -> Dataset:
     >>> load("iris", test_share=0.2)
     Dataset iris: 120 rows x 4 features, classification (3 classes), 30 test rows
     """
-    loader = _known(name)[1]
+    loader = _loader(name)
     for option in chosen:
         if option not in options(name):
             refuse(
@@ -96,11 +90,12 @@ def fetch(name: str) -> list[Path]:
     Returns:
         Their paths; none for the sets that scikit-learn brings.
     """
-    files = _known(name)[0].files
+    files = describe(name).files
     for file in files:
         sources.read(file)
     return [sources.path_of(file) for file in files]
 
 
-def _known(name: str) -> tuple[Entry, Callable[..., Dataset]]:
-    return _KNOWN[one_of(_KNOWN, data_set=name)]
+def _loader(name: str) -> Callable[..., Dataset]:
+    bundled = partial(load_bundled, name)
+    return _LOADERS.get(describe(name).name, bundled)

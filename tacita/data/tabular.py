@@ -7,6 +7,7 @@ own: the notes of a data set say when they were used.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from tacita.check import one_of
-from tacita.data.catalog import Task
+from tacita.data.catalog import DataFile, Task
 from tacita.data.dataset import Dataset
+from tacita.data.sources import read
 
 # pandas ships no types of its own, and what is inferred from its code (a column may
 # be a number, an array, another table) helps nobody.
@@ -29,6 +31,20 @@ _SCALE_NOTES = {
         "to Euclidean norm 1"
     ),
 }
+
+
+def read_csv(file: DataFile, **options: Any) -> Frame:
+    """The table in a file of the catalogue; options as pandas takes them."""
+    return pd.read_csv(io.BytesIO(read(file)), **options)
+
+
+def text_levels(frame: Frame) -> dict[str, list[Any]]:
+    """The levels of every column that is not of numbers, in their order."""
+    return {
+        name: sorted(column.unique())
+        for name, column in frame.items()
+        if not pd.api.types.is_numeric_dtype(column)
+    }
 
 
 def one_hot(

@@ -7,8 +7,8 @@ import re
 import numpy as np
 
 from tacita.check import count, refuse
+from tacita.data.catalog import ENTRIES
 from tacita.data.dataset import Dataset
-from tacita.data.entries import SHAKESPEARE
 from tacita.data.sources import read
 from tacita.data.test_rows import check_share, hold_out_last
 
@@ -42,7 +42,7 @@ def load_shakespeare(
             f"expected more than {window + 1} characters of each role to train on, got "
             f"{fewest:g}; raise min_characters or lower window or test_share"
         )
-    text = read(SHAKESPEARE.files[0]).decode("ascii")
+    text = read(ENTRIES["shakespeare"].files[0]).decode("ascii")
     alphabet = sorted(set(text))
     speeches = {
         role: parts

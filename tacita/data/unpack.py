@@ -78,3 +78,11 @@ def line_feeds(payload: bytes, limit: int) -> bytes:
     if len(content) > limit:
         raise UnpackError(f"it has more than the expected {limit} bytes")
     return content
+
+
+def step_of(words: str) -> Step:
+    """The step that the catalogue names: "gunzip", "zip_member a.txt"."""
+    name, _, argument = words.partition(" ")
+    if name == "zip_member":
+        return zip_member(argument)
+    return {"gunzip": gunzip, "line_feeds": line_feeds}[name]

@@ -115,7 +115,7 @@ class ServerCoordinator(Party):
             self._tally.add(agent, to_list(work.first_letters(agent)))
         key = keys.coordinator_key(self._base, 0, 0)
         joint = form.in_types(self._tally.close(work.keeps(last), rule_key(key)))
-        hub = work.algorithm.hub(work.start)
+        hub = work.algorithm.init_coordinator(work.start)
         self.state, self.broadcast = work.combine(last, key, hub, joint, 0, n)
         self._members = self._active(1)
         self._save()

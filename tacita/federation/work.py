@@ -121,7 +121,7 @@ class ServerWork:
             alone = Round(self.n_agents, self._h, 1, 1)
             state, letter = seat.begin(start)
             hub, told = self.algorithm.phases[-1].combine(
-                key, self.algorithm.hub(start), letter, alone
+                key, self.algorithm.init_coordinator(start), letter, alone
             )
             forms = []
             for number, phase in enumerate(self.algorithm.phases):

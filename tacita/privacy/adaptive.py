@@ -81,10 +81,10 @@ class AdaptiveClipping(Wrapper):
         state, letter = self.algorithm.init(w)
         return state, Sent(letter, jnp.asarray(self.quantile, w.dtype))
 
-    def hub(self, w: Array) -> Told:
+    def init_coordinator(self, w: Array) -> Told:
         """The coordinator keeps the norm."""
         norm = jnp.asarray(self._clipped.norm, w.dtype)
-        return Told(self.algorithm.hub(w), norm)
+        return Told(self.algorithm.init_coordinator(w), norm)
 
     def combine(
         self, key: Array, hub: Told, mean: Sent, now: Round

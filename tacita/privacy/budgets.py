@@ -82,9 +82,9 @@ class Budgeted(Wrapper):
         left = jnp.asarray(self.turns, w.dtype)
         return State(inner, letter, left), Sent(letter, jnp.ones((), w.dtype))
 
-    def hub(self, w: Array) -> Any:
+    def init_coordinator(self, w: Array) -> Any:
         """The inner coordinator's, and what it last said: nothing yet."""
-        return self.algorithm.hub(w), None
+        return self.algorithm.init_coordinator(w), None
 
     def combine(self, key: Array, hub: Any, mean: Sent, now: Round) -> tuple[Any, Any]:
         """The mean over the clients that speak; the same again if none does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ from tacita.problem.model.linear import Linear, Logistic, Model, Softmax, requir
 from tacita.problem.model.regulariser import Regulariser, regulariser_of
 from tacita.problem.population import NARROW, Population, Rows
 from tacita.problem.problem import Problem
-from tacita.problem.prox import penalty_of
+from tacita.problem.prox import proximable
 from tacita.trees import double_precision
 
 MODELS = ("linear", "ridge", "logistic", "softmax")
@@ -80,15 +80,17 @@ def from_arrays(
     codes = labels.encode(chosen, given, class_names, "y", coded)
     linear = isinstance(chosen, Linear | Logistic | Softmax)
     kind = _kind(dtype, linear)
-    parts = regulariser_of(regulariser, l2), penalty_of(h, chosen.dim)
+    parts = regulariser_of(regulariser, l2), proximable(h, chosen.dim)
     ids, rows = _stack(x, codes, holder, kind, _strangers(unlabelled, holder))
     if not linear:
         with double_precision():
             require_fit(chosen, rows.x[0], rows.y[0])
     held_out = None
     if test is not None:
-        shape = x.shape[1:]
-        held_out = _held_out(test, chosen, class_names, coded, intercept, shape, kind)
+        if not isinstance(test, tuple | list) or len(test) != 2:
+            check.refuse("expected test=(X, y), the features and labels held out")
+        like = _Like(chosen, class_names, x.shape[1:], kind, intercept)
+        held_out = Rows(*like.read(*test, "test ", coded), None)
     network = _network(graph, ids)
     narrow = linear and x.shape[1] <= NARROW
     if narrow:
@@ -114,19 +116,39 @@ def rows_like(
     intercept: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Other rows of the same agents: features, label codes, the agents' numbers."""
-    x = features.read(X, "X")
-    x = features.with_ones(x) if intercept else x
-    check.shape((None, *problem.stacked()[0].shape[2:]), X=x)
-    given, holder = labels.read(problem.model, y, "y"), _holders(agent, len(x))
-    check.shape((len(x),), y=given)
-    codes = labels.encode(problem.model, given, problem.class_names, "y")
+    row = problem.stacked()[0].shape[2:]
+    like = _Like(problem.model, problem.class_names, row, problem.dtype, intercept)
+    x, codes = like.read(X, y)
+    holder = _holders(agent, len(x))
     place = {one: i for i, one in enumerate(problem.ids)}
     number = np.array([place.get(one, -1) for one in holder.tolist()], int)
     if np.any(number < 0):
         stranger = holder.tolist()[int(np.argmin(number))]
         check.refuse(f"agent {stranger!r} is not one of the problem's; drop its rows")
-    x = features.in_type(x, problem.dtype, "X")
-    return x, _as_labels(codes, problem.dtype), number
+    return x, codes, number
+
+
+class _Like(NamedTuple):
+    """What further rows of a problem have to be like."""
+
+    model: Model
+    class_names: tuple[str, ...] | None
+    row: tuple[int, ...]  # the shape of one row's features
+    kind: np.dtype
+    intercept: bool
+
+    def read(
+        self, x: Any, y: Any, told: str = "", coded: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Features and label codes, checked; `told` comes before their names."""
+        x = features.read(x, f"{told}X")
+        x = features.with_ones(x) if self.intercept else x
+        check.shape((None, *self.row), **{f"{told}X": x})
+        given = labels.read(self.model, y, f"{told}y")
+        check.shape((len(x),), **{f"{told}y": given})
+        codes = labels.encode(self.model, given, self.class_names, f"{told}y", coded)
+        x = features.in_type(x, self.kind, f"{told}X")
+        return x, _as_labels(codes, self.kind)
 
 
 def _holders(agent: Any, rows: int) -> np.ndarray:
@@ -149,26 +171,6 @@ def _kind(dtype: Any, linear: bool) -> np.dtype:
     if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
         check.refuse(f"expected dtype float32 or float64, got dtype={kind}")
     return kind
-
-
-def _held_out(
-    test: Any,
-    model: Model,
-    names: tuple[str, ...] | None,
-    coded: bool,
-    intercept: bool,
-    row: tuple[int, ...],
-    kind: np.dtype,
-) -> Rows:
-    if not isinstance(test, tuple | list) or len(test) != 2:
-        check.refuse("expected test=(X, y), the features and labels held out")
-    x = features.read(test[0], "test X")
-    x = features.with_ones(x) if intercept else x
-    check.shape((None, *row), **{"test X": x})
-    given = labels.read(model, test[1], "test y")
-    y = labels.encode(model, given, names, "test y", coded)
-    check.shape((len(x),), **{"test y": y})
-    return Rows(features.in_type(x, kind, "test X"), _as_labels(y, kind), None)
 
 
 def _require_rows(agents: Sequence[Any] | None, holder: np.ndarray) -> None:

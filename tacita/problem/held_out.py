@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -13,7 +12,7 @@ from jax import Array
 from tacita import check
 from tacita.problem.population import Population, Rows
 from tacita.problem.problem import Problem
-from tacita.trees import double_precision, in_double_precision
+from tacita.trees import double_precision, in_double_precision, replace
 
 
 def hold_out(problem: Problem, share: float, seed: int = 0) -> tuple[Problem, Problem]:
@@ -69,14 +68,7 @@ def _with_rows(
     rows = Rows(x, y, counts.astype(np.int32) if padded else None)
     with double_precision():
         rows = jax.tree.map(jnp.asarray, rows)
-    return Problem(
-        dataclasses.replace(population, rows=rows),
-        problem.ids,
-        problem.start,
-        problem.class_names,
-        problem.name,
-        problem.graph,
-    )
+    return replace(problem, population=replace(population, rows=rows))
 
 
 @in_double_precision

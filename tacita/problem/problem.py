@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from tacita.problem.population import Population
 from tacita.trees import in_double_precision
 
 
+@dataclass(eq=False, repr=False)
 class Problem:
     """A problem over agents. Make one with `tacita.from_arrays` or `problem.synthetic`.
 
@@ -29,23 +31,15 @@ class Problem:
         start: The default starting point, shape (dim,).
         class_names: What the class codes stand for, or None.
         name: Shown in reports.
+        graph: Who is joined with whom, or None.
     """
 
-    def __init__(
-        self,
-        population: Population,
-        ids: Sequence[Hashable],
-        start: np.ndarray,
-        class_names: tuple[str, ...] | None = None,
-        name: str = "problem",
-        graph: Graph | None = None,
-    ) -> None:
-        self.population = population
-        self.ids = ids
-        self.start = start
-        self.class_names = class_names
-        self.name = name
-        self.graph = graph
+    population: Population
+    ids: Sequence[Hashable]
+    start: np.ndarray
+    class_names: tuple[str, ...] | None = None
+    name: str = "problem"
+    graph: Graph | None = None
 
     @property
     def n_agents(self) -> int:

@@ -278,7 +278,7 @@ class Simplex:
         return jnp.maximum(v - tau, 0)
 
 
-def penalty_of(h: Any, dim: int) -> Any:
+def proximable(h: Any, dim: int) -> Any:
     """Refuse an `h` that is no proximable function of `dim` parameters."""
     if h is None:
         return None

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,15 +27,7 @@ from tacita.trees import double_precision
 #: Above this dimension the Hessian is applied to vectors, not formed.
 _DENSE = 1200
 _TOLERANCE = 1e-13
-
-
-class _Smooth(NamedTuple):
-    """F = sum_i f_i and its derivatives as compiled functions."""
-
-    value: Callable[[Array], Array]
-    grad: Callable[[Array], Array]
-    hessian: Callable[[Array], Array]
-    product: Callable[[Array, Array], Array]
+_MOST_STEPS = 200
 
 
 def optimum(population: Population, start: np.ndarray) -> np.ndarray:
@@ -48,11 +39,8 @@ def optimum(population: Population, start: np.ndarray) -> np.ndarray:
         )
     with double_precision():
         exact = in_float64(population)
-        smooth = _smooth(exact)
         w = np.asarray(start, dtype=np.float64)
-        if population.h is None:
-            return _newton(smooth, w)
-        return _proximal(smooth, exact, w)
+        return _newton(exact, w) if population.h is None else _proximal(exact, w)
 
 
 def in_float64(population: Population) -> Population:
@@ -86,18 +74,9 @@ def _product(p: Population, w: Array, v: Array) -> Array:
     return jax.jvp(p.grad, (w,), (v,))[1]
 
 
-def _smooth(population: Population) -> _Smooth:
-    return _Smooth(
-        functools.partial(_value, population),
-        functools.partial(_grad, population),
-        functools.partial(_hessian, population),
-        functools.partial(_product, population),
-    )
-
-
-def _newton_step(smooth: _Smooth, w: np.ndarray, g: np.ndarray) -> np.ndarray:
+def _newton_step(p: Population, w: np.ndarray, g: np.ndarray) -> np.ndarray:
     if len(w) <= _DENSE:
-        matrix = np.asarray(smooth.hessian(jnp.asarray(w)))
+        matrix = np.asarray(_hessian(p, jnp.asarray(w)))
         # Where the loss is not convex, flip the negative eigenvalues: still downhill.
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         values = np.maximum(np.abs(values), 1e-12 * max(1.0, abs(values[-1])))
@@ -105,17 +84,17 @@ def _newton_step(smooth: _Smooth, w: np.ndarray, g: np.ndarray) -> np.ndarray:
     operator = LinearOperator(  # pyright: ignore[reportCallIssue]
         shape=(len(w), len(w)),
         dtype=np.float64,
-        matvec=lambda v: np.asarray(smooth.product(jnp.asarray(w), jnp.asarray(v))),  # pyright: ignore[reportCallIssue]
+        matvec=lambda v: np.asarray(_product(p, jnp.asarray(w), jnp.asarray(v))),  # pyright: ignore[reportCallIssue]
     )
     step, _ = cg(operator, -g, rtol=min(1e-2, float(np.linalg.norm(g))), maxiter=500)
     return step
 
 
-def _newton(smooth: _Smooth, w: np.ndarray, steps: int = 200) -> np.ndarray:
-    scale = 1.0 + float(np.linalg.norm(smooth.grad(jnp.asarray(w))))
+def _newton(p: Population, w: np.ndarray) -> np.ndarray:
+    scale = 1.0 + float(np.linalg.norm(_grad(p, jnp.asarray(w))))
     best, best_norm, idle = w, np.inf, 0
-    for _ in range(steps):
-        g = np.asarray(smooth.grad(jnp.asarray(w)))
+    for _ in range(_MOST_STEPS):
+        g = np.asarray(_grad(p, jnp.asarray(w)))
         norm = float(np.linalg.norm(g))
         idle = idle + 1 if norm >= 0.5 * best_norm else 0
         if norm < best_norm:
@@ -125,8 +104,8 @@ def _newton(smooth: _Smooth, w: np.ndarray, steps: int = 200) -> np.ndarray:
             break
         if best_norm <= _TOLERANCE * scale * 10 and idle >= 2:
             break
-        w = _line_search(smooth, w, g, _newton_step(smooth, w, g))
-    if best_norm > 1e-9 * scale or falls_for_ever(smooth.value, best):
+        w = _line_search(p, w, g, _newton_step(p, w, g))
+    if best_norm > 1e-9 * scale or falls_for_ever(functools.partial(_value, p), best):
         check.refuse(
             f"no minimiser found (gradient norm {best_norm:.1e}): the loss may be "
             "flat or have none, as separable data without l2; add l2 > 0"
@@ -141,30 +120,30 @@ def falls_for_ever(value: Callable[[Array], Array], w: np.ndarray) -> bool:
 
 
 def _line_search(
-    smooth: _Smooth, w: np.ndarray, g: np.ndarray, step: np.ndarray
+    p: Population, w: np.ndarray, g: np.ndarray, step: np.ndarray
 ) -> np.ndarray:
     """Armijo backtracking; near the optimum, where values round off, a full step."""
-    value, slope = float(smooth.value(jnp.asarray(w))), float(g @ step)
+    value, slope = float(_value(p, jnp.asarray(w))), float(g @ step)
     if abs(slope) <= 1e-14 * max(1.0, abs(value)):
         return w + step
     size = 1.0
     while size > 1e-10:
         trial = w + size * step
-        if float(smooth.value(jnp.asarray(trial))) <= value + 1e-4 * size * slope:
+        if float(_value(p, jnp.asarray(trial))) <= value + 1e-4 * size * slope:
             return trial
         size *= 0.5
     return w + size * step
 
 
-def _proximal(smooth: _Smooth, population: Population, w: np.ndarray) -> np.ndarray:
-    step = 1.0 / float(moduli.of(population).smoothness.sum())
-    w = np.asarray(_accelerated(population, jnp.asarray(w), jnp.asarray(step)))
+def _proximal(p: Population, w: np.ndarray) -> np.ndarray:
+    step = 1.0 / float(moduli.of(p).smoothness.sum())
+    w = np.asarray(_accelerated(p, jnp.asarray(w), jnp.asarray(step)))
     for _ in range(50):
-        moved = _restricted_newton(smooth, population, w, step)
+        moved = _restricted_newton(p, w, step)
         if moved is None:
             break
         w = moved
-    residual = _residual(smooth, population, w, step)
+    residual = _residual(p, w, step)
     if residual > 1e-9:
         check.refuse(
             f"no minimiser of the composite problem found (residual {residual:.1e}); "
@@ -173,17 +152,13 @@ def _proximal(smooth: _Smooth, population: Population, w: np.ndarray) -> np.ndar
     return w
 
 
-def _prox_step(
-    smooth: _Smooth, population: Population, w: np.ndarray, step: float
-) -> np.ndarray:
-    forward = jnp.asarray(w) - step * smooth.grad(jnp.asarray(w))
-    return np.asarray(population.h.prox(forward, step))
+def _prox_step(p: Population, w: np.ndarray, step: float) -> np.ndarray:
+    forward = jnp.asarray(w) - step * _grad(p, jnp.asarray(w))
+    return np.asarray(p.h.prox(forward, step))
 
 
-def _residual(
-    smooth: _Smooth, population: Population, w: np.ndarray, step: float
-) -> float:
-    moved = _prox_step(smooth, population, w, step)
+def _residual(p: Population, w: np.ndarray, step: float) -> float:
+    moved = _prox_step(p, w, step)
     return float(np.max(np.abs(moved - w))) / max(1.0, float(np.max(np.abs(w))))
 
 
@@ -213,9 +188,7 @@ def _accelerated(p: Population, w: Array, step: Array) -> Array:
     return jax.lax.while_loop(go_on, body, first)[0]
 
 
-def _restricted_newton(
-    smooth: _Smooth, population: Population, w: np.ndarray, step: float
-) -> np.ndarray | None:
+def _restricted_newton(p: Population, w: np.ndarray, step: float) -> np.ndarray | None:
     """One semi-smooth Newton step on w = prox(w - step grad F(w)); None if no better.
 
     With P the derivative of the proximal operator at the forward point, the step s
@@ -224,16 +197,16 @@ def _restricted_newton(
     """
     if len(w) > _DENSE:
         return None
-    matrix = np.asarray(smooth.hessian(jnp.asarray(w)))
-    forward = jnp.asarray(w) - step * smooth.grad(jnp.asarray(w))
-    derivative = np.asarray(jax.jacfwd(lambda v: population.h.prox(v, step))(forward))
+    matrix = np.asarray(_hessian(p, jnp.asarray(w)))
+    forward = jnp.asarray(w) - step * _grad(p, jnp.asarray(w))
+    derivative = np.asarray(jax.jacfwd(lambda v: p.h.prox(v, step))(forward))
     system = np.eye(len(w)) - derivative @ (np.eye(len(w)) - step * matrix)
-    gap = _prox_step(smooth, population, w, step) - w
+    gap = _prox_step(p, w, step) - w
     try:
         moved = w + np.linalg.solve(system, gap)
     except np.linalg.LinAlgError:
         return None
-    moved = _prox_step(smooth, population, moved, step)
-    before = _residual(smooth, population, w, step)
-    after = _residual(smooth, population, moved, step)
+    moved = _prox_step(p, moved, step)
+    before = _residual(p, w, step)
+    after = _residual(p, moved, step)
     return moved if after < before else None

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, PercentFormatter
 
 from tacita.report import measures
-from tacita.report.theme import Theme, dress, new_figure, style_of
+from tacita.theme import Theme, legend, one_axes, style_of, title
 from tacita.trace import Run
 
 _LEGEND_COLUMNS = 4
@@ -21,9 +21,7 @@ def curve(runs: dict[str, Run], metric: str, theme: Theme) -> Figure:
     Several seeds are drawn as their median with a band from the lowest to the highest.
     Values that no axis can hold leave a gap.
     """
-    figure = new_figure(theme, 6.2, 3.7)
-    axes = figure.subplots()
-    dress(axes, theme)
+    figure, axes = one_axes(theme, 6.2, 3.7)
     shown = {label: run for label, run in runs.items() if metric in run.metrics}
     tables = [measures.lanes(run, metric) for run in shown.values()]
     log = measures.wants_log(tables, metric)
@@ -33,23 +31,10 @@ def curve(runs: dict[str, Run], metric: str, theme: Theme) -> Figure:
             axes, measures.rounds_of(run), table, label, style_of(theme, order[label])
         )
     _scale(axes, metric, log)
-    axes.set_title(
-        measures.words(metric), loc="left", pad=8, color=theme.ink, fontsize=11
-    )
+    title(axes, theme, measures.words(metric))
     axes.set_xlabel("round")
     if len(runs) > 1:
-        handles, labels = axes.get_legend_handles_labels()
-        legend = figure.legend(
-            handles,
-            labels,
-            loc="outside lower left",
-            ncols=min(len(shown), _LEGEND_COLUMNS),
-            frameon=False,
-            labelcolor=theme.ink,
-            fontsize=9,
-        )
-        for words in legend.get_texts():
-            words.set_parse_math(False)  # a dollar sign in a name starts no formula
+        legend(figure, theme, min(len(shown), _LEGEND_COLUMNS))
     return figure
 
 

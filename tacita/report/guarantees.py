@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from tacita.report import html, numbers
 from tacita.report.tables import MISSING, Table
-from tacita.report.theme import Theme, dress, new_figure, style_of
+from tacita.theme import Theme, legend, one_axes, style_of, title
 from tacita.trace import PrivacyReport
 
 #: Agents that get a colour and a name of their own, the largest spenders.
@@ -60,9 +60,7 @@ def burn_down(curves: dict[str, Any], theme: Theme) -> Figure:
 
     The largest spenders have names; the others are drawn in one quiet colour.
     """
-    figure = new_figure(theme, 7.4, 3.9)
-    axes = figure.subplots()
-    dress(axes, theme)
+    figure, axes = one_axes(theme, 7.4, 3.9)
     rounds = np.asarray(curves["rounds"])
     spent = [np.asarray(line, dtype=float) for line in curves["epsilon"]]
     for line in spent[_NAMED:]:
@@ -83,21 +81,10 @@ def burn_down(curves: dict[str, Any], theme: Theme) -> Figure:
     axes.margins(x=0.01)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.set_xlabel("round")
-    axes.set_title(
+    words = (
         f"epsilon spent against the {curves['observer']} at delta = "
-        f"{curves['delta']:g}, {curves['unit']} ({curves['relation']})".replace(
-            "_", " "
-        ),
-        loc="left",
-        pad=8,
-        color=theme.ink,
-        fontsize=11,
+        f"{curves['delta']:g}, {curves['unit']} ({curves['relation']})"
     )
-    figure.legend(
-        loc="outside lower left",
-        ncols=3,
-        frameon=False,
-        labelcolor=theme.ink,
-        fontsize=9,
-    )
+    title(axes, theme, words.replace("_", " "))
+    legend(figure, theme, 3)
     return figure

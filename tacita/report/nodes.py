@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tacita.report import numbers
 from tacita.report.tables import MISSING, Table
-from tacita.report.theme import LIGHT, Theme, dress, new_figure
+from tacita.theme import LIGHT, Theme, legend, one_axes
 
 #: Errors spread wider than this are coloured on a logarithmic scale.
 _WIDE = 8.0
@@ -75,9 +75,7 @@ def nodes_map(told: dict[str, Any], theme: Theme = LIGHT) -> Figure:
     x, y = np.asarray(told["x"], float), np.asarray(told["y"], float)
     error = np.asarray(told["validation_error"], float)
     by_place = told["layout"] == "coordinates"
-    figure = new_figure(theme, 5.2, 6.4 if by_place else 4.8)
-    axes = figure.subplots()
-    dress(axes, theme)
+    figure, axes = one_axes(theme, 5.2, 6.4 if by_place else 4.8)
     _edges(axes, told, x, y, theme)
     shown = np.isfinite(error)
     reference = np.asarray(told.get("baseline", np.full(len(x), np.inf)), float)
@@ -159,13 +157,6 @@ def _finish(
             bar.minorformatter = NullFormatter()
             bar.update_ticks()
     if axes.get_legend_handles_labels()[1]:
-        legend: Any = figure.legend(
-            loc="outside lower left",
-            ncols=3,
-            frameon=False,
-            labelcolor=theme.ink,
-            fontsize=8.5,
-        )
-        for handle in legend.legend_handles:
+        for handle in legend(figure, theme, 3).legend_handles:
             handle.set_array(None)  # a shape without a value
             handle.set_color(theme.soft)

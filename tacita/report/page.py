@@ -11,11 +11,11 @@ import numpy as np
 import tomli_w
 from matplotlib.figure import Figure
 
+from tacita.data.holdings_picture import held_picture
 from tacita.report import facts, guarantees, html, measures, nodes, numbers, tables
 from tacita.report.curves import curve
-from tacita.report.held import held_picture
 from tacita.report.sweeps import apart
-from tacita.report.theme import THEMES, Theme, png
+from tacita.theme import THEMES, Theme, png
 from tacita.trace import Run, plain_values
 
 #: What the page shows in sections of its own; everything else is listed as it is.

@@ -83,7 +83,7 @@ def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> 
     )
     joint = world.aggregation(Heard(letters, weights, None, rule_key(key)))
     hub, broadcast = algorithm.phases[-1].combine(
-        key, algorithm.hub(everyone.mean(axis=0)), joint, world.round(0, n)
+        key, algorithm.init_coordinator(everyone.mean(axis=0)), joint, world.round(0, n)
     )
     kept = Mail(joint, letters) if algorithm.averages == "all" else NOTHING
     return Carry(hub, broadcast, states, kept, turns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,130 +31,107 @@ Grid = Callable[[Problem, int], list]
 
 #: Multiples of 1/L for plain gradient steps.
 STEPS = np.geomspace(0.1, 1.9, 12)
+#: The same where the step is the only number to choose.
+FINE_STEPS = np.geomspace(0.05, 1.95, 48)
 #: Multiples of the best penalty of a splitting method.
 PENALTIES = np.geomspace(0.2, 5.0, 12)
 #: Multiples of the best step of a regularised local problem.
 FRACTIONS = (0.5, 0.75, 1.0, 1.2)
+#: Steps of control variates.
+CONTROLS = (0.05, 0.2, 0.5, 0.9)
 
 
-def _curvature(problem: Problem) -> tuple[float, float, float]:
-    """Smoothness L, the local problems' (mu + L), and the best penalty 1/sqrt(mu L)."""
+class Units(NamedTuple):
+    """What a problem measures its candidates by."""
+
+    agents: int
+    smoothness: float  # L
+    strong_convexity: float  # mu, of a twentieth of L at least
+    total: float  # mu + L
+    steps: int  # local steps in a round
+
+    @property
+    def rho(self) -> float:
+        """1/sqrt(mu L), the best penalty."""
+        return 1 / np.sqrt(self.strong_convexity * self.smoothness)
+
+    def training(self, step: float) -> dict[str, Any]:
+        """Local steps of a multiple of 1/L."""
+        return {"step_size": step / self.smoothness, "local_steps": self.steps}
+
+    def proximal(self, rho: float, fraction: float) -> dict[str, Any]:
+        """Local steps of a multiple of the best one towards a penalty."""
+        step_size = fraction * 2 / (self.total + 2 / rho)
+        return {"step_size": step_size, "local_steps": self.steps}
+
+
+def _units(problem: Problem, steps: int) -> Units:
     low, high = max(problem.moduli.smallest, 0.0), problem.moduli.largest
-    return high, low + high, 1 / np.sqrt(max(low, 0.05 * high) * high)
+    return Units(problem.n_agents, high, max(low, 0.05 * high), low + high, steps)
 
 
-def _fed_plt(problem: Problem, steps: int) -> list:
-    _, total, best = _curvature(problem)
-    return [
-        FedPLT(
-            rho=best * r,
-            solver=GradientDescent(
-                step_size=f * 2 / (total + 2 / (best * r)), local_steps=steps
-            ),
-        )
-        for r, f in product(PENALTIES, FRACTIONS)
-    ]
+def _splitting(u: Units, r: float, f: float) -> dict[str, Any]:
+    rho = u.rho * r
+    return {"rho": rho, "solver": GradientDescent(**u.proximal(rho, f))}
 
 
-def _fed_split(problem: Problem, steps: int) -> list:
-    return [
-        FedSplit(rho=a.rho, solver=a.solver, oracle=a.oracle)
-        for a in _fed_plt(problem, steps)
-    ]
+def _fed_pd(u: Units, r: float, f: float) -> dict[str, Any]:
+    return {"eta": u.rho * r, **u.proximal(u.rho * r, f)}
 
 
-def _fed_pd(problem: Problem, steps: int) -> list:
-    _, total, best = _curvature(problem)
-    return [
-        FedPD(
-            eta=best * r,
-            step_size=f * 2 / (total + 2 / (best * r)),
-            local_steps=steps,
-        )
-        for r, f in product(PENALTIES, FRACTIONS)
-    ]
+def _fed_prox(u: Units, r: float, f: float) -> dict[str, Any]:
+    return {"eta": 2 * u.rho * r, **u.proximal(u.rho * r, f)}
 
 
-def _fed_lin(problem: Problem, steps: int) -> list:
-    smoothness, _, _ = _curvature(problem)
-    fine = np.geomspace(0.05, 1.95, 48)
-    return [FedLin(step_size=s / smoothness, local_steps=steps) for s in fine]
+def _five_gcs(u: Units, r: float, t: float) -> dict[str, Any]:
+    return {
+        "gamma": u.rho * r,
+        "tau": t / (u.rho * r * u.agents),
+        "strong_convexity": u.strong_convexity,
+        "solver": GradientDescent(local_steps=u.steps),
+    }
 
 
-def _led(problem: Problem, steps: int) -> list:
-    smoothness, _, _ = _curvature(problem)
-    return [
-        LED(step_size=s / smoothness, beta=b, local_steps=steps)
-        for s, b in product(STEPS, (0.05, 0.2, 0.5, 0.9))
-    ]
+def _prox_skip(u: Units, s: float, exchanges: float) -> dict[str, Any]:
+    probability = min(exchanges / u.steps, 1.0)
+    return {"step_size": s / u.smoothness, "probability": probability}
 
 
-def _tamuna(problem: Problem, steps: int) -> list:
-    smoothness, _, _ = _curvature(problem)
-    return [
-        TAMUNA(step_size=s / smoothness, eta=e, local_steps=float(steps))
-        for s, e in product(STEPS, (0.05, 0.2, 0.5, 0.9))
-    ]
+def _server_gd(u: Units, s: float) -> dict[str, Any]:
+    return {"step_size": s / u.smoothness}
 
 
-def _five_gcs(problem: Problem, steps: int) -> list:
-    _, _, best = _curvature(problem)
-    n = problem.n_agents
-    mu = max(problem.moduli.smallest, 0.05 * problem.moduli.largest)
-    return [
-        FiveGCS(
-            gamma=best * r,
-            tau=t / (best * r * n),
-            strong_convexity=mu,
-            solver=GradientDescent(local_steps=steps),
-        )
-        for r, t in product(PENALTIES, (0.5, 1.0, 1.5, 2.0))
-    ]
+def _led(u: Units, s: float, b: float) -> dict[str, Any]:
+    return {"beta": b, **u.training(s)}
 
 
-def _prox_skip(problem: Problem, steps: int) -> list:
-    smoothness, _, _ = _curvature(problem)
-    chances = np.array([0.5, 1.0, 2.0, 4.0]) / steps
-    return [
-        ProxSkip(step_size=s / smoothness, probability=float(min(p, 1.0)))
-        for s, p in product(STEPS, chances)
-    ]
+def _tamuna(u: Units, s: float, e: float) -> dict[str, Any]:
+    return {"eta": e, **u.training(s)}
 
 
-def _fed_avg(problem: Problem, steps: int) -> list:
-    smoothness, _, _ = _curvature(problem)
-    fine = np.geomspace(0.01, 1.9, 48)
-    return [FedAvg(step_size=s / smoothness, local_steps=steps) for s in fine]
+def _grid(kind: type, numbers: Callable[..., dict[str, Any]], *ranges: Any) -> Grid:
+    """All combinations of the ranges, each made into an algorithm's numbers."""
 
+    def candidates(problem: Problem, steps: int) -> list:
+        units = _units(problem, steps)
+        return [kind(**numbers(units, *point)) for point in product(*ranges)]
 
-def _server_gd(problem: Problem, steps: int) -> list:
-    smoothness, _, _ = _curvature(problem)
-    fine = np.geomspace(0.05, 1.95, 48)
-    return [ServerGD(step_size=s / smoothness) for s in fine]
-
-
-def _fed_prox(problem: Problem, steps: int) -> list:
-    _, total, best = _curvature(problem)
-    return [
-        FedProx(
-            eta=2 * best * r,
-            step_size=f * 2 / (total + 2 / (best * r)),
-            local_steps=steps,
-        )
-        for r, f in product(PENALTIES, FRACTIONS)
-    ]
+    return candidates
 
 
 GRIDS: dict[type, Grid] = {
-    FedPLT: _fed_plt,
-    FedPD: _fed_pd,
-    FedLin: _fed_lin,
-    TAMUNA: _tamuna,
-    LED: _led,
-    FiveGCS: _five_gcs,
-    FedSplit: _fed_split,
-    ProxSkip: _prox_skip,
-    FedAvg: _fed_avg,
-    FedProx: _fed_prox,
-    ServerGD: _server_gd,
+    kind: _grid(kind, numbers, *ranges)
+    for kind, numbers, *ranges in (
+        (FedPLT, _splitting, PENALTIES, FRACTIONS),
+        (FedPD, _fed_pd, PENALTIES, FRACTIONS),
+        (FedLin, Units.training, FINE_STEPS),
+        (TAMUNA, _tamuna, STEPS, CONTROLS),
+        (LED, _led, STEPS, CONTROLS),
+        (FiveGCS, _five_gcs, PENALTIES, (0.5, 1.0, 1.5, 2.0)),
+        (FedSplit, _splitting, PENALTIES, FRACTIONS),
+        (ProxSkip, _prox_skip, STEPS, (0.5, 1.0, 2.0, 4.0)),
+        (FedAvg, Units.training, np.geomspace(0.01, 1.9, 48)),
+        (FedProx, _fed_prox, PENALTIES, FRACTIONS),
+        (ServerGD, _server_gd, FINE_STEPS),
+    )
 }

@@ -18,6 +18,7 @@ import numpy as np
 from tacita import check
 from tacita.problem.arrays import rows_like
 from tacita.problem.graph import Graph
+from tacita.problem.held_out import node_losses
 from tacita.problem.problem import Problem
 from tacita.theory.diagnosis import Verdict, diagnose
 from tacita.trace import Run
@@ -109,11 +110,7 @@ class NodeErrors:
             return {}
         edges: list = []
         if self.graph is not None:
-            senders, receivers = map(
-                np.asarray, (self.graph.senders, self.graph.receivers)
-            )
-            once = senders < receivers
-            edges = np.stack([senders[once], receivers[once]], axis=1).tolist()
+            edges = np.stack(self.graph.pairs()[:2], axis=1).tolist()
         if self.positions is not None:
             return {
                 "layout": "coordinates",
@@ -177,13 +174,10 @@ def validate(
     everybody = (problem.n_agents, problem.dim)
     check.shape(everybody if w.ndim != 1 else everybody[1:], models=w)
     w = np.broadcast_to(w, everybody)
-    x, y, counts = problem.stacked()
-    real = np.arange(y.shape[1]) < counts[:, None]
-    own = (x[real], y[real], np.repeat(np.arange(len(counts)), counts))
     held_out = rows_like(problem, *validation, intercept=intercept)
     return NodeErrors(
         ids=problem.ids,
-        train=_errors(problem, w, *own),
+        train=node_losses(problem, w),
         validation=_errors(problem, w, *held_out),
         baseline=baseline,
         baseline_name=baseline_name,

@@ -45,35 +45,62 @@ class VerticalNewton:
     source: ClassVar[str] = "A. Jung, Federated Learning, section 6.4"
 
 
-class Block(NamedTuple):
-    """One party's share of the joint model and of the search for its next step."""
+class ColumnParty:
+    """One party: its columns, its share of the joint model and of the next step.
 
-    w: np.ndarray  # its parameters
-    step: np.ndarray  # its share of the Newton step so far
-    rest: np.ndarray  # its share of what the step leaves of -gradient
-    direction: np.ndarray  # its share of the conjugate direction
-    factor: tuple  # Cholesky factor of its own block of the Hessian
+    Attributes:
+        w: Its parameters.
+        step: Its share of the Newton step so far.
+        rest: Its share of what the step leaves of -gradient.
+        direction: Its share of the conjugate direction.
+    """
 
+    def __init__(self, x: np.ndarray, l2: float) -> None:
+        self._x, self._l2 = x, l2
+        self._factor: tuple = ()  # of its own block of the Hessian
+        self.w = self.step = self.rest = self.direction = np.zeros(x.shape[1])
 
-def empty(features: int) -> Block:
-    """A party's block before the first step: the model is zero."""
-    zero = np.zeros(features)
-    return Block(zero, zero, zero, zero, ())
+    def begin_step(self, residual: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+        """Open a Newton step; returns inner products <g, g> and <r, z> of its share."""
+        x, l2 = self._x, self._l2
+        # g_k = X_k' loss'(s) / m + l2 w_k
+        gradient = x.T @ residual + l2 * self.w
+        # H_kk = X_k' diag(loss''(s) / m) X_k + l2 I
+        self._factor = _factor(
+            x.T @ (curvature[:, None] * x) + l2 * np.eye(len(gradient))
+        )
+        self.step, self.rest = np.zeros_like(gradient), -gradient
+        self.direction = cho_solve(self._factor, self.rest)
+        return np.array([gradient @ gradient, self.rest @ self.direction])
 
+    def scores(self) -> np.ndarray:
+        """The letter of a party: X_k p_k."""
+        return self._x @ self.direction
 
-def begin_step(
-    x: np.ndarray, block: Block, residual: np.ndarray, curvature: np.ndarray, l2: float
-) -> tuple[Block, float, float]:
-    """Open a Newton step; returns inner products <g, g> and <r, z> of this block."""
-    # g_k = X_k' loss'(s) / m + l2 w_k
-    gradient = x.T @ residual + l2 * block.w
-    # H_kk = X_k' diag(loss''(s) / m) X_k + l2 I
-    hessian = x.T @ (curvature[:, None] * x) + l2 * np.eye(len(gradient))
-    factor = _factor(hessian)
-    rest = -gradient
-    direction = cho_solve(factor, rest)
-    opened = Block(block.w, np.zeros_like(rest), rest, direction, factor)
-    return opened, float(gradient @ gradient), float(rest @ direction)
+    def direction_square(self) -> float:
+        """<p_k, p_k>."""
+        return float(self.direction @ self.direction)
+
+    def follow(self, weighted: np.ndarray, length: float) -> float:
+        """Go `length` along the direction; returns the new <r, z> of its share."""
+        # (H p)_k = X_k' (C X p) + l2 p_k, and `weighted` is C X p
+        product = self._x.T @ weighted + self._l2 * self.direction
+        self.step = self.step + length * self.direction
+        self.rest = self.rest - length * product
+        return float(self.rest @ cho_solve(self._factor, self.rest))
+
+    def turn(self, beta: float) -> None:
+        """The next conjugate direction: z + beta p."""
+        self.direction = cho_solve(self._factor, self.rest) + beta * self.direction
+
+    def norms(self) -> np.ndarray:
+        """<w, w>, <w, step> and <step, step>: what a line search needs."""
+        w, step = self.w, self.step
+        return np.array([w @ w, w @ step, step @ step])
+
+    def finish_step(self, length: float) -> None:
+        """w_k <- w_k + length step_k."""
+        self.w = self.w + length * self.step
 
 
 def _factor(hessian: np.ndarray) -> tuple:
@@ -89,39 +116,6 @@ def _factor(hessian: np.ndarray) -> tuple:
         "the columns of a party are linearly dependent (all levels of two categories, "
         "say); pass l2 > 0 or leave a column out"
     )
-
-
-def direction_scores(x: np.ndarray, block: Block) -> tuple[np.ndarray, float]:
-    """The letter of a party: X_k p_k, and <p_k, p_k>."""
-    return x @ block.direction, float(block.direction @ block.direction)
-
-
-def follow(
-    x: np.ndarray, block: Block, weighted: np.ndarray, length: float, l2: float
-) -> tuple[Block, float]:
-    """Go `length` along the direction; returns the new <r, z> of this block."""
-    # (H p)_k = X_k' (C X p) + l2 p_k, and `weighted` is C X p
-    product = x.T @ weighted + l2 * block.direction
-    rest = block.rest - length * product
-    moved = block._replace(step=block.step + length * block.direction, rest=rest)
-    return moved, float(rest @ cho_solve(block.factor, rest))
-
-
-def turn(block: Block, beta: float) -> Block:
-    """The next conjugate direction: z + beta p."""
-    fresh = cho_solve(block.factor, block.rest)
-    return block._replace(direction=fresh + beta * block.direction)
-
-
-def norms(block: Block) -> np.ndarray:
-    """<w, w>, <w, step> and <step, step>: what a line search needs of the penalty."""
-    w, step = block.w, block.step
-    return np.array([w @ w, w @ step, step @ step])
-
-
-def finish_step(block: Block, length: float) -> Block:
-    """w_k <- w_k + length step_k."""
-    return block._replace(w=block.w + length * block.step)
 
 
 class Loss(NamedTuple):

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacita import check
-from tacita.variants import vertical_party
-from tacita.variants.vertical_party import Block, Loss, VerticalNewton
+from tacita.variants.vertical_party import ColumnParty, Loss, VerticalNewton
 
 
 class VerticalLetter(NamedTuple):
@@ -61,14 +60,13 @@ class VerticalRun:
 
 @dataclass(eq=False)
 class _Session:
-    """The parties' blocks and the post between them during one training."""
+    """The parties and the post between them during one training."""
 
-    x: dict[str, np.ndarray]
+    parties: dict[str, ColumnParty]
     holder: str
     loss: Loss
     choices: VerticalNewton
     watch: Callable[[VerticalLetter], None] | None
-    blocks: dict[str, Block] = field(default_factory=dict)
     sent: dict[tuple[str, str, str], int] = field(default_factory=dict)
     exchanges: int = 0
 
@@ -84,12 +82,13 @@ class _Session:
 
     def tell_all(self, content: str, value: Any) -> None:
         """The label holder tells every other party."""
-        for name in self.x:
+        for name in self.parties:
             self.send(self.holder, name, content, value)
 
-    def total(self, content: str, values: Mapping[str, Any]) -> Any:
+    def total(self, content: str, share: Callable[..., Any], *known: Any) -> Any:
         """Every party tells the label holder a share, who adds them up."""
-        parts = [self.send(k, self.holder, content, v) for k, v in values.items()]
+        shares = {name: share(party, *known) for name, party in self.parties.items()}
+        parts = [self.send(k, self.holder, content, v) for k, v in shares.items()]
         return sum(parts[1:], start=parts[0])
 
 
@@ -129,7 +128,8 @@ def train_vertical(
     values, slopes = [], []
     for _ in range(algorithm.newton_steps + 1):
         squares, first = _begin(session, scores)
-        values.append(_objective(session, scores, _norms(session), 0.0))
+        norms = session.total("inner products", ColumnParty.norms)
+        values.append(_objective(session, scores, norms, 0.0))
         slopes.append(float(np.sqrt(squares)))
         if slopes[-1] <= algorithm.tolerance or len(values) > algorithm.newton_steps:
             break
@@ -137,10 +137,10 @@ def train_vertical(
         length = _line_search(session, scores, gained, -first)
         session.tell_all("step length", length)
         scores = scores + length * gained
-        for name, block in session.blocks.items():
-            session.blocks[name] = vertical_party.finish_step(block, length)
+        for party in session.parties.values():
+            party.finish_step(length)
     return VerticalRun(
-        params={name: block.w for name, block in session.blocks.items()},
+        params={name: party.w for name, party in session.parties.items()},
         label_holder=label_holder,
         model=model,
         objective=np.array(values),
@@ -170,7 +170,11 @@ def _open(
     if model == "logistic" and y.dtype == bool:
         y = y.astype(float)  # False and True are the classes 0 and 1
     labels = np.asarray(check.finite(y=y), np.float64)
-    tables = {}
+    if model == "logistic":
+        labels = _signs(labels)
+        if not algorithm.l2 > 0:
+            check.refuse("logistic regression needs l2 > 0: separable rows have no w")
+    session = _Session({}, holder, Loss(model, labels), algorithm, watch)
     for name, columns in parties.items():
         table = np.asarray(check.finite(**{f"columns of {name!r}": columns}), float)
         check.shape((len(labels), None), **{f"columns of {name!r}": table})
@@ -179,15 +183,8 @@ def _open(
                 f"party {name!r} has one column, so its scores would be that column "
                 "times a number; give it more columns or let another party hold it"
             )
-        tables[name] = table
-    if model == "logistic":
-        labels = _signs(labels)
-        if not algorithm.l2 > 0:
-            check.refuse("logistic regression needs l2 > 0: separable rows have no w")
-    blocks = {
-        name: vertical_party.empty(table.shape[1]) for name, table in tables.items()
-    }
-    return _Session(tables, holder, Loss(model, labels), algorithm, watch, blocks)
+        session.parties[name] = ColumnParty(table, algorithm.l2)
+    return session
 
 
 def _signs(y: np.ndarray) -> np.ndarray:
@@ -199,19 +196,12 @@ def _signs(y: np.ndarray) -> np.ndarray:
     check.refuse("logistic takes labels -1/+1 or 0/1")
 
 
-def _begin(session: _Session, scores: np.ndarray) -> tuple[float, float]:
+def _begin(session: _Session, scores: np.ndarray) -> np.ndarray:
     """Residuals go out; every party opens a Newton step. Returns <g, g> and <r, z>."""
     residual, curvature = session.loss.residual(scores), session.loss.curvature(scores)
     session.tell_all("residuals", residual)
     session.tell_all("curvatures", curvature)
-    told = {}
-    for name, x in session.x.items():
-        block, square, product = vertical_party.begin_step(
-            x, session.blocks[name], residual, curvature, session.choices.l2
-        )
-        session.blocks[name], told[name] = block, np.array([square, product])
-    squares, first = session.total("inner products", told)
-    return float(squares), float(first)
+    return session.total("inner products", ColumnParty.begin_step, residual, curvature)
 
 
 def _newton_step(
@@ -227,38 +217,20 @@ def _newton_step(
     for _ in range(session.choices.inner_steps):
         if left <= enough:
             break
-        shares = {
-            name: vertical_party.direction_scores(x, session.blocks[name])
-            for name, x in session.x.items()
-        }
         session.exchanges += 1
-        along = session.total("scores", {k: u for k, (u, _) in shares.items()})
-        size = session.total("inner products", {k: p for k, (_, p) in shares.items()})
+        along = session.total("scores", ColumnParty.scores)
+        size = session.total("inner products", ColumnParty.direction_square)
         weighted = curvature * along
         length = left / (along @ weighted + l2 * size)  # <r, z> / <p, H p>
         gained += length * along
         session.tell_all("weighted scores", weighted)
         session.tell_all("step length", length)
-        products = {}
-        for name, x in session.x.items():
-            block = session.blocks[name]
-            block, products[name] = vertical_party.follow(
-                x, block, weighted, length, l2
-            )
-            session.blocks[name] = block
-        last, left = left, session.total("inner products", products)
-        session.tell_all("step length", left / last)
-        for name, block in session.blocks.items():
-            session.blocks[name] = vertical_party.turn(block, left / last)
+        new = session.total("inner products", ColumnParty.follow, weighted, length)
+        session.tell_all("step length", new / left)
+        for party in session.parties.values():
+            party.turn(new / left)
+        left = new
     return gained
-
-
-def _norms(session: _Session) -> np.ndarray:
-    """<w, w>, <w, step>, <step, step> over all parties."""
-    shares = {
-        name: vertical_party.norms(block) for name, block in session.blocks.items()
-    }
-    return np.asarray(session.total("inner products", shares))
 
 
 def _objective(
@@ -273,7 +245,7 @@ def _line_search(
     session: _Session, scores: np.ndarray, gained: np.ndarray, slope: float
 ) -> float:
     """Armijo backtracking by the label holder, who has all it takes after one sum."""
-    norms = _norms(session)
+    norms = session.total("inner products", ColumnParty.norms)
     start = _objective(session, scores, norms, 0.0)
     # Near the optimum, where values round off, the full step is right.
     if abs(slope) <= 1e-14 * max(1.0, abs(start)):

@@ -59,7 +59,7 @@ def _play(problem, algorithm, cohorts, start, seed):
     key, phases = jax.random.key(seed), algorithm.phases
     hub, told = phases[-1].combine(
         key,
-        algorithm.hub(jnp.asarray(start.mean(0))),
+        algorithm.init_coordinator(jnp.asarray(start.mean(0))),
         _mean(letters),
         Round(n, problem.h, 0, n),
     )

@@ -4,9 +4,9 @@ import matplotlib
 import numpy as np
 import pytest
 
+from tacita.data.holdings_picture import held_picture
 from tacita.report.curves import curve
-from tacita.report.held import held_picture
-from tacita.report.theme import DARK, LIGHT, png, style_of
+from tacita.theme import DARK, LIGHT, png, style_of
 
 
 def test_a_curve_is_the_median_and_its_band_the_range(make_run):

@@ -105,9 +105,9 @@ class AcceleratedFedLin(ServerAlgorithm):
         """As FedLin."""
         return self.inner.init(w)
 
-    def hub(self, w: Array) -> Any:
+    def init_coordinator(self, w: Array) -> Any:
         """As FedLin."""
-        return self.inner.hub(w)
+        return self.inner.init_coordinator(w)
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -188,9 +188,9 @@ class AcceleratedTAMUNA(ServerAlgorithm):
         """As TAMUNA."""
         return self.inner.init(w)
 
-    def hub(self, w: Array) -> Any:
+    def init_coordinator(self, w: Array) -> Any:
         """As TAMUNA."""
-        return self.inner.hub(w)
+        return self.inner.init_coordinator(w)
 
     def train(self, key: Array, oracle: AgentOracle, state: Any, inbox: Any) -> Any:
         """L accelerated steps from x."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacita.report.theme import LIGHT, dress, new_figure, png
+from tacita.theme import LIGHT, dress, new_figure, png
 
 
 def rate_curve(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tacita.report.theme import LIGHT, dress, new_figure, png
+from tacita.theme import LIGHT, dress, new_figure, png
 
 RESULTS = Path(__file__).parent.parent / "results"
 REPETITIONS = 5

@@ -131,16 +131,9 @@ class Graph:
 
         g = nx.Graph()
         g.add_nodes_from(self.nodes)
-        receivers, senders = np.asarray(self.receivers), np.asarray(self.senders)
-        once = receivers < senders
+        edges = zip(*(part.tolist() for part in self.pairs()), strict=True)
         g.add_weighted_edges_from(
-            (self.nodes[i], self.nodes[j], a)
-            for i, j, a in zip(
-                receivers[once].tolist(),
-                senders[once].tolist(),
-                np.asarray(self.weights)[once].tolist(),
-                strict=True,
-            )
+            (self.nodes[i], self.nodes[j], a) for i, j, a in edges
         )
         return g
 
@@ -156,6 +149,12 @@ class Graph:
     def n_edges(self) -> int:
         """Number of undirected edges E."""
         return self.receivers.shape[0] // 2
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Every edge once: its two ends, the smaller index first, and its weight."""
+        i, j = np.asarray(self.receivers), np.asarray(self.senders)
+        once = i < j
+        return i[once], j[once], np.asarray(self.weights)[once]
 
     @property
     def max_degree(self) -> float:

@@ -55,14 +55,14 @@ class Layout(NamedTuple):
         buckets: The rows by length.
         first_row: Row of every node, counted through the buckets; None if row i
             belongs to node i.
-        hub_rows: Further rows of nodes with many neighbours; None without such.
-        hub_nodes: The node that every hub row adds to; None without such.
+        long_rows: Further rows of nodes with many neighbours; None without such.
+        long_nodes: The node that every such row adds to; None without such.
     """
 
     buckets: tuple[Bucket, ...]
     first_row: Array | None
-    hub_rows: Array | None
-    hub_nodes: Array | None
+    long_rows: Array | None
+    long_nodes: Array | None
 
 
 def build_layout(
@@ -154,10 +154,10 @@ def _sum_by_buckets(layout: Layout, letters: jax.Array) -> jax.Array:
     parts = [_bucket_sum(bucket, letters) for bucket in layout.buckets]
     rows = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
     sums = _take(rows, layout.first_row)
-    if layout.hub_rows is None:
+    if layout.long_rows is None:
         return sums
-    return sums.at[layout.hub_nodes].add(
-        _take(rows, layout.hub_rows),
+    return sums.at[layout.long_nodes].add(
+        _take(rows, layout.long_rows),
         indices_are_sorted=True,
         mode="promise_in_bounds",
     )

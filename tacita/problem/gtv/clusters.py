@@ -130,7 +130,7 @@ def part(problem: Problem, agents: Any) -> Problem:
         problem.population, rows=_rows(problem.population.rows, chosen)
     )
     ids = tuple(problem.ids[i] for i in chosen)
-    return Problem(population, ids, problem.start, problem.class_names, problem.name)
+    return replace(problem, population=population, ids=ids, graph=None)
 
 
 @in_double_precision

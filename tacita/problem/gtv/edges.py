@@ -51,12 +51,11 @@ def solve(gtv: GTVMin, tolerance: float) -> np.ndarray:
     with double_precision():
         population = in_float64(problem.population)
         rho = edge_rho(problem)
-        receivers, senders = np.asarray(graph.receivers), np.asarray(graph.senders)
-        once = receivers < senders
+        i, j, weights = graph.pairs()
         edges = _Edges(
-            jnp.asarray(receivers[once]),
-            jnp.asarray(senders[once]),
-            jnp.asarray(2 * gtv.alpha * np.asarray(graph.weights)[once] / rho),
+            jnp.asarray(i),
+            jnp.asarray(j),
+            jnp.asarray(2 * gtv.alpha * weights / rho),
             jnp.asarray(graph.neighbour_counts, jnp.float64),
         )
         penalty = penalties.in_dtype(gtv.penalty, np.float64)

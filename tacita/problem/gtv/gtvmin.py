@@ -22,7 +22,7 @@ from tacita.problem.graph import Graph
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.gtv import solution
 from tacita.problem.problem import Problem
-from tacita.trees import in_double_precision
+from tacita.trees import in_double_precision, replace
 
 
 class GTVMin:
@@ -130,10 +130,8 @@ class GTVMin:
 
     def _edges(self, w: np.ndarray) -> tuple[Any, Any, Any, Any]:
         """Both ends of every edge, its weight and the models' difference along it."""
-        receivers, senders = np.asarray(self.graph.receivers), self.graph.senders
-        once = receivers < np.asarray(senders)
-        i, j = receivers[once], np.asarray(senders)[once]
-        return i, j, np.asarray(self.graph.weights)[once], w[i] - w[j]
+        i, j, weights = self.graph.pairs()
+        return i, j, weights, w[i] - w[j]
 
 
 def convex_clustering(points: Any, graph: Any, name: str = "convex clustering") -> Any:
@@ -158,6 +156,4 @@ def convex_clustering(points: Any, graph: Any, name: str = "convex clustering") 
     network = graph if isinstance(graph, Graph) else Graph.from_networkx(graph)
     if len(network.nodes) != n:
         check.refuse(f"expected a graph with {n} nodes, one per point, got {network}")
-    return Problem(
-        made.population, network.nodes, made.start, None, name, graph=network
-    )
+    return replace(made, ids=network.nodes, graph=network)

@@ -4,7 +4,7 @@ Linear models with a squared penalty: the linear system Q w = -q/2 of (57)-(58),
 sparse factorisation when small, by conjugate gradients with the nodes' own blocks as a
 preconditioner when large. Other smooth models: Newton's method, its steps found by
 conjugate gradients. Linear models with norms: the primal-dual method on the edges, in
-`gtv_edges`.
+`gtv.edges`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 from jax import Array
+from jax.scipy.sparse.linalg import cg
 from scipy.sparse.linalg import splu
 
 from tacita import check
@@ -197,24 +198,7 @@ def conjugate_gradients(
     most_steps: int,
 ) -> tuple[Array, Array]:
     """Solve product(x) = right; also returns the relative residual that is left."""
-    goal = tolerance * jnp.linalg.norm(right)
-
-    def go_on(carry: tuple) -> Array:
-        _, r, _, _, k = carry
-        return (jnp.linalg.norm(r) > goal) & (k < most_steps)
-
-    def body(carry: tuple) -> tuple:
-        x, r, p, rz, k = carry
-        ap = product(p)
-        step = rz / jnp.sum(p * ap)
-        x, r = x + step * p, r - step * ap
-        z = precondition(r)
-        rz_new = jnp.sum(r * z)
-        return x, r, z + rz_new / rz * p, rz_new, k + 1
-
-    z = precondition(right)
-    first = (jnp.zeros_like(right), right, z, jnp.sum(right * z), 0)
-    x = jax.lax.while_loop(go_on, body, first)[0]
+    x, _ = cg(product, right, tol=tolerance, maxiter=most_steps, M=precondition)
     # The recurrence drifts from the truth by rounding: report the truth.
     left = jnp.linalg.norm(right - product(x))
     return x, left / jnp.maximum(jnp.linalg.norm(right), 1e-300)

@@ -99,6 +99,33 @@ def dress(axes: Any, theme: Theme) -> None:
     axes.set_axisbelow(True)
 
 
+def one_axes(theme: Theme, width: float, height: float) -> tuple[Figure, Any]:
+    """An empty figure with one dressed pair of axes."""
+    figure = new_figure(theme, width, height)
+    axes = figure.subplots()
+    dress(axes, theme)
+    return figure, axes
+
+
+def title(axes: Any, theme: Theme, words: str) -> None:
+    """A title above the left end of the axes."""
+    axes.set_title(words, loc="left", pad=8, color=theme.ink, fontsize=11)
+
+
+def legend(figure: Figure, theme: Theme, columns: int) -> Any:
+    """What lines and marks stand for, below the axes."""
+    made = figure.legend(
+        loc="outside lower left",
+        ncols=columns,
+        frameon=False,
+        labelcolor=theme.ink,
+        fontsize=9,
+    )
+    for words in made.get_texts():
+        words.set_parse_math(False)  # a dollar sign in a name starts no formula
+    return made
+
+
 def png(figure: Figure) -> bytes:
     """The figure as a picture."""
     FigureCanvasAgg(figure)
