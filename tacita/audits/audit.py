@@ -229,7 +229,8 @@ def _own_claim(
     """What Tacita itself guarantees, or None where it guarantees nothing."""
     turns = planned(problem, rounds, participation)
     chance = float(turns.chance[canary.agent])
-    question = turns.question(scope, canary.agent, rounds, chance)
+    where = {"scope": scope, "agent": canary.agent}
+    question = turns.question(**where, rounds=rounds, participation=chance)
     try:
         return guarantee(algorithm, problem, question)
     except TacitaError:
