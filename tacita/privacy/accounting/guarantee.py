@@ -130,6 +130,11 @@ class Guarantee:
             paper_claim=self.paper_claim if not others else None,
         )
 
+    def noting(self, *more: Assumption, before: str = "", after: str = "") -> Guarantee:
+        """The same bound with more said: assumptions, words around its theorem."""
+        theorem = f"{before}{self.theorem}{after}"
+        return replace(self, theorem=theorem, assumptions=(*self.assumptions, *more))
+
     def repeat(self, times: int) -> Guarantee:
         """The guarantee of `times` such releases on the same data."""
         times = inputs.whole(times=times)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacita import check
-from tacita.privacy.accounting.compose import account, take_part, take_part_in_losses
+from tacita.privacy.accounting.compose import take_part, take_part_in_losses
 from tacita.privacy.accounting.curve import GaussianCurve, LossCurve, renyi
 from tacita.privacy.accounting.guarantee import Guarantee, believed
 from tacita.privacy.accounting.subsampling import (
@@ -20,7 +20,6 @@ from tacita.privacy.accounting.subsampling import (
 )
 from tacita.privacy.clipped import Clipped
 from tacita.privacy.letters.question import (
-    ALWAYS_BELIEVED,
     BROADCAST_ONLY,
     Question,
     clipped_oracle,
@@ -28,7 +27,6 @@ from tacita.privacy.letters.question import (
     present_noise,
 )
 from tacita.privacy.scope import Observer, Scope, Unit
-from tacita.problem.oracles import Full, Minibatch
 from tacita.problem.problem import Problem
 
 
@@ -74,20 +72,11 @@ def one_round(
     )
     own = number_of(algorithm.oracle.std, question.agent)
     seen = _mixed_noise(algorithm, problem, question) if mixed else None
-    one = account(
-        **scope.words,
-        noise_std=own if seen is None else seen,
-        sensitivity=change,
-        rounds=releases,
-        sampling=sampling,
-        clipped=True,
-    )
-    told = "" if seen is None else "; a broadcast carries the noise of all its letters"
-    trust = () if seen is None else (believed("others' letters and noise stay secret"),)
-    return dataclasses.replace(
-        one,
-        theorem=one.theorem + told,
-        assumptions=(*one.assumptions, *trust, *ALWAYS_BELIEVED),
+    if seen is None:
+        return question.releases(own, change, releases, sampling)
+    return question.releases(seen, change, releases, sampling).noting(
+        believed("others' letters and noise stay secret"),
+        after="; a broadcast carries the noise of all its letters",
     )
 
 
@@ -113,12 +102,9 @@ def over_rounds(one: Guarantee, question: Question) -> Guarantee:
         curve = take_part_in_losses(one.curve, question.participation)
     else:
         curve = take_part(renyi(one.curve), question.participation)
-    drawn = believed("participation is drawn independently of the data")
-    return dataclasses.replace(
-        one,
-        curve=curve.repeat(question.rounds),
-        theorem=f"{one.theorem}; participation mixture",
-        assumptions=(*one.assumptions, drawn),
+    return dataclasses.replace(one, curve=curve.repeat(question.rounds)).noting(
+        believed("participation is drawn independently of the data"),
+        after="; participation mixture",
     )
 
 
@@ -126,20 +112,19 @@ def _sampling(
     oracle: Clipped, samples: int, asked: tuple[int, ...], unit: Unit
 ) -> tuple[Sampling | None, int]:
     """How records are drawn for a gradient, and in how many gradients one may be."""
-    inner, steps = oracle.oracle, sum(asked)
-    if isinstance(inner, Full) or unit == Unit.CLIENT:
+    steps, (size, sampling) = sum(asked), oracle.drawn(samples)
+    if sampling == "all" or unit == Unit.CLIENT:
         return None, steps
-    assert isinstance(inner, Minibatch)
-    if inner.sampling == "without_replacement":
-        return WithoutReplacement(inner.size, samples), steps
-    if inner.sampling == "poisson":
-        return Poisson(inner.size / samples), steps
-    if inner.sampling == "permutation":
+    if sampling == "without_replacement":
+        return WithoutReplacement(size, samples), steps
+    if sampling == "poisson":
+        return Poisson(size / samples), steps
+    if sampling == "permutation":
         # Batches of one epoch are disjoint: a record is in at most one of them. Every
         # call of `draws` shuffles anew.
-        epoch = samples // inner.size
+        epoch = samples // size
         return None, sum(math.ceil(steps / epoch) for steps in asked)
-    return WithReplacement(inner.size, samples), steps
+    return WithReplacement(size, samples), steps
 
 
 def _mixed_noise(algorithm: Any, problem: Problem, question: Question) -> float | None:

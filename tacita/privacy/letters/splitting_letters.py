@@ -9,21 +9,21 @@ import numpy as np
 
 from tacita.algorithm import FedPLT
 from tacita.algorithm.solvers import GradientDescent
-from tacita.privacy.accounting.guarantee import Guarantee, believed
-from tacita.privacy.letters.account import Letters, letters_of, of_gradients
+from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.letters.composition import (
     by_composition,
     noisy_gradients,
     over_rounds,
 )
+from tacita.privacy.letters.dispatch import Letters, letters_of, of_gradients
 from tacita.privacy.letters.noisy_training import fed_plt, step_noise
 from tacita.privacy.letters.question import (
-    ALWAYS_BELIEVED,
     Question,
     clipped_oracle,
+    longest_row,
+    no_longer_rows,
     number_of,
 )
-from tacita.privacy.letters.rows import longest_row
 from tacita.privacy.scope import Scope
 from tacita.problem.model.linear import Linear, Logistic
 from tacita.problem.model.regulariser import SquaredL2
@@ -52,10 +52,7 @@ def _guarantee(algorithm: FedPLT, problem: Problem, question: Question) -> Guara
     # Participation is handled as for every algorithm, below.
     where = {"observer": question.scope.observer, **numbers}
     one = fed_plt(rounds=max(question.rounds, 1), **where)
-    rows = believed(f"no record has features longer than {longest_row(problem):g}")
-    one = dataclasses.replace(
-        one, assumptions=(*one.assumptions, rows, *ALWAYS_BELIEVED)
-    )
+    one = one.noting(no_longer_rows(problem))
     if question.rounds > 0 and question.participation == 1.0:
         return one
     single = fed_plt(rounds=1, **where)
