@@ -178,7 +178,7 @@ class Clipped:
         return self.oracle.size, self.oracle.sampling
 
     def sensitivity(
-        self, relation: str, samples: int, *, unit: str = Unit.RECORD, norm: Any = None
+        self, relation: str, samples: int, *, unit: str = Unit.RECORD
     ) -> float:
         """The largest l2 change of one gradient between neighbours.
 
@@ -188,11 +188,10 @@ class Clipped:
             relation: `replace_one` or `add_remove`.
             samples: m, records of the agent.
             unit: One `record`, or all records of the `client` at once.
-            norm: One agent's norm where `norm` has one entry per agent.
         """
         relation, unit = word(Relation, relation), word(Unit, unit)
         samples = inputs.whole(samples=samples)
-        bound = inputs.positive(norm=self.norm if norm is None else norm)
+        bound = inputs.positive(norm=self.norm)
         used, sampling = self.drawn(samples)
         if unit == Unit.CLIENT:
             if sampling == "poisson":

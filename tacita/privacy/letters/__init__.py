@@ -2,8 +2,8 @@
 
 `letters_of(algorithm)` answers with one record (`dispatch`). Algorithms that declare
 how many gradients they ask for in a round are private by composition (`composition`),
-for any model, from clipping alone. Those with a theorem of their own have it here: Fed-PLT
-(`splitting_letters`), local steps with noise once (`local_steps`), DP-Norm
+for any model, from clipping alone. Those with a theorem of their own have it here:
+Fed-PLT (`splitting_letters`), local steps with noise once (`local_steps`), DP-Norm
 (`on_graphs`), noise by a trusted coordinator (`client_letters`).
 """
 

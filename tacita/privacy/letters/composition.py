@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -28,6 +27,7 @@ from tacita.privacy.letters.question import (
 )
 from tacita.privacy.scope import Observer, Scope, Unit
 from tacita.problem.problem import Problem
+from tacita.trees import replace
 
 
 def by_composition(
@@ -61,15 +61,13 @@ def one_round(
 
     With `mixed` letters a broadcast carries the noise of them all.
     """
-    asked, oracle = noisy_gradients(algorithm), clipped_oracle(algorithm)
+    asked, oracle = (
+        noisy_gradients(algorithm),
+        clipped_oracle(algorithm, question.agent),
+    )
     scope, samples = question.scope, int(problem.counts[question.agent])
     sampling, releases = _sampling(oracle, samples, asked, scope.unit)
-    change = oracle.sensitivity(
-        scope.relation,
-        samples,
-        unit=scope.unit,
-        norm=number_of(oracle.norm, question.agent),
-    )
+    change = oracle.sensitivity(scope.relation, samples, unit=scope.unit)
     own = number_of(algorithm.oracle.std, question.agent)
     seen = _mixed_noise(algorithm, problem, question) if mixed else None
     if seen is None:
@@ -83,26 +81,23 @@ def one_round(
 def gradient_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarray:
     """By how much one unit can change a gradient of each agent."""
     oracle = clipped_oracle(algorithm)
+    unit_norm = replace(oracle, norm=1.0)  # the norm itself may differ between agents
     sizes, where = np.unique(problem.counts, return_inverse=True)
-    # For a norm of 1; the norm itself may differ between agents.
-    changes = [
-        oracle.sensitivity(scope.relation, int(m), unit=scope.unit, norm=1.0)
-        for m in sizes
-    ]
+    changes = [unit_norm.sensitivity(scope.relation, m, unit=scope.unit) for m in sizes]
     return np.array(changes)[where.ravel()] * np.asarray(oracle.norm)
 
 
 def over_rounds(one: Guarantee, question: Question) -> Guarantee:
     """From one round in which the agent takes part to all rounds of the question."""
     if question.rounds == 0:
-        return dataclasses.replace(one, curve=GaussianCurve(0.0))
+        return replace(one, curve=GaussianCurve(0.0))
     if question.participation == 1.0:
         return one.repeat(question.rounds)
     if isinstance(one.curve, LossCurve):
         curve = take_part_in_losses(one.curve, question.participation)
     else:
         curve = take_part(renyi(one.curve), question.participation)
-    return dataclasses.replace(one, curve=curve.repeat(question.rounds)).noting(
+    return replace(one, curve=curve.repeat(question.rounds)).noting(
         believed("participation is drawn independently of the data"),
         after="; participation mixture",
     )

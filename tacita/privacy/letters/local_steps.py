@@ -156,7 +156,7 @@ def _hidden(
             every_step=use.times is None,
             noise_std=number_of(algorithm.noise_std, agent),
         )
-    norm = number_of(clipped_oracle(algorithm).norm, agent)
+    norm = clipped_oracle(algorithm, agent).norm
     return Guarantee(
         curve=GaussianCurve(mu),
         scope=question.scope,
@@ -175,8 +175,8 @@ def _printed(
     algorithm: FedSPD, problem: Problem, question: Question
 ) -> PaperClaim | None:
     """The printed theorem, which is about records drawn into batches."""
-    oracle, agent = clipped_oracle(algorithm), question.agent
-    samples, steps = int(problem.counts[agent]), algorithm.local_steps
+    agent, steps = question.agent, algorithm.local_steps
+    oracle, samples = clipped_oracle(algorithm, agent), int(problem.counts[agent])
     size, sampling = oracle.drawn(samples)
     if question.scope.unit == Unit.CLIENT or sampling == "all":
         return None
@@ -186,7 +186,7 @@ def _printed(
     return printed_claim(
         noise_std=number_of(algorithm.noise_std, agent),
         inner_steps=steps,
-        gradient_bound=number_of(oracle.norm, agent),
+        gradient_bound=oracle.norm,
         rate=rate,
         participation=question.participation,
         rounds=max(question.rounds, 1),
@@ -204,8 +204,9 @@ def _use(
 
     A `hidden` state gains nothing from the draw of a record among many.
     """
-    oracle, samples = clipped_oracle(algorithm), int(problem.counts[question.agent])
-    norm, steps = number_of(oracle.norm, question.agent), algorithm.local_steps
+    oracle = clipped_oracle(algorithm, question.agent)
+    norm, steps = oracle.norm, algorithm.local_steps
+    samples = int(problem.counts[question.agent])
     size, sampling = oracle.drawn(samples)
     # Batches of a round that are disjoint are one draw.
     disjoint = sampling == "permutation" and size * steps <= samples

@@ -125,8 +125,8 @@ def letter_sensitivity(
     is used, with s the change of one gradient. Any other loss, and whole clients:
     D <- r (D + 2 mu C) in every step, for two clipped gradients differ by at most 2 C.
     """
-    oracle = clipped_oracle(algorithm)
-    mu, norm = number_of(algorithm.step_size, agent), number_of(oracle.norm, agent)
+    oracle = clipped_oracle(algorithm, agent)
+    mu, norm = number_of(algorithm.step_size, agent), oracle.norm
     r = float(step_kept(algorithm, problem)[agent])
     _refuse_regulariser(problem, mu)
     clipped = enforced(f"every record's gradient has norm at most {norm:g}")
@@ -209,12 +209,12 @@ def _convexity(
     steeper. With several scores (softmax) it may not, so there clipping must be out of
     reach: a softmax residual is shorter than sqrt(2).
     """
-    model, oracle = problem.model, clipped_oracle(algorithm)
+    model, oracle = problem.model, clipped_oracle(algorithm, agent)
     if not isinstance(model, Linear | Logistic | Softmax):
         return "the model is not linear"
-    row, norm = longest_row(problem), number_of(oracle.norm, agent)
+    row = longest_row(problem)
     safe = math.sqrt(2) * row
-    if isinstance(model, Softmax) and norm < safe * (1 - 1e-6):
+    if isinstance(model, Softmax) and oracle.norm < safe * (1 - 1e-6):
         return f"clipping below {safe:.4g} bends softmax gradients"
     steepest = model.curvature_bounds[1] * row**2
     smoothness = steepest + float(problem.population.regulariser.weight)

@@ -17,6 +17,7 @@ from tacita.privacy.clipped import Clipped, clipping_of
 from tacita.privacy.scope import Observer, Scope
 from tacita.problem.population import Population
 from tacita.problem.problem import Problem
+from tacita.trees import replace
 
 #: Observers who are shown broadcasts, not letters.
 BROADCAST_ONLY = (Observer.FINAL_MODEL, Observer.NEIGHBOUR)
@@ -80,8 +81,11 @@ def present_noise(algorithm: Any, noise_std: Any, remedy: str = "set noise_std")
     return noise_std
 
 
-def clipped_oracle(algorithm: Any) -> Clipped:
-    """The algorithm's clipping, or a refusal: without it nothing is bounded."""
+def clipped_oracle(algorithm: Any, agent: int | None = None) -> Clipped:
+    """An algorithm's clipping, or a refusal: without it nothing is bounded.
+
+    Of one agent, if that is named, with its own norm.
+    """
     clipped = clipping_of(algorithm.oracle)
     if clipped is None:
         check.refuse(
@@ -89,7 +93,11 @@ def clipped_oracle(algorithm: Any) -> Clipped:
             "record may change them by any amount; wrap the oracle: "
             "oracle=tacita.privacy.Clipped(norm=1.0)"
         )
-    return clipped
+    return (
+        clipped
+        if agent is None
+        else replace(clipped, norm=number_of(clipped.norm, agent))
+    )
 
 
 def longest_row(problem: Problem) -> float:

@@ -74,7 +74,8 @@ def _theorem_numbers(
     and no steeper, so steps still contract; but it takes away the strong convexity
     that comes from the data, and leaves the regulariser's.
     """
-    oracle, solver, agent = clipped_oracle(algorithm), algorithm.solver, question.agent
+    agent, solver = question.agent, algorithm.solver
+    oracle = clipped_oracle(algorithm, agent)
     model, regulariser = problem.model, problem.population.regulariser
     convex = isinstance(model, Linear | Logistic)
     if not convex or not isinstance(regulariser, SquaredL2):
@@ -97,7 +98,7 @@ def _theorem_numbers(
         "step_size": gamma,
         "local_steps": solver.local_steps,
         "noise_std": step_noise(number_of(algorithm.oracle.std, agent), gamma),
-        "lipschitz": 2 * number_of(oracle.norm, agent),
+        "lipschitz": 2 * oracle.norm,
         "samples": samples,
         "clipped": True,
     }
