@@ -20,15 +20,13 @@ from tacita.privacy.accounting.gaussian import (
     gaussian_sigma,
 )
 from tacita.privacy.accounting.guarantee import Assumption, Guarantee, PaperClaim
-from tacita.privacy.accounting.mechanism_guarantee import (
-    gaussian_guarantee,
-    laplace_guarantee,
-    randomised_response_guarantee,
-)
 from tacita.privacy.accounting.mechanisms import (
     gaussian,
+    gaussian_guarantee,
     laplace,
+    laplace_guarantee,
     randomised_response,
+    randomised_response_guarantee,
 )
 from tacita.privacy.accounting.subsampling import (
     Poisson,

@@ -20,7 +20,7 @@ from tacita.federation.in_process import (
 )
 from tacita.federation.state_file import NAME, StateFile
 from tacita.federation.wire import Identity
-from tacita.privacy.accounting.mechanism_guarantee import gaussian_guarantee
+from tacita.privacy.accounting.mechanisms import gaussian_guarantee
 from tacita.privacy.ledger.ledger import Ledger
 from tests.cases import case_of
 

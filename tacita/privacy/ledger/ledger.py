@@ -45,7 +45,7 @@ class Ledger:
         patience: Seconds to wait for another process that is writing.
 
     >>> import tempfile
-    >>> from tacita.privacy.accounting.mechanism_guarantee import gaussian_guarantee
+    >>> from tacita.privacy.accounting.mechanisms import gaussian_guarantee
     >>> letter = gaussian_guarantee(observer="coordinator", unit="record",
     ...     relation="replace_one", noise_std=5.0, sensitivity=1.0)
     >>> with tempfile.TemporaryDirectory() as folder:

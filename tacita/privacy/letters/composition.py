@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacita import check
-from tacita.privacy.accounting.compose import take_part, take_part_in_losses
-from tacita.privacy.accounting.curve import GaussianCurve, LossCurve, renyi
+from tacita.privacy.accounting.curve import GaussianCurve, take_part
 from tacita.privacy.accounting.guarantee import Guarantee, believed
 from tacita.privacy.accounting.subsampling import (
     Poisson,
@@ -93,10 +92,7 @@ def over_rounds(one: Guarantee, question: Question) -> Guarantee:
         return replace(one, curve=GaussianCurve(0.0))
     if question.participation == 1.0:
         return one.repeat(question.rounds)
-    if isinstance(one.curve, LossCurve):
-        curve = take_part_in_losses(one.curve, question.participation)
-    else:
-        curve = take_part(renyi(one.curve), question.participation)
+    curve = take_part(one.curve, question.participation)
     return replace(one, curve=curve.repeat(question.rounds)).noting(
         believed("participation is drawn independently of the data"),
         after="; participation mixture",
