@@ -11,7 +11,7 @@ import numpy as np
 
 from tacita import check
 from tacita.privacy.clipped import clipping_of
-from tacita.privacy.letters.rows import longest_row
+from tacita.privacy.letters.question import longest_row
 from tacita.privacy.scope import Relation, word
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.problem.problem import Problem

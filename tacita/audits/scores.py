@@ -14,12 +14,57 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from tacita.audits.transcript import Seen, answer
+from tacita.algorithm.base import GraphAlgorithm
+from tacita.audits.transcript import Seen
 from tacita.privacy.clipped import Clipped, without_noise
 from tacita.privacy.letters import letters_of
+from tacita.privacy.scope import Observer
 from tacita.problem.oracles import Full, Minibatch
 from tacita.runtime.rounds import World
 from tacita.trees import replace
+
+ATTACKS = ("matched", "reused", "cancelled", "learned")
+
+
+def sees_letters(algorithm: Any, observer: Observer) -> bool:
+    """Whether this observer is shown letters, not only what is made of them."""
+    on_graph = isinstance(algorithm, GraphAlgorithm)
+    near = (Observer.COORDINATOR, Observer.EAVESDROPPER)
+    return observer in near or (on_graph and observer == Observer.NEIGHBOUR)
+
+
+def all_numbers(
+    algorithm: Any, observer: Observer, view: tuple[Seen, np.ndarray]
+) -> np.ndarray:
+    """All numbers that the observer sees, one line per run."""
+    seen, shared = view
+    if observer == Observer.FINAL_MODEL:
+        return shared
+    active = np.asarray(seen.active, float)[..., None]
+    if sees_letters(algorithm, observer):
+        # Nothing is seen of a letter that was not sent.
+        shown = [active * by_run(seen.letter), active]
+    else:
+        shown = [by_run(seen.broadcast)]
+    rounds = np.concatenate(shown, axis=-1).reshape(len(shared), -1)
+    return np.concatenate([rounds, shared], axis=-1)
+
+
+def score(
+    name: str,
+    algorithm: Any,
+    agent: int,
+    worlds: list[World],
+    seen: Seen,
+    scale: np.ndarray | None,
+) -> np.ndarray:
+    """One score per run by an attack that knows both data sets."""
+    on, off = (expected_letters(w, algorithm, agent, seen) for w in worlds)
+    shown = (by_run(seen.letter), np.asarray(seen.active, float), on, off)
+    if name == "cancelled":
+        assert scale is not None
+        return cancelled(*shown, scale)
+    return matched(*shown) if name == "matched" else reused(*shown)
 
 
 def expected_letters(
@@ -45,9 +90,10 @@ def _quiet(algorithm: Any) -> Any:
 @jax.jit
 def _expected(agent: Any, world: World, algorithm: Any, seen: Seen) -> Array:
     key = jax.random.key(0)  # nothing is random any more
+    seat = world.seats(algorithm)[agent]
 
     def one(state: Any, broadcast: Any) -> Array:
-        return flat(answer(world, algorithm, agent, key, state, broadcast)[1])
+        return flat(seat.answer(0, key, state, broadcast)[1])
 
     def one_run(run: Seen) -> Array:
         """Replay a node whose state carries no noise, from what it received."""
@@ -57,7 +103,7 @@ def _expected(agent: Any, world: World, algorithm: Any, seen: Seen) -> Array:
             active, inbox, bits = each
             # The key decides when letters leave, which the network shows.
             when = jax.random.wrap_key_data(bits)
-            after, letter = answer(world, algorithm, agent, when, state, inbox)
+            after, letter = seat.answer(0, when, state, inbox)
             kept = jax.tree.map(lambda a, b: jnp.where(active, a, b), after, state)
             return kept, flat(letter)
 

@@ -44,9 +44,7 @@ class Event(NamedTuple):
 
     def count(self, scores: np.ndarray) -> int:
         """How many of the scores fall into the event."""
-        if self.tail == "above":
-            return int(np.sum(scores >= self.threshold))
-        return int(np.sum(scores <= self.threshold))
+        return int(_hits(scores, self.threshold, self.tail))
 
 
 @dataclass(frozen=True)
@@ -76,11 +74,16 @@ class AuditResult:
 
     def refutes(self, claim: float | Guarantee | PaperClaim) -> bool:
         """Whether the claimed epsilon is too small to be true, at this confidence."""
-        if isinstance(claim, Guarantee):
-            return self.lower_bound > claim.epsilon(self.delta)
-        if isinstance(claim, PaperClaim):
-            return self.lower_bound > claim.claimed_epsilon(self.delta)
-        return self.lower_bound > inputs.not_negative(claim=claim)
+        return self.lower_bound > epsilon_of(claim, self.delta)
+
+
+def epsilon_of(claim: float | Guarantee | PaperClaim, delta: float) -> float:
+    """The epsilon at delta that is claimed."""
+    if isinstance(claim, Guarantee):
+        return claim.epsilon(delta)
+    if isinstance(claim, PaperClaim):
+        return claim.claimed_epsilon(delta)
+    return inputs.not_negative(claim=claim)
 
 
 def clopper_pearson(
@@ -143,8 +146,11 @@ def epsilon_lower_bound(
     confidence = inputs.inside_unit(confidence=confidence)
     events = inputs.whole(events=events)
     keys = jax.random.split(key)
-    choose, count = _halves(keys[0], scores=scores)
-    choose_other, count_other = _halves(keys[1], neighbour_scores=neighbour_scores)
+    check.shape((None,), scores=scores)
+    check.shape((None,), neighbour_scores=neighbour_scores)
+    choose, count = _parted(keys[0], 2, 4, scores=scores)
+    others = {"neighbour_scores": neighbour_scores}
+    choose_other, count_other = _parted(keys[1], 2, 4, **others)
     error = (1 - confidence) / events
     results = []
     for event in _promising(choose, choose_other, delta, error / _CAUTION, events):
@@ -159,17 +165,19 @@ def epsilon_lower_bound(
     return max(results, key=lambda result: result.lower_bound)
 
 
-def _halves(key: jax.Array, **named: Any) -> tuple[np.ndarray, np.ndarray]:
+def _parted(
+    key: jax.Array, parts: int, least: int, **named: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """One part of all runs, and the others; at least so many runs are needed."""
     ((name, value),) = named.items()
     array = np.asarray(value, dtype=float)
-    check.shape((None,), **{name: array})
     check.finite(**{name: array})
-    if len(array) < 4:
-        check.refuse(f"expected at least 4 {name}, got {len(array)}")
-    # Callers may hand over sorted scores, and the halves must be exchangeable.
+    if len(array) < least:
+        check.refuse(f"expected at least {least} {name}, got {len(array)}")
+    # Callers may hand over sorted scores, and the parts must be exchangeable.
     order = np.asarray(jax.random.permutation(key, len(array)))
-    half = len(array) // 2
-    return array[order[:half]], array[order[half:]]
+    cut = len(array) // parts
+    return array[order[:cut]], array[order[cut:]]
 
 
 def _promising(
@@ -196,7 +204,7 @@ def _promising(
     return [event for _, event in ranked[:events]]
 
 
-def _hits(scores: np.ndarray, thresholds: np.ndarray, tail: str) -> np.ndarray:
+def _hits(scores: np.ndarray, thresholds: Any, tail: Tail) -> Any:
     ordered = np.sort(scores)
     if tail == "above":
         return len(ordered) - np.searchsorted(ordered, thresholds, side="left")
@@ -221,8 +229,9 @@ def audit_outputs(
     """
     learn_key, bound_key = jax.random.split(key)
     keys = jax.random.split(learn_key)
-    learn, rest = _third(keys[0], outputs=outputs)
-    learn_other, rest_other = _third(keys[1], neighbour_outputs=neighbour_outputs)
+    rows, other_rows = _by_run(outputs), _by_run(neighbour_outputs)
+    learn, rest = _parted(keys[0], 3, 12, outputs=rows)
+    learn_other, rest_other = _parted(keys[1], 3, 12, neighbour_outputs=other_rows)
     check.shape((None, learn.shape[1]), neighbour_outputs=learn_other)
     score = learned_score(learn, learn_other)
     return epsilon_lower_bound(
@@ -247,15 +256,7 @@ def learned_score(outputs: np.ndarray, neighbour_outputs: np.ndarray) -> Any:
     return model.fit(rows, label).decision_function
 
 
-def _third(key: jax.Array, **named: Any) -> tuple[np.ndarray, np.ndarray]:
-    ((name, value),) = named.items()
-    array = np.asarray(value, dtype=float)
-    if array.ndim == 1:
-        array = array[:, None]
-    array = array.reshape(len(array), -1)
-    check.finite(**{name: array})
-    if len(array) < 12:
-        check.refuse(f"expected at least 12 {name}, got {len(array)}")
-    order = np.asarray(jax.random.permutation(key, len(array)))
-    cut = len(array) // 3
-    return array[order[:cut]], array[order[cut:]]
+def _by_run(outputs: Any) -> np.ndarray:
+    """All numbers of a run in one row."""
+    array = np.asarray(outputs, dtype=float)
+    return array.reshape(len(array), -1)

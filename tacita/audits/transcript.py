@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check, keys
-from tacita.algorithm.base import GraphAlgorithm
+from tacita.algorithm.base import Averages, GraphAlgorithm
 from tacita.problem.problem import Problem
 from tacita.runtime import engine
 from tacita.runtime.delivery import deliver
@@ -81,48 +81,26 @@ def _watch(
 
         def step(carry: Any, number: Array) -> tuple[Any, Seen]:
             after = one_round(Stage(world, algorithm, base, number), carry)
-            letter = _letter(world, algorithm, base, number, carry, after, agent)
             active = after.turns[agent] > carry.turns[agent]
             state = tree_rows(carry.states, agent)
-            told, key = carry.broadcast, ()
+            key = keys.agent_key(keys.agent_secret(base, agent), number, 0)
             if world.links is not None:
+                letter = tree_rows(after.mail.letters, agent)
                 told = tree_rows(deliver(world.links, carry.mail.letters), agent)
-                secret = keys.agent_secret(base, agent)
-                key = jax.random.key_data(keys.agent_key(secret, number, 0))
-            return after, Seen(letter, active, told, state, key)
+                return after, Seen(
+                    letter, active, told, state, jax.random.key_data(key)
+                )
+            told = carry.broadcast
+            if algorithm.averages == Averages.ALL:
+                letter = tree_rows(after.mail.letters, agent)
+            else:
+                # Mean letters only are kept; the same key gives the same letter again.
+                seat = world.seats(algorithm)[agent]
+                letter = seat.answer(0, key, state, told)[1]
+            return after, Seen(letter, active, told, state, ())
 
         carry = first_carry(world, algorithm, base, jnp.asarray(start))
         carry, seen = jax.lax.scan(step, carry, jnp.arange(1, rounds + 1))
         return seen, engine.models(algorithm, carry)[0]
 
     return jax.vmap(one_run)(seeds)
-
-
-def _letter(
-    world: World,
-    algorithm: Any,
-    base: keys.Keys,
-    number: Array,
-    carry: Any,
-    after: Any,
-    agent: Any,
-) -> Any:
-    """The agent's letter of a round: what the mail holds, or written once more."""
-    if isinstance(algorithm, GraphAlgorithm) or algorithm.averages == "all":
-        return tree_rows(after.mail.letters, agent)
-    # Mean letters only are kept; the same key gives the same letter again.
-    key = keys.agent_key(keys.agent_secret(base, agent), number, 0)
-    state = tree_rows(carry.states, agent)
-    return answer(world, algorithm, agent, key, state, carry.broadcast)[1]
-
-
-def answer(
-    world: World,
-    algorithm: Any,
-    agent: Any,
-    key: Array,
-    state: Any,
-    broadcast: Any,
-) -> tuple[Any, Any]:
-    """State and letter with which an agent answers a broadcast, or its inbox."""
-    return world.seats(algorithm)[agent].answer(0, key, state, broadcast)

@@ -20,15 +20,13 @@ from tacita.privacy.accounting.gaussian import (
     gaussian_sigma,
 )
 from tacita.privacy.accounting.guarantee import Assumption, Guarantee, PaperClaim
-from tacita.privacy.accounting.mechanism_guarantee import (
-    gaussian_guarantee,
-    laplace_guarantee,
-    randomised_response_guarantee,
-)
 from tacita.privacy.accounting.mechanisms import (
     gaussian,
+    gaussian_guarantee,
     laplace,
+    laplace_guarantee,
     randomised_response,
+    randomised_response_guarantee,
 )
 from tacita.privacy.accounting.subsampling import (
     Poisson,
@@ -38,8 +36,7 @@ from tacita.privacy.accounting.subsampling import (
 from tacita.privacy.adaptive import AdaptiveClipping
 from tacita.privacy.budgets import Budgeted, within_budgets
 from tacita.privacy.clipped import Clipped, Promise
-from tacita.privacy.ledger.ledger import Ledger
-from tacita.privacy.ledger.rows import BrokenLedger, BudgetExceeded
+from tacita.privacy.ledger import BrokenLedger, BudgetExceeded, Ledger
 from tacita.privacy.letters import Letters, Question, guarantee, letters_of
 from tacita.privacy.letters.noisy_training import fed_plt, gradient_noise
 from tacita.privacy.noisy import Noisy

@@ -22,7 +22,6 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Round
 from tacita.algorithm.wrapper import Wrapper
-from tacita.privacy.accounting.compose import account
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.clipped import Clipped
 from tacita.privacy.letters import Letters, Question, around, letters_of
@@ -135,12 +134,7 @@ def _letter_and_share(
     """A round is the inner algorithm's letter and one share; both are released."""
     client = question.scope.unit == Unit.CLIENT
     samples = 1 if client else int(problem.counts[question.agent])
-    share = account(
-        **question.scope.words,
-        noise_std=number_of(algorithm.share_noise_std, question.agent),
-        sensitivity=1 / samples,
-        rounds=1,
-        clipped=True,
-    )
+    noise = number_of(algorithm.share_noise_std, question.agent)
+    share = question.releases(noise, 1 / samples)
     one = one_round(algorithm.algorithm, problem, question, mixed).compose(share)
     return over_rounds(one, question)

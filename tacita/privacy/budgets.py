@@ -187,4 +187,4 @@ def _until_silent(
     turns = np.broadcast_to(np.asarray(algorithm.turns), (problem.n_agents,))
     spoken = min(question.rounds, int(turns[question.agent]))
     asked = dataclasses.replace(question, rounds=spoken, participation=1.0, active=None)
-    return guarantee(algorithm.algorithm, problem, asked)
+    return letters_of(algorithm.algorithm).theorem(problem, asked)

@@ -170,8 +170,15 @@ class Clipped:
         lengths = None if whole.lengths is None else whole.lengths[draw]
         return Batch(x, y, local.batch_weight(self.oracle.size), lengths)
 
+    def drawn(self, samples: int) -> tuple[int, str]:
+        """Rows in one gradient of an agent, and their sampling; "all" for all rows."""
+        if isinstance(self.oracle, Full):
+            return samples, "all"
+        assert isinstance(self.oracle, Minibatch)
+        return self.oracle.size, self.oracle.sampling
+
     def sensitivity(
-        self, relation: str, samples: int, *, unit: str = Unit.RECORD, norm: Any = None
+        self, relation: str, samples: int, *, unit: str = Unit.RECORD
     ) -> float:
         """The largest l2 change of one gradient between neighbours.
 
@@ -181,15 +188,13 @@ class Clipped:
             relation: `replace_one` or `add_remove`.
             samples: m, records of the agent.
             unit: One `record`, or all records of the `client` at once.
-            norm: One agent's norm where `norm` has one entry per agent.
         """
         relation, unit = word(Relation, relation), word(Unit, unit)
         samples = inputs.whole(samples=samples)
-        bound = inputs.positive(norm=self.norm if norm is None else norm)
-        batch = self.oracle if isinstance(self.oracle, Minibatch) else None
-        used = samples if batch is None else batch.size
+        bound = inputs.positive(norm=self.norm)
+        used, sampling = self.drawn(samples)
         if unit == Unit.CLIENT:
-            if batch is not None and batch.sampling == "poisson":
+            if sampling == "poisson":
                 check.refuse(
                     "Poisson batches have no largest size, so a whole client has no "
                     "finite sensitivity; use sampling='without_replacement'"

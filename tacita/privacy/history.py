@@ -34,7 +34,7 @@ def turns_by_round(run: Run, n: int) -> tuple[np.ndarray, np.ndarray]:
     told = settings(run)
     last = max(run.rounds, 1)
     grid = np.unique(np.linspace(1, last, min(last, POINTS)).round().astype(int))
-    who = schedule_for(_as_given(told.get("participation", 1.0)), n)
+    who = schedule_for(told.get("participation", 1.0), n)
     size = who.size if who.kind == "cohort" else n
     if who.kind == "all" or last * size > _MOST_DRAWS:
         return grid, np.repeat(grid[:, None], n, axis=1)
@@ -57,10 +57,3 @@ def turns_by_round(run: Run, n: int) -> tuple[np.ndarray, np.ndarray]:
         total = counting(total, span)
         counted.append(np.asarray(total))
     return grid, np.stack(counted)
-
-
-def _as_given(participation: Any) -> Any:
-    """A list that came from a file is one probability per agent."""
-    return (
-        np.asarray(participation) if isinstance(participation, list) else participation
-    )

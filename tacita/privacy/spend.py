@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,7 +13,7 @@ import numpy as np
 from tacita import check
 from tacita.aggregation import Aggregation, Mean
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.participation import Schedule, schedule_for
+from tacita.participation import schedule_for
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.clipped import clipping_of
 from tacita.privacy.letters import Question, guarantee, letters_of
@@ -31,30 +33,18 @@ class Turns:
     Attributes:
         rounds: Per agent: rounds it was active, or all rounds of a plan.
         chance: Per agent: 1 for a run that happened, else its probability.
-        active: Agents active in every round, or None if their number varies.
-        total: All rounds of the run or plan, where that is known.
-        aggregation: How their letters are joined.
+        question: Makes a question about one agent, from what is left to say.
     """
 
     rounds: np.ndarray
     chance: np.ndarray
-    active: int | None
-    total: int | None = None
-    aggregation: Aggregation = Mean()
+    question: Callable[..., Question]
 
-    def question(
-        self, scope: Scope, agent: int, rounds: int, participation: float = 1.0
-    ) -> Question:
-        """What is asked about one agent."""
-        return Question(
-            scope=scope,
-            agent=agent,
-            rounds=rounds,
-            participation=participation,
-            active=self.active,
-            total=self.total,
-            aggregation=self.aggregation,
-        )
+    def as_they_went(self, turns: Any) -> Turns:
+        """What a run shows: how often each agent was active, in its busiest seed."""
+        n = len(self.rounds)
+        counted = np.asarray(turns, dtype=int).reshape(-1, n).max(axis=0)
+        return replace(self, rounds=counted, chance=np.ones(n))
 
 
 def planned(
@@ -64,29 +54,14 @@ def planned(
     aggregation: Aggregation | None = None,
 ) -> Turns:
     """What a plan can say of participation: a probability per agent."""
-    n, join = problem.n_agents, aggregation or Mean()
+    n = problem.n_agents
     who = schedule_for(participation, n)
-    chance = who.size / n if who.kind == "cohort" else who.chance
+    active = {"all": n, "cohort": who.size}.get(who.kind)
+    chance = who.chance if active is None else active / n
     chances = np.broadcast_to(np.asarray(chance, dtype=float), (n,))
-    return Turns(np.full(n, rounds), chances, _always_active(who, n), rounds, join)
-
-
-def realised(
-    turns: Any,
-    participation: Any,
-    n: int,
-    total: int | None = None,
-    aggregation: Aggregation | None = None,
-) -> Turns:
-    """What a run shows: how often each agent was active, in its busiest seed."""
-    counted = np.asarray(turns, dtype=int).reshape(-1, n).max(axis=0)
-    who = schedule_for(participation, n)
-    active, join = _always_active(who, n), aggregation or Mean()
-    return Turns(counted, np.ones(n), active, total, join)
-
-
-def _always_active(who: Schedule, n: int) -> int | None:
-    return {"all": n, "cohort": who.size}.get(who.kind)
+    join = aggregation or Mean()
+    question = partial(Question, active=active, total=rounds, aggregation=join)
+    return Turns(np.full(n, rounds), chances, question)
 
 
 def stand_ins(algorithm: Any, problem: Problem) -> np.ndarray:
@@ -125,8 +100,12 @@ def largest(
     for k, agent in enumerate(first):
         # Of agents alike, the most active one spends most.
         busiest = np.where(kind == k, turns.rounds, -1).argmax()
-        spoken, chance = int(turns.rounds[busiest]), float(turns.chance[agent])
-        question = turns.question(scope, int(accounted[agent]), spoken, chance)
+        question = turns.question(
+            scope=scope,
+            agent=int(accounted[agent]),
+            rounds=int(turns.rounds[busiest]),
+            participation=float(turns.chance[agent]),
+        )
         found.append((int(busiest), guarantee(algorithm, problem, question)))
     # Gaussian curves are ordered by mu alone, which needs no root finding.
     if all(one.mu is not None for _, one in found):

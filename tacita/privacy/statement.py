@@ -6,8 +6,8 @@ Rows are observers times units; an agent that spends most stands for all.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from tacita.privacy import inputs
 from tacita.privacy.clipped import Promise, clipping_of
 from tacita.privacy.history import settings, turns_by_round
 from tacita.privacy.letters import guarantee, letters_of
-from tacita.privacy.scope import Observer, Relation, Scope, Unit
-from tacita.privacy.spend import Turns, largest, observers, planned, realised, stand_ins
+from tacita.privacy.scope import Relation, Scope, Unit
+from tacita.privacy.spend import Turns, largest, observers, planned, stand_ins
 from tacita.problem.problem import Problem
 from tacita.trace.privacy_report import PrivacyReport, PrivacyRow
 from tacita.trace.run import Run
@@ -63,11 +63,9 @@ def report(
     history = turns_by_round(run, problem.n_agents)
     # A run of very many agents keeps no turns; what was replayed is what it did.
     turns = run.info.get("turns", history[1][-1])
-    if letters_of(ready).secret_turns:
-        counted = planned(problem, run.rounds, participation, aggregation)
-    else:
-        n = problem.n_agents
-        counted = realised(turns, participation, n, run.rounds, aggregation)
+    counted = planned(problem, run.rounds, participation, aggregation)
+    if not letters_of(ready).secret_turns:
+        counted = counted.as_they_went(turns)
     made = _report(ready, problem, counted, run.rounds, delta)
     return dataclasses.replace(
         made, curves=_curves(ready, problem, counted, history, made)
@@ -134,31 +132,21 @@ def delta_of(algorithm: Any, delta: float | None) -> float:
 def relation_of(algorithm: Any) -> Relation:
     """The relation of a promise, or the one that the sampling is accounted under."""
     promise = _promise(algorithm)
-    if promise is not None:
-        return promise.scope.relation
-    return letters_of(algorithm).relation
+    return letters_of(algorithm).relation if promise is None else promise.scope.relation
 
 
 def _row(
     algorithm: Any, problem: Problem, turns: Turns, scope: Scope, delta: float
 ) -> PrivacyRow:
-    where = scope.words
+    unbounded = partial(PrivacyRow, **scope.words, delta=delta, epsilon=None)
     try:
         agent, found = largest(algorithm, problem, turns, scope, delta)
         told = found.as_dict(delta)
     except (ValueError, ArithmeticError) as refusal:
         # Refusals, and numbers beyond all bounds: a finished run is never lost to them.
-        return PrivacyRow(
-            **where, delta=delta, epsilon=None, theorem=f"none: {refusal}"
-        )
+        return unbounded(theorem=f"none: {refusal}")
     if not math.isfinite(told["epsilon"]):
-        return PrivacyRow(
-            **where,
-            delta=delta,
-            epsilon=None,
-            theorem=f"no finite bound: {found.theorem}",
-        )
-    told["assumptions"] = tuple(told["assumptions"])
+        return unbounded(theorem=f"no finite bound: {found.theorem}")
     claim = told["paper_claim"]
     if claim and claim["claimed_epsilon"] >= told["epsilon"]:
         claim |= {"status": "implied", "reason": "the guarantee here is smaller"}
@@ -170,17 +158,16 @@ def _curves(
 ) -> dict[str, Any] | None:
     """How epsilon grew: against the promised observer, else the closest to letters."""
     promise = _promise(algorithm)
-    near = Observer(observers(algorithm)[1])
-    scope = Scope(near, relation=relation_of(algorithm))
+    scope = Scope(observers(algorithm)[1], relation=relation_of(algorithm))
     scope = scope if promise is None else promise.scope
     row = made.row(scope.observer, scope.unit)
     if row.epsilon is None:
         return None
     accounted = stand_ins(algorithm, problem)
 
-    @functools.cache
+    @cache
     def spent(agent: int, active: int) -> float:
-        question = turns.question(scope, agent, active)
+        question = turns.question(scope=scope, agent=agent, rounds=active)
         return guarantee(algorithm, problem, question).epsilon(row.delta)
 
     rounds, counted = history

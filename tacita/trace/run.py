@@ -14,9 +14,11 @@ import shlex
 import tomllib
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import tomli_w
@@ -64,21 +66,14 @@ class Run:
         (path / "run.json").unlink(missing_ok=True)
         arrays = {"params": self.params, "agents": self.agents}
         arrays |= {f"metric_{k}": v for k, v in self.metrics.items()}
-        partial = path / ".trace.npz.partial"
-        with open(partial, "wb") as file:
+        with _whole(path / "trace.npz") as file:
             np.savez_compressed(file, **arrays)  # pyright: ignore
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path / "trace.npz")
+        (path / "privacy.json").unlink(missing_ok=True)
         if self.privacy is not None:
             told = json.dumps(self.privacy.as_dict(), indent=1, allow_nan=False)
-            _write(path / "privacy.json", told.encode())
-        else:
-            (path / "privacy.json").unlink(missing_ok=True)
-        config = tomli_w.dumps(plain_values(self.config))
-        _write(path / "config.toml", config.encode())
-        told = json.dumps(plain_values(self.info), indent=1)
-        _write(path / "run.json", told.encode())
+            _write(path / "privacy.json", told)
+        _write(path / "config.toml", tomli_w.dumps(plain_values(self.config)))
+        _write(path / "run.json", json.dumps(plain_values(self.info), indent=1))
         return path
 
     def __repr__(self) -> str:
@@ -146,13 +141,20 @@ def _refuse_gaps(path: Path, config: Any, info: Any, arrays: dict[str, Any]) -> 
         )
 
 
-def _write(path: Path, content: bytes) -> None:
+@contextmanager
+def _whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes its name once all of it is on disk."""
     partial = path.with_name(f".{path.name}.partial")
     with open(partial, "wb") as file:
-        file.write(content)
+        yield file
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, path)
+
+
+def _write(path: Path, content: str) -> None:
+    with _whole(path) as file:
+        file.write(content.encode())
 
 
 def plain_values(value: Any) -> Any:

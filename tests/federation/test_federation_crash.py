@@ -20,8 +20,8 @@ from tacita.federation.in_process import (
 )
 from tacita.federation.state_file import NAME, StateFile
 from tacita.federation.wire import Identity
-from tacita.privacy.accounting.mechanism_guarantee import gaussian_guarantee
-from tacita.privacy.ledger.ledger import Ledger
+from tacita.privacy.accounting.mechanisms import gaussian_guarantee
+from tacita.privacy.ledger.charges import Ledger
 from tests.cases import case_of
 
 SOME_LOSS = Faults(loss=0.1, repeat=0.1, most_delay=1.0)

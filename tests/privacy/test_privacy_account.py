@@ -10,8 +10,7 @@ from scipy.integrate import quad
 from tacita.check import TacitaError
 from tacita.privacy import Poisson, WithoutReplacement, account
 from tacita.privacy import account as account_function
-from tacita.privacy.accounting.compose import take_part
-from tacita.privacy.accounting.curve import ORDERS, RenyiCurve
+from tacita.privacy.accounting.curve import ORDERS, RenyiCurve, take_part
 from tacita.privacy.accounting.subsampling import library_scale, sampled_rdp
 
 WHO = {"observer": "coordinator", "unit": "record"}

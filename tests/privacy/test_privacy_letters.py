@@ -30,7 +30,7 @@ from tacita.privacy.accounting.subsampling import (
     WithReplacement,
 )
 from tacita.privacy.letters import of_gradients
-from tacita.privacy.letters.rows import longest_row
+from tacita.privacy.letters.question import longest_row
 from tacita.problem.model import networks
 
 COUNTS = (20, 40, 30)

@@ -24,18 +24,17 @@ import numpy as np
 from tacita import check
 from tacita.privacy import inputs
 from tacita.privacy.accounting.curve import (
-    ORDERS,
     Curve,
     GaussianCurve,
     LossCurve,
     RenyiCurve,
+    take_part,
 )
 from tacita.privacy.accounting.curve import compose as compose_curves
 from tacita.privacy.accounting.guarantee import Guarantee, believed, enforced
 from tacita.privacy.accounting.subsampling import (
     Poisson,
     Sampling,
-    WithoutReplacement,
     WithReplacement,
     sampled_rdp,
 )
@@ -89,14 +88,12 @@ def account(
     scope = Scope(observer, unit, relation)
     check.one_of(("auto", "gdp", "rdp", "pld"), method=method)
     _refuse_unsupported(sampling, scope.relation, participation, method)
-    whole = sampling is None and participation == 1.0
     if method == "auto":
-        method = "gdp" if whole else "rdp"
-        if isinstance(sampling, WithReplacement):
-            method = "pld"
+        whole = "gdp" if participation == 1.0 else "rdp"
+        method = whole if sampling is None else sampling.methods[0]
     curve: Curve = GaussianCurve(0.0)
     for multiplier, count in _multipliers(noise_std, sensitivity, rounds):
-        one = _one_round(multiplier, sampling, participation, method)
+        one = take_part(_one_round(multiplier, sampling, method), participation)
         curve = compose_curves(curve, one.repeat(count))
     bound = f"each release changes by at most {sensitivity:g} in l2 norm"
     return Guarantee(
@@ -126,30 +123,18 @@ def _multipliers(
 def _refuse_unsupported(
     sampling: Sampling | None, relation: Relation, participation: float, method: Method
 ) -> None:
-    if isinstance(sampling, Poisson) and relation != Relation.ADD_REMOVE:
-        check.refuse(
-            "Poisson sampling has a proved bound for relation='add_remove' only; use "
-            "that relation, or WithoutReplacement for relation='replace_one'"
-        )
-    if isinstance(sampling, WithoutReplacement):
-        if relation != Relation.REPLACE_ONE:
+    if sampling is not None:
+        if relation != sampling.relation:
+            other = "Poisson" if relation == Poisson.relation else "WithoutReplacement"
             check.refuse(
-                "sampling without replacement is accounted for relation='replace_one' "
-                "only; use that relation, or Poisson for relation='add_remove'"
+                f"{sampling.words} is accounted for relation="
+                f"{sampling.relation.value!r} only; use that relation, or {other} for "
+                f"relation={relation.value!r}"
             )
-        if method == "pld":
+        if method in ("rdp", "pld") and method not in sampling.methods:
             check.refuse(
-                "method='pld' does not cover sampling without replacement; use 'rdp'"
-            )
-    if isinstance(sampling, WithReplacement):
-        if relation != Relation.REPLACE_ONE:
-            check.refuse(
-                "sampling with replacement is accounted for relation='replace_one' "
-                "only; use that relation, or Poisson for relation='add_remove'"
-            )
-        if method == "rdp":
-            check.refuse(
-                "method='rdp' does not cover sampling with replacement; use 'pld'"
+                f"method={method!r} does not cover {sampling.words}; use "
+                f"{sampling.methods[0]!r}"
             )
     if method == "gdp" and (sampling is not None or participation != 1.0):
         check.refuse(
@@ -158,42 +143,20 @@ def _refuse_unsupported(
         )
 
 
-def _one_round(
-    multiplier: float, sampling: Sampling | None, participation: float, method: Method
-) -> Curve:
+def _one_round(multiplier: float, sampling: Sampling | None, method: Method) -> Curve:
     if method == "gdp":
         return GaussianCurve(1 / multiplier)
     if isinstance(sampling, WithReplacement):
-        curve = with_replacement(multiplier, sampling.draws, sampling.samples)
-        return take_part_in_losses(curve, participation)
+        return with_replacement(multiplier, sampling.draws, sampling.samples)
     if method == "pld":
         rate = sampling.rate if isinstance(sampling, Poisson) else 1.0
-        return _loss_round(multiplier, rate, participation)
+        return _loss_curve(multiplier, rate)
     if sampling is None:
-        curve = RenyiCurve.linear(1 / (2 * multiplier**2))
-    else:
-        curve = RenyiCurve(sampled_rdp(multiplier, sampling))
-    return take_part(curve, participation)
+        return RenyiCurve.linear(1 / (2 * multiplier**2))
+    return RenyiCurve(sampled_rdp(multiplier, sampling))
 
 
-def take_part(curve: RenyiCurve, participation: float) -> RenyiCurve:
-    """One round that happens with probability p, and is seen to happen or not.
-
-    The joint law of (took part, release) has the Renyi divergence
-        log(1 - p + p e^{(alpha - 1) r_alpha}) / (alpha - 1).
-    The expectation belongs outside the exponential: p r_alpha is *not* a bound.
-    """
-    participation = inputs.fraction(participation=participation)
-    if participation == 1.0:
-        return curve
-    orders = np.asarray(ORDERS)
-    active = np.log(participation) + (orders - 1) * curve.totals()
-    moments = np.logaddexp(np.log1p(-participation), active)
-    values = tuple((np.maximum(moments, 0.0) / (orders - 1)).tolist())
-    return RenyiCurve(values, pure=curve.pure)
-
-
-def _loss_round(multiplier: float, rate: float, participation: float) -> LossCurve:
+def _loss_curve(multiplier: float, rate: float) -> LossCurve:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     if multiplier < 0.02:
@@ -201,31 +164,13 @@ def _loss_round(multiplier: float, rate: float, participation: float) -> LossCur
             f"method='pld' needs noise_std/sensitivity >= 0.02, got {multiplier:g}; "
             "use method='rdp'"
         )
-    active = pld.from_gaussian_mechanism(multiplier, sampling_prob=rate)
-    return take_part_in_losses(LossCurve(active), participation)
-
-
-def take_part_in_losses(curve: LossCurve, participation: float) -> LossCurve:
-    """As `take_part`, exactly: the loss is 0 in a silent round that is seen."""
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    if participation == 1.0:
-        return curve
-    mixed = curve.distribution.compute_mixture(pld.identity(), participation)
-    return LossCurve(mixed)
+    return LossCurve(pld.from_gaussian_mechanism(multiplier, sampling_prob=rate))
 
 
 def _theorem(sampling: Sampling | None, participation: float, method: Method) -> str:
     if method == "gdp":
         return "Gaussian composition, mu^2 = sum (sensitivity/sigma_t)^2 (Dong 2022)"
-    sampled = {
-        type(None): "Gaussian mechanism",
-        Poisson: "Poisson-sampled Gaussian (Mironov, Talwar, Zhang 2019)",
-        WithoutReplacement: "Gaussian sampled without replacement "
-        "(Wang, Balle, Kasiviswanathan 2019, Theorem 27)",
-        WithReplacement: "Gaussian sampled with replacement "
-        "(Balle, Barthe, Gaboardi 2018, Theorem 10)",
-    }[type(sampling)]
+    sampled = "Gaussian mechanism" if sampling is None else sampling.theorem
     part = ", participation mixture" if participation < 1.0 else ""
     way = "Renyi composition" if method == "rdp" else "privacy loss distributions"
     return f"{sampled}{part}, {way} (dp-accounting)"

@@ -216,3 +216,26 @@ def compose(first: Curve, second: Curve) -> Curve:
     one, other = renyi(first), renyi(second)
     values = tuple(a + b for a, b in zip(one.values, other.values, strict=True))
     return RenyiCurve(values, one.slope + other.slope, one.pure + other.pure)
+
+
+def take_part(curve: Curve, participation: float) -> Curve:
+    """One round that happens with probability p, and is seen to happen or not.
+
+    The joint law of (took part, release) has the Renyi divergence
+        log(1 - p + p e^{(alpha - 1) r_alpha}) / (alpha - 1).
+    The expectation belongs outside the exponential: p r_alpha is *not* a bound.
+    """
+    participation = inputs.fraction(participation=participation)
+    if participation == 1.0:
+        return curve
+    if isinstance(curve, LossCurve):
+        from dp_accounting.pld import privacy_loss_distribution as pld
+
+        # Exactly: the loss is 0 in a silent round that is seen.
+        mixed = curve.distribution.compute_mixture(pld.identity(), participation)
+        return LossCurve(mixed)
+    bounds, orders = renyi(curve), np.asarray(ORDERS)
+    active = np.log(participation) + (orders - 1) * bounds.totals()
+    moments = np.logaddexp(np.log1p(-participation), active)
+    values = tuple((np.maximum(moments, 0.0) / (orders - 1)).tolist())
+    return RenyiCurve(values, pure=bounds.pure)

@@ -7,8 +7,8 @@ claims apart from what holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from typing import Any, Literal
 
@@ -113,23 +113,27 @@ class Guarantee:
         observers do not add up to anything.
         """
         for other in others:
-            mine, theirs = self.scope.words, other.scope.words
-            for field in mine:
-                if mine[field] != theirs[field]:
+            theirs = other.scope.words
+            for field, mine in self.scope.words.items():
+                if mine != theirs[field]:
                     check.refuse(
                         f"cannot compose guarantees of different {field}: "
-                        f"{mine[field]!r} and {theirs[field]!r}"
+                        f"{mine!r} and {theirs[field]!r}"
                     )
         parts = (self, *others)
+        assumed = (one for part in parts for one in part.assumptions)
         return replace(
             self,
             curve=reduce(compose, (part.curve for part in parts)),
-            theorem="; ".join(_distinct(part.theorem for part in parts)),
-            assumptions=tuple(
-                _distinct(one for part in parts for one in part.assumptions)
-            ),
+            theorem="; ".join(dict.fromkeys(part.theorem for part in parts)),
+            assumptions=tuple(dict.fromkeys(assumed)),
             paper_claim=self.paper_claim if not others else None,
         )
+
+    def noting(self, *more: Assumption, before: str = "", after: str = "") -> Guarantee:
+        """The same bound with more said: assumptions, words around its theorem."""
+        theorem = f"{before}{self.theorem}{after}"
+        return replace(self, theorem=theorem, assumptions=(*self.assumptions, *more))
 
     def repeat(self, times: int) -> Guarantee:
         """The guarantee of `times` such releases on the same data."""
@@ -146,10 +150,7 @@ class Guarantee:
             "delta": delta,
             "mu": self.mu,
             "theorem": self.theorem,
-            "assumptions": [
-                {"statement": one.statement, "status": one.status}
-                for one in self.assumptions
-            ],
+            "assumptions": tuple(asdict(one) for one in self.assumptions),
             "paper_claim": claim
             and {
                 "source": claim.source,
@@ -158,7 +159,3 @@ class Guarantee:
                 "claimed_epsilon": claim.claimed_epsilon(delta),
             },
         }
-
-
-def _distinct(items: Iterable[Any]) -> list[Any]:
-    return list(dict.fromkeys(items))

@@ -1,4 +1,6 @@
-"""Mechanisms: where the noise is drawn. Every key is an argument.
+"""Mechanisms: where the noise is drawn, and what one release of each guarantees.
+
+Every key is an argument.
 
 Noise whose key the observer knows is no noise: in a deployment each agent draws its
 secret from the operating system and never sends it. Samples are floating-point; see
@@ -12,10 +14,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
 from tacita import check
 from tacita.privacy import inputs
+from tacita.privacy.accounting.curve import ORDERS, GaussianCurve, RenyiCurve
+from tacita.privacy.accounting.guarantee import Guarantee, believed, enforced
+from tacita.privacy.scope import Scope
 from tacita.random_numbers import normal
 
 
@@ -105,3 +111,61 @@ def randomised_response(
     # A non-zero shift modulo `classes` is uniform over the other labels.
     shift = jax.random.randint(other, labels.shape, 1, classes, labels.dtype)
     return jnp.where(stays, labels, (labels + shift) % classes)
+
+
+def gaussian_guarantee(
+    *, observer: str, unit: str, relation: str, noise_std: float, sensitivity: float
+) -> Guarantee:
+    """The guarantee of one Gaussian release (l2 sensitivity under `relation`)."""
+    sensitivity = inputs.positive(sensitivity=sensitivity)
+    return Guarantee(
+        curve=GaussianCurve(sensitivity / inputs.positive(noise_std=noise_std)),
+        scope=Scope(observer, unit, relation),
+        theorem="analytic Gaussian mechanism (Balle and Wang 2018, Theorem 8)",
+        assumptions=(believed(f"l2 sensitivity at most {sensitivity:g}"),),
+    )
+
+
+def laplace_guarantee(
+    *, observer: str, unit: str, relation: str, scale: float, sensitivity: float
+) -> Guarantee:
+    """The guarantee of one Laplace release (l1 sensitivity under `relation`).
+
+    >>> one = laplace_guarantee(observer="coordinator", unit="record",
+    ...     relation="replace_one", scale=2.0, sensitivity=1.0)
+    >>> one.epsilon(1e-9)
+    0.5
+    """
+    sensitivity = inputs.positive(sensitivity=sensitivity)
+    loss = sensitivity / inputs.positive(scale=scale)
+    order = np.asarray(ORDERS)
+    # Mironov 2017, Prop. 6:  eps + log(1 + (a-1)(e^{(1-2a) eps} - 1)/(2a-1)) / (a-1)
+    shrink = (order - 1) * np.expm1((1 - 2 * order) * loss) / (2 * order - 1)
+    values = np.clip(loss + np.log1p(shrink) / (order - 1), 0.0, loss)
+    return Guarantee(
+        curve=RenyiCurve(tuple(values.tolist()), pure=loss),
+        scope=Scope(observer, unit, relation),
+        theorem="Laplace mechanism (Dwork, McSherry, Nissim and Smith 2006)",
+        assumptions=(believed(f"l1 sensitivity at most {sensitivity:g}"),),
+    )
+
+
+def randomised_response_guarantee(
+    *, observer: str, epsilon: float, classes: int
+) -> Guarantee:
+    """The guarantee of one randomised label, against anybody who sees it."""
+    epsilon = inputs.positive(epsilon=epsilon)
+    classes = inputs.whole(2, classes=classes)
+    order = np.asarray(ORDERS)
+    # Divergence between the answers to two labels: keep p = e^eps q, every other q.
+    other = -np.log(np.exp(epsilon) + classes - 1)
+    either = np.logaddexp(order * epsilon, (1 - order) * epsilon)
+    rest = math.log(classes - 2) if classes > 2 else -math.inf
+    moments = other + np.logaddexp(either, rest)
+    values = np.clip(moments / (order - 1), 0.0, epsilon)
+    return Guarantee(
+        curve=RenyiCurve(tuple(values.tolist()), pure=epsilon),
+        scope=Scope(observer),
+        theorem="randomised response (Warner 1965), labels only",
+        assumptions=(enforced(f"each label is randomised on its own, {classes} ways"),),
+    )

@@ -3,7 +3,8 @@
 The divergences come from `dp_accounting`, which does not know sampling with
 replacement (see `with_replacement`). Callers give the noise relative to the
 sensitivity under the relation that goes with the sampling: add/remove for Poisson
-sampling, replace-one for sampling without and with replacement.
+sampling, replace-one for sampling without and with replacement. Every kind names its
+`relation`, the `methods` that can account it, the usual one first, and its `theorem`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,17 @@ import numpy as np
 from tacita import check
 from tacita.privacy import inputs
 from tacita.privacy.accounting.curve import ORDERS
+from tacita.privacy.scope import Relation
 
 
 @dataclass(frozen=True)
 class Poisson:
     """Every record enters a batch independently with probability `rate`."""
+
+    words = "Poisson sampling"
+    relation = Relation.ADD_REMOVE
+    methods = ("rdp", "pld")
+    theorem = "Poisson-sampled Gaussian (Mironov, Talwar, Zhang 2019)"
 
     rate: float
 
@@ -34,6 +41,14 @@ class Poisson:
 @dataclass(frozen=True)
 class WithoutReplacement:
     """A uniformly random `batch` of the `samples` records, drawn anew every round."""
+
+    words = "sampling without replacement"
+    relation = Relation.REPLACE_ONE
+    methods = ("rdp",)
+    theorem = (
+        "Gaussian sampled without replacement "
+        "(Wang, Balle, Kasiviswanathan 2019, Theorem 27)"
+    )
 
     batch: int
     samples: int
@@ -54,6 +69,13 @@ class WithReplacement:
 
     A record may be drawn several times; the sensitivity is the change by one of them.
     """
+
+    words = "sampling with replacement"
+    relation = Relation.REPLACE_ONE
+    methods = ("pld",)
+    theorem = (
+        "Gaussian sampled with replacement (Balle, Barthe, Gaboardi 2018, Theorem 10)"
+    )
 
     draws: int
     samples: int

@@ -1,27 +1,98 @@
-"""The file under a ledger: durable, appended to, checked when it is opened."""
+"""The file under a ledger: durable, appended to, a chain that is checked when opened.
+
+Every row holds the digest of the row before it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tacita import check
+from tacita.check import TacitaError
 from tacita.privacy.accounting.curve import ORDERS
-from tacita.privacy.ledger.rows import (
-    CREATE,
-    GENESIS,
-    INSERT,
-    SELECT,
-    BrokenLedger,
-    Row,
-    first_broken,
-    seal,
+
+
+class BudgetExceeded(TacitaError):
+    """A release would pass the budget. Nothing was written; the letter must stay."""
+
+
+class BrokenLedger(TacitaError):
+    """The ledger was changed outside Tacita, or cannot be read or written."""
+
+
+GENESIS = "0" * 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row. `kind` is `ledger` (the first), `budget` or `release`.
+
+    The loss of a release is `mu_squared` (Gaussian part) and `rdp` (JSON: divergences
+    at `curve.ORDERS`, then the pure epsilon); `content` is the letter's SHA-256.
+    """
+
+    id: int
+    kind: str
+    agent: str | None = None
+    observer: str | None = None
+    run: str | None = None
+    round: int | None = None
+    phase: str | None = None
+    unit: str | None = None
+    relation: str | None = None
+    theorem: str | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    mu_squared: float | None = None
+    rdp: str | None = None
+    content: str | None = None
+    time: str = ""
+    previous: str = ""
+    digest: str = ""
+
+    @classmethod
+    def of(cls, values: tuple) -> Row:
+        """A row from the values of `SELECT`."""
+        return cls(**dict(zip(COLUMNS, values, strict=True)))
+
+    def own_digest(self) -> str:
+        """Over all columns, the digest of the row before it among them."""
+        body = {name: getattr(self, name) for name in COLUMNS if name != "digest"}
+        return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+SELECT = f"SELECT {', '.join(COLUMNS)} FROM entry"
+INSERT = (
+    f"INSERT INTO entry ({', '.join(COLUMNS)}) "
+    f"VALUES ({', '.join('?' for _ in COLUMNS)})"
+)
+
+# AUTOINCREMENT remembers the highest id ever given, so that cutting off the last rows
+# shows; the unique index makes a double charge impossible, whatever the program does.
+CREATE = (
+    """
+    CREATE TABLE IF NOT EXISTS entry (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL,
+        agent TEXT, observer TEXT, run TEXT, round INTEGER, phase TEXT,
+        unit TEXT, relation TEXT, theorem TEXT, epsilon REAL, delta REAL,
+        mu_squared REAL, rdp TEXT, content TEXT,
+        time TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE UNIQUE INDEX IF NOT EXISTS one_charge_per_release
+    ON entry (agent, observer, run, round, phase) WHERE kind = 'release'
+    """,
 )
 
 
@@ -109,11 +180,12 @@ class Store:
         ).fetchone()
         number, previous = last or (0, GENESIS)
         time = datetime.now(UTC).isoformat(timespec="microseconds")
-        row = seal(Row(id=number + 1, time=time, previous=previous, **fields))
-        self._db.execute(INSERT, row.values())
+        row = Row(id=number + 1, time=time, previous=previous, **fields)
+        row = replace(row, digest=row.own_digest())
+        self._db.execute(INSERT, astuple(row))
         return row
 
-    def find(self, where: str, values: tuple) -> Iterator[Row]:
+    def find(self, where: str, values: tuple = ()) -> Iterator[Row]:
         """Rows by a condition (a constant of this package, never user input)."""
         return map(Row.of, self._db.execute(f"{SELECT} WHERE {where}", values))
 
@@ -126,10 +198,40 @@ class Store:
 
     def verify(self, head: str | None = None) -> int:
         """Check the chain; returns the number of rows, raises `BrokenLedger`."""
-        fault = first_broken(self._db, head)
+        fault = self._first_broken(head)
         if fault is not None:
             raise BrokenLedger(f"{self.path}: {fault}")
         return int(self._db.execute("SELECT COUNT(*) FROM entry").fetchone()[0])
+
+    def _first_broken(self, head: str | None) -> str | None:
+        """What is wrong with the first row that breaks the chain, or None."""
+        previous, seen, number = GENESIS, head is None, 0
+        try:
+            for number, row in enumerate(self.find("TRUE ORDER BY id"), 1):
+                if row.id != number:
+                    return f"row {number} is missing (found row {row.id})"
+                if row.previous != previous:
+                    return f"row {number} does not follow the row before it"
+                if row.digest != row.own_digest():
+                    return f"row {number} was changed"
+                previous = row.digest
+                seen = seen or row.digest == head
+            given = self._highest_id()
+        except sqlite3.DatabaseError as error:
+            return f"row {number + 1} cannot be read: {error}"
+        if given > number:
+            return f"row {number + 1} is missing (rows up to {given} were written)"
+        if number == 0:
+            return "row 1 is missing (the ledger is empty)"
+        if not seen:
+            return f"no row has the digest {head}; rows after it were cut or rewritten"
+        return None
+
+    def _highest_id(self) -> int:
+        found = self._db.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'entry'"
+        ).fetchone()
+        return int(found[0]) if found else 0
 
 
 def _sync_folder(path: Path) -> None:

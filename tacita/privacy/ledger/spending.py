@@ -14,7 +14,7 @@ from tacita.privacy.accounting.curve import (
     compose,
     renyi,
 )
-from tacita.privacy.ledger.rows import Row
+from tacita.privacy.ledger.database import Row
 
 
 def cost_of(curve: Curve) -> dict[str, Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
 import numpy as np
 
 from tacita import check
-from tacita.privacy.accounting.compose import account, take_part, take_part_in_losses
-from tacita.privacy.accounting.curve import GaussianCurve, LossCurve, renyi
+from tacita.privacy.accounting.curve import GaussianCurve, take_part
 from tacita.privacy.accounting.guarantee import Guarantee, believed
 from tacita.privacy.accounting.subsampling import (
     Poisson,
@@ -20,7 +18,6 @@ from tacita.privacy.accounting.subsampling import (
 )
 from tacita.privacy.clipped import Clipped
 from tacita.privacy.letters.question import (
-    ALWAYS_BELIEVED,
     BROADCAST_ONLY,
     Question,
     clipped_oracle,
@@ -28,8 +25,8 @@ from tacita.privacy.letters.question import (
     present_noise,
 )
 from tacita.privacy.scope import Observer, Scope, Unit
-from tacita.problem.oracles import Full, Minibatch
 from tacita.problem.problem import Problem
+from tacita.trees import replace
 
 
 def by_composition(
@@ -63,62 +60,42 @@ def one_round(
 
     With `mixed` letters a broadcast carries the noise of them all.
     """
-    asked, oracle = noisy_gradients(algorithm), clipped_oracle(algorithm)
+    asked, oracle = (
+        noisy_gradients(algorithm),
+        clipped_oracle(algorithm, question.agent),
+    )
     scope, samples = question.scope, int(problem.counts[question.agent])
     sampling, releases = _sampling(oracle, samples, asked, scope.unit)
-    change = oracle.sensitivity(
-        scope.relation,
-        samples,
-        unit=scope.unit,
-        norm=number_of(oracle.norm, question.agent),
-    )
+    change = oracle.sensitivity(scope.relation, samples, unit=scope.unit)
     own = number_of(algorithm.oracle.std, question.agent)
     seen = _mixed_noise(algorithm, problem, question) if mixed else None
-    one = account(
-        **scope.words,
-        noise_std=own if seen is None else seen,
-        sensitivity=change,
-        rounds=releases,
-        sampling=sampling,
-        clipped=True,
-    )
-    told = "" if seen is None else "; a broadcast carries the noise of all its letters"
-    trust = () if seen is None else (believed("others' letters and noise stay secret"),)
-    return dataclasses.replace(
-        one,
-        theorem=one.theorem + told,
-        assumptions=(*one.assumptions, *trust, *ALWAYS_BELIEVED),
+    if seen is None:
+        return question.releases(own, change, releases, sampling)
+    return question.releases(seen, change, releases, sampling).noting(
+        believed("others' letters and noise stay secret"),
+        after="; a broadcast carries the noise of all its letters",
     )
 
 
 def gradient_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarray:
     """By how much one unit can change a gradient of each agent."""
     oracle = clipped_oracle(algorithm)
+    unit_norm = replace(oracle, norm=1.0)  # the norm itself may differ between agents
     sizes, where = np.unique(problem.counts, return_inverse=True)
-    # For a norm of 1; the norm itself may differ between agents.
-    changes = [
-        oracle.sensitivity(scope.relation, int(m), unit=scope.unit, norm=1.0)
-        for m in sizes
-    ]
+    changes = [unit_norm.sensitivity(scope.relation, m, unit=scope.unit) for m in sizes]
     return np.array(changes)[where.ravel()] * np.asarray(oracle.norm)
 
 
 def over_rounds(one: Guarantee, question: Question) -> Guarantee:
     """From one round in which the agent takes part to all rounds of the question."""
     if question.rounds == 0:
-        return dataclasses.replace(one, curve=GaussianCurve(0.0))
+        return replace(one, curve=GaussianCurve(0.0))
     if question.participation == 1.0:
         return one.repeat(question.rounds)
-    if isinstance(one.curve, LossCurve):
-        curve = take_part_in_losses(one.curve, question.participation)
-    else:
-        curve = take_part(renyi(one.curve), question.participation)
-    drawn = believed("participation is drawn independently of the data")
-    return dataclasses.replace(
-        one,
-        curve=curve.repeat(question.rounds),
-        theorem=f"{one.theorem}; participation mixture",
-        assumptions=(*one.assumptions, drawn),
+    curve = take_part(one.curve, question.participation)
+    return replace(one, curve=curve.repeat(question.rounds)).noting(
+        believed("participation is drawn independently of the data"),
+        after="; participation mixture",
     )
 
 
@@ -126,20 +103,19 @@ def _sampling(
     oracle: Clipped, samples: int, asked: tuple[int, ...], unit: Unit
 ) -> tuple[Sampling | None, int]:
     """How records are drawn for a gradient, and in how many gradients one may be."""
-    inner, steps = oracle.oracle, sum(asked)
-    if isinstance(inner, Full) or unit == Unit.CLIENT:
+    steps, (size, sampling) = sum(asked), oracle.drawn(samples)
+    if sampling == "all" or unit == Unit.CLIENT:
         return None, steps
-    assert isinstance(inner, Minibatch)
-    if inner.sampling == "without_replacement":
-        return WithoutReplacement(inner.size, samples), steps
-    if inner.sampling == "poisson":
-        return Poisson(inner.size / samples), steps
-    if inner.sampling == "permutation":
+    if sampling == "without_replacement":
+        return WithoutReplacement(size, samples), steps
+    if sampling == "poisson":
+        return Poisson(size / samples), steps
+    if sampling == "permutation":
         # Batches of one epoch are disjoint: a record is in at most one of them. Every
         # call of `draws` shuffles anew.
-        epoch = samples // inner.size
+        epoch = samples // size
         return None, sum(math.ceil(steps / epoch) for steps in asked)
-    return WithReplacement(inner.size, samples), steps
+    return WithReplacement(size, samples), steps
 
 
 def _mixed_noise(algorithm: Any, problem: Problem, question: Question) -> float | None:

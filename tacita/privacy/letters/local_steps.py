@@ -15,65 +15,61 @@ by 2 G, from the first step on, which needs nothing but clipping.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tacita import check
-from tacita.algorithm import ClientDPFedAvg, DPFedAvg, FedSPD
-from tacita.privacy.accounting.compose import account
+from tacita.algorithm import DPFedAvg, FedSPD
 from tacita.privacy.accounting.curve import GaussianCurve
 from tacita.privacy.accounting.guarantee import (
     Assumption,
     Guarantee,
+    PaperClaim,
     believed,
     enforced,
 )
 from tacita.privacy.accounting.subsampling import (
-    Poisson,
     Sampling,
     WithoutReplacement,
     WithReplacement,
 )
-from tacita.privacy.letters.account import Letters, letters_of, of_noised
 from tacita.privacy.letters.composition import over_rounds
+from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
 from tacita.privacy.letters.primal_dual_steps import hidden_state_norm, printed_claim
 from tacita.privacy.letters.question import (
-    ALWAYS_BELIEVED,
-    BROADCAST_ONLY,
     Question,
     clipped_oracle,
+    longest_row,
+    no_longer_rows,
     number_of,
     present_noise,
 )
-from tacita.privacy.letters.rows import longest_row
 from tacita.privacy.scope import Relation, Unit
 from tacita.problem.model.linear import Linear, Logistic
 from tacita.problem.model.regulariser import SquaredL2
-from tacita.problem.oracles import Full, Minibatch
 from tacita.problem.problem import Problem
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Use:
     """How a round uses a record: what is drawn, and how it enters gradients.
 
     Attributes:
-        sampling: How the records of a round are drawn, where that amplifies.
         change: Of one gradient by one use, in l2 norm.
-        every_step: Whether the record may enter every step, else one of them.
-        times: In how many steps at most, where it is not every one.
+        times: In how many steps the record is used at most; None for every one.
+        sampling: How the records of a round are drawn, where that amplifies.
         expands: Whether steps may expand, so that clipping alone bounds the change.
+        notes: What this rests on.
     """
 
-    sampling: Sampling | None
     change: float
-    every_step: bool
-    times: int = 1
+    times: int | None = None
+    sampling: Sampling | None = None
     expands: bool = False
+    notes: tuple[Assumption, ...] = ()
 
 
 @letters_of.register
@@ -101,11 +97,9 @@ def _dp_fed_avg(algorithm: DPFedAvg, problem: Problem, question: Question) -> Gu
     """Noise eta noise_std on Q steps of length eta: one hit moves no further."""
     noise = present_noise(algorithm, algorithm.noise_std)
     step = number_of(algorithm.step_size, question.agent)
-    steps = algorithm.local_steps
-    use, notes = _use(algorithm, problem, question, steps, 2 / step)
-    change = use.change * (steps if use.every_step else use.times)
-    one = _one_round(question, use, change, number_of(noise, question.agent), notes)
-    return over_rounds(one, question)
+    use = _use(algorithm, problem, question, 2 / step)
+    change = use.change * (use.times or algorithm.local_steps)
+    return _rounds(question, use, change, number_of(noise, question.agent))
 
 
 def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarantee:
@@ -114,9 +108,9 @@ def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarant
     gamma = number_of(algorithm.gamma, question.agent)
     steps, rho = algorithm.local_steps, number_of(algorithm.rho, question.agent)
     hidden = algorithm.state == "hidden"
-    use, notes = _use(algorithm, problem, question, steps, 2 * gamma, hidden)
+    use = _use(algorithm, problem, question, 2 * gamma, hidden)
     if hidden:
-        return _hidden(algorithm, problem, question, use, notes)
+        return _hidden(algorithm, problem, question, use)
     # A letter carries noise 2 noise_std/(rho + gamma_t). With a = gamma/(rho + gamma):
     # a hit at step r moves the mean iterate by (1 - a^(Q-r))/(Q rho) times its change.
     a = gamma / (rho + gamma)
@@ -124,153 +118,119 @@ def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarant
         one_hit, all_hits = 1.0, (steps + 1) / 2  # the limit of a -> 1, a bound
     else:
         one_hit = (1 - a**steps) / (steps * (1 - a))
-        all_hits = (1 - a * (1 - a**steps) / (steps * (1 - a))) / (1 - a)
-    change = use.change * (all_hits if use.every_step else one_hit * use.times)
-    one = _one_round(question, use, change, noise, notes)
-    named = dataclasses.replace(one, theorem=f"public-state sensitivity; {one.theorem}")
-    return over_rounds(named, question)
+        all_hits = (1 - a * one_hit) / (1 - a)
+    change = use.change * (one_hit * use.times if use.times else all_hits)
+    return _rounds(question, use, change, noise, "public-state sensitivity; ")
 
 
-def _one_round(
-    question: Question,
-    use: Use,
-    change: float,
-    noise: float,
-    notes: tuple[Assumption, ...],
+def _rounds(
+    question: Question, use: Use, change: float, noise: float, before: str = ""
 ) -> Guarantee:
-    one = account(
-        **question.scope.words,
-        noise_std=noise,
-        sensitivity=change,
-        rounds=1,
-        sampling=use.sampling,
-        clipped=True,
-    )
+    """Rounds that start equal given all letters: each is one release."""
     loose = "; local steps may expand: 2 C in every step" if use.expands else ""
-    return dataclasses.replace(
-        one,
-        theorem=one.theorem + loose,
-        assumptions=(*one.assumptions, *notes, *ALWAYS_BELIEVED),
-    )
+    one = question.releases(noise, change, sampling=use.sampling)
+    return over_rounds(one.noting(*use.notes, before=before, after=loose), question)
 
 
 def _hidden(
-    algorithm: FedSPD,
-    problem: Problem,
-    question: Question,
-    use: Use,
-    notes: tuple[Assumption, ...],
+    algorithm: FedSPD, problem: Problem, question: Question, use: Use
 ) -> Guarantee:
     """The trajectory's sensitivity, and the printed theorem beside it."""
-    agent, steps = question.agent, algorithm.local_steps
-    noise = number_of(algorithm.noise_std, agent)
-    total = question.rounds if question.total is None else question.total
-    rho = number_of(algorithm.rho, agent)
-    first = number_of(algorithm.gamma, agent)
-    growth = float(algorithm.gamma_growth)
-    if question.rounds == total and question.participation == 1.0:
+    agent, rounds = question.agent, question.rounds
+    total = rounds if question.total is None else question.total
+    first, growth = number_of(algorithm.gamma, agent), float(algorithm.gamma_growth)
+    if rounds == total and question.participation == 1.0:
         lows = highs = first * np.arange(1, total + 1) ** growth
     else:
         # Which rounds is not known: any gamma between the first and the last.
-        lows = np.full(question.rounds, first)
-        highs = np.full(question.rounds, first * total**growth)
+        lows = np.full(rounds, first)
+        highs = np.full(rounds, first * total**growth)
     mu = 0.0
-    if question.rounds:
+    if rounds:
         mu = hidden_state_norm(
             low=lows,
             high=highs,
-            rho=rho,
-            inner_steps=steps,
-            kick=use.change * use.times,
-            every_step=use.every_step,
-            noise_std=noise,
+            rho=number_of(algorithm.rho, agent),
+            inner_steps=algorithm.local_steps,
+            kick=use.change * (use.times or 1),
+            every_step=use.times is None,
+            noise_std=number_of(algorithm.noise_std, agent),
         )
-    oracle = clipped_oracle(algorithm)
-    bound = number_of(oracle.norm, agent)
-    clip = enforced(f"every record's gradient has norm at most {bound:g}")
-    claim = None
-    if question.scope.unit == Unit.RECORD and isinstance(oracle.oracle, Minibatch):
-        claim = printed_claim(
-            noise_std=noise,
-            inner_steps=steps,
-            gradient_bound=bound,
-            rate=_printed_rate(oracle.oracle, int(problem.counts[agent]), steps),
-            participation=question.participation,
-            rounds=max(question.rounds, 1),
-        )
+    norm = clipped_oracle(algorithm, agent).norm
     return Guarantee(
         curve=GaussianCurve(mu),
         scope=question.scope,
         theorem="hidden-state trajectory sensitivity, Gaussian composition; WARNING: "
         "a hidden state remembers records without noise, no amplification applies",
         assumptions=(
-            clip,
-            *notes,
-            *ALWAYS_BELIEVED,
+            enforced(f"every record's gradient has norm at most {norm:g}"),
+            *use.notes,
             believed("local models x_i are not published"),
         ),
-        paper_claim=claim,
+        paper_claim=_printed(algorithm, problem, question),
     )
 
 
-def _printed_rate(batch: Minibatch, samples: int, steps: int) -> float:
-    """q_i of (22)."""
-    if batch.sampling == "with_replacement":
-        return WithReplacement(batch.size * steps, samples).rate
-    return min(batch.size * steps / samples, 1.0)
+def _printed(
+    algorithm: FedSPD, problem: Problem, question: Question
+) -> PaperClaim | None:
+    """The printed theorem, which is about records drawn into batches."""
+    agent, steps = question.agent, algorithm.local_steps
+    oracle, samples = clipped_oracle(algorithm, agent), int(problem.counts[agent])
+    size, sampling = oracle.drawn(samples)
+    if question.scope.unit == Unit.CLIENT or sampling == "all":
+        return None
+    rate = min(size * steps / samples, 1.0)  # q_i of (22)
+    if sampling == "with_replacement":
+        rate = WithReplacement(size * steps, samples).rate
+    return printed_claim(
+        noise_std=number_of(algorithm.noise_std, agent),
+        inner_steps=steps,
+        gradient_bound=oracle.norm,
+        rate=rate,
+        participation=question.participation,
+        rounds=max(question.rounds, 1),
+    )
 
 
 def _use(
     algorithm: Any,
     problem: Problem,
     question: Question,
-    steps: int,
     steepest: float,
     hidden: bool = False,
-) -> tuple[Use, tuple[Assumption, ...]]:
+) -> Use:
     """How the record is used; steps do not expand up to a smoothness of `steepest`.
 
     A `hidden` state gains nothing from the draw of a record among many.
     """
-    oracle, samples = clipped_oracle(algorithm), int(problem.counts[question.agent])
-    norm = number_of(oracle.norm, question.agent)
-    smooth = _smoothness(problem, steepest)
-    inner = oracle.oracle
-    record = question.scope.unit == Unit.RECORD
-    if not record or smooth is None:
+    oracle = clipped_oracle(algorithm, question.agent)
+    norm, steps = oracle.norm, algorithm.local_steps
+    samples = int(problem.counts[question.agent])
+    size, sampling = oracle.drawn(samples)
+    # Batches of a round that are disjoint are one draw.
+    disjoint = sampling == "permutation" and size * steps <= samples
+    drawn = WithoutReplacement(size * steps, samples) if disjoint else None
+    client, expands = question.scope.unit == Unit.CLIENT, _may_expand(problem, steepest)
+    if client or expands:
         # Any two clipped gradients lie within 2 G of each other.
-        amplifies = record and _disjoint(inner, samples, steps)
-        drawn = None
-        if amplifies and isinstance(inner, Minibatch):
-            drawn = WithoutReplacement(steps * inner.size, samples)
-        return Use(drawn, 2 * norm, every_step=True, expands=smooth is None), ()
-    notes = (believed(f"no record has features longer than {longest_row(problem):g}"),)
+        amplified = None if client else drawn
+        return Use(change=2 * norm, sampling=amplified, expands=expands)
     factor = 2 * norm if question.scope.relation == Relation.REPLACE_ONE else norm
-    if isinstance(inner, Full):
-        return Use(None, factor / samples, every_step=True), notes
-    assert isinstance(inner, Minibatch)
-    change, drawn = factor / inner.size, inner.size * steps
-    if inner.sampling == "permutation":
-        if _disjoint(inner, samples, steps):
-            return Use(WithoutReplacement(drawn, samples), change, False), notes
-        times = -(-steps // (samples // inner.size))
-        return Use(None, change, every_step=False, times=times), notes
-    if inner.sampling == "with_replacement" and not hidden:
-        return Use(WithReplacement(drawn, samples), change, every_step=False), notes
-    if inner.sampling == "without_replacement":
-        return Use(None, change, every_step=True), notes
+    use = Use(change=factor / size, notes=(no_longer_rows(problem),))
+    if sampling in ("all", "without_replacement"):
+        return use
+    if sampling == "permutation":
+        times = -(-steps // (samples // size))
+        return replace(use, times=times, sampling=drawn)
+    if sampling == "with_replacement" and not hidden:
+        return replace(use, times=1, sampling=WithReplacement(size * steps, samples))
     # Anything may be in a batch any number of times.
-    return Use(None, 2 * norm, every_step=True), notes
+    return replace(use, change=2 * norm)
 
 
-def _disjoint(inner: Any, samples: int, steps: int) -> bool:
-    """Whether the batches of a round are disjoint."""
-    permuted = isinstance(inner, Minibatch) and inner.sampling == "permutation"
-    return permuted and inner.size * steps <= samples
-
-
-def _smoothness(problem: Problem, steepest: float) -> float | None:
-    """The smoothness of any neighbour's loss if steps do not expand, else None."""
+def _may_expand(problem: Problem, steepest: float) -> bool:
+    """Whether steps may expand for the loss of some neighbour."""
     model, regulariser = problem.model, problem.population.regulariser
     if not isinstance(regulariser, SquaredL2) or regulariser.weight > steepest:
         check.refuse(
@@ -279,70 +239,6 @@ def _smoothness(problem: Problem, steepest: float) -> float | None:
             f"{steepest:g}, or shorter steps"
         )
     if not isinstance(model, Linear | Logistic):
-        return None
+        return True
     high = model.curvature_bounds[1] * longest_row(problem) ** 2 + regulariser.weight
-    return high if high <= steepest * (1 + 1e-12) else None
-
-
-@letters_of.register
-def _(algorithm: ClientDPFedAvg) -> Letters:
-    return of_noised(
-        algorithm,
-        theorem=partial(_client_dp_fed_avg, algorithm),
-        with_noise=_refuse_client,
-        relation=Relation.ADD_REMOVE,
-        secret_turns=True,
-    )
-
-
-def _refuse_client(noise_std: Any) -> Any:
-    check.refuse(
-        "the noise of ClientDPFedAvg is the coordinator's, none is set in its letters; "
-        "give noise_std= and see what it costs with tacita.privacy.forecast"
-    )
-
-
-def _client_dp_fed_avg(
-    algorithm: ClientDPFedAvg, problem: Problem, question: Question
-) -> Guarantee:
-    """A sum of clipped updates with noise, over a secret draw of clients."""
-    scope = question.scope
-    if scope.observer not in BROADCAST_ONLY or scope.unit != Unit.CLIENT:
-        check.refuse(
-            "ClientDPFedAvg protects whole clients against who sees models only; it "
-            "trusts the coordinator, who sees updates without noise"
-        )
-    if not question.aggregation.additive:
-        check.refuse(
-            "the noise of ClientDPFedAvg covers a sum of updates; a rule other than "
-            "the mean has no bounded sensitivity, so leave aggregation out"
-        )
-    n, chance = problem.n_agents, question.participation
-    replaced = scope.relation == Relation.REPLACE_ONE
-    sampling, mixed = None, 1.0
-    if chance < 1.0:
-        if question.active is None and not replaced:
-            sampling = Poisson(chance)
-        elif question.active is not None and replaced:
-            sampling = WithoutReplacement(question.active, n)
-        elif replaced:
-            mixed = chance  # as if who took part were seen
-        else:
-            check.refuse(
-                "a fixed number of clients in every round is accounted for "
-                "relation='replace_one' only; use that, or a probability"
-            )
-    if question.rounds == 0:
-        check.refuse("expected rounds >= 1, got rounds=0")
-    one = account(
-        **scope.words,
-        noise_std=present_noise(algorithm, algorithm.noise_std),
-        sensitivity=(2 if replaced else 1) * float(algorithm.clip),
-        rounds=question.rounds,
-        sampling=sampling,
-        participation=mixed,
-        clipped=True,
-    )
-    trusted = believed("the coordinator is honest, draws the noise and tells nobody")
-    secret = believed("who takes part in a round stays secret")
-    return dataclasses.replace(one, assumptions=(*one.assumptions, trusted, secret))
+    return not high <= steepest * (1 + 1e-12)

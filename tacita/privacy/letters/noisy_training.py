@@ -25,8 +25,7 @@ import numpy as np
 
 from tacita import check
 from tacita.privacy import inputs
-from tacita.privacy.accounting.compose import take_part
-from tacita.privacy.accounting.curve import Curve, GaussianCurve, RenyiCurve, renyi
+from tacita.privacy.accounting.curve import GaussianCurve, RenyiCurve, take_part
 from tacita.privacy.accounting.guarantee import (
     Guarantee,
     PaperClaim,
@@ -190,16 +189,14 @@ def fed_plt(
         "lipschitz": lipschitz,
         "samples": samples,
     }
-    curve: Curve = GaussianCurve(mu_of_a_round(contraction=factor, **local))
-    if inputs.fraction(participation=participation) < 1.0:
-        curve = take_part(renyi(curve), participation)
+    one = GaussianCurve(mu_of_a_round(contraction=factor, **local))
     moduli = (
         f"local losses are {strong_convexity:g}-strongly convex and "
         f"{smoothness:g}-smooth"
     )
     change = f"replacing a record changes the local gradient by at most {lipschitz:g}/q"
     return Guarantee(
-        curve=curve.repeat(rounds),
+        curve=take_part(one, participation).repeat(rounds),
         scope=Scope(observer),
         theorem=_THEOREM + (_POST_PROCESSING if observer == "final_model" else ""),
         assumptions=(

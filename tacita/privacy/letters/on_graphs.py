@@ -20,7 +20,6 @@ import numpy as np
 
 from tacita import check
 from tacita.algorithm import DPNorm
-from tacita.privacy.accounting.compose import account
 from tacita.privacy.accounting.guarantee import (
     Assumption,
     Guarantee,
@@ -28,16 +27,16 @@ from tacita.privacy.accounting.guarantee import (
     enforced,
 )
 from tacita.privacy.clipped import Clipped
-from tacita.privacy.letters.account import Letters, letters_of, of_noised
 from tacita.privacy.letters.composition import over_rounds
+from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
 from tacita.privacy.letters.question import (
-    ALWAYS_BELIEVED,
     Question,
     clipped_oracle,
+    longest_row,
+    no_longer_rows,
     number_of,
     present_noise,
 )
-from tacita.privacy.letters.rows import longest_row
 from tacita.privacy.letters.trajectory import trajectory_sensitivity
 from tacita.privacy.scope import Observer, Relation, Scope, Unit
 from tacita.problem.model.linear import Linear, Logistic, Softmax
@@ -78,27 +77,16 @@ def _guarantee(algorithm: DPNorm, problem: Problem, question: Question) -> Guara
     """Gaussian releases of w: one a round, or one for each asynchronous letter."""
     noise = number_of(present_noise(algorithm, algorithm.noise_std), question.agent)
     _refuse_leaks(algorithm, question)
-    change = letter_sensitivity(
-        algorithm,
-        problem,
-        question.agent,
-        unit=question.scope.unit,
-        relation=question.scope.relation,
-    )
-    one = account(
-        **question.scope.words,
-        noise_std=noise,
-        sensitivity=change.sensitivity,
-        rounds=letters_a_round(algorithm, problem, question.agent),
-        clipped=True,
-    )
-    told = f"{change.theorem}; {one.theorem}"
+    agent, scope = question.agent, question.scope
+    where = {"unit": scope.unit, "relation": scope.relation}
+    change = letter_sensitivity(algorithm, problem, agent, **where)
+    letters = letters_a_round(algorithm, problem, agent)
+    one = question.releases(noise, change.sensitivity, letters)
     kept = believed("a node's own w stays with it; models told to others carry noise")
-    fresh = one.assumptions[1:]
-    notes = (*change.assumptions, *fresh, kept, *ALWAYS_BELIEVED)
-    return over_rounds(
-        dataclasses.replace(one, theorem=told, assumptions=notes), question
-    )
+    # What bounds the change is said in full in place of the first.
+    one = dataclasses.replace(one, assumptions=one.assumptions[1:])
+    noted = one.noting(*change.assumptions, kept, before=f"{change.theorem}; ")
+    return over_rounds(noted, question)
 
 
 def letters_a_round(algorithm: DPNorm, problem: Problem, agent: int) -> int:
@@ -137,8 +125,8 @@ def letter_sensitivity(
     is used, with s the change of one gradient. Any other loss, and whole clients:
     D <- r (D + 2 mu C) in every step, for two clipped gradients differ by at most 2 C.
     """
-    oracle = clipped_oracle(algorithm)
-    mu, norm = number_of(algorithm.step_size, agent), number_of(oracle.norm, agent)
+    oracle = clipped_oracle(algorithm, agent)
+    mu, norm = number_of(algorithm.step_size, agent), oracle.norm
     r = float(step_kept(algorithm, problem)[agent])
     _refuse_regulariser(problem, mu)
     clipped = enforced(f"every record's gradient has norm at most {norm:g}")
@@ -191,10 +179,7 @@ def _use_of_records(
     oracle: Clipped, samples: int
 ) -> tuple[int, int, tuple[Assumption, ...]]:
     """Batch size, steps between two uses of a record, and what that rests on."""
-    inner = oracle.oracle
-    if isinstance(inner, Full):
-        return samples, 1, ()
-    size, sampling = inner.size, inner.sampling  # pyright: ignore
+    size, sampling = oracle.drawn(samples)
     if sampling == "permutation":
         return size, samples // size, (enforced("batches of an epoch are disjoint"),)
     if sampling == "with_replacement":
@@ -224,17 +209,17 @@ def _convexity(
     steeper. With several scores (softmax) it may not, so there clipping must be out of
     reach: a softmax residual is shorter than sqrt(2).
     """
-    model, oracle = problem.model, clipped_oracle(algorithm)
+    model, oracle = problem.model, clipped_oracle(algorithm, agent)
     if not isinstance(model, Linear | Logistic | Softmax):
         return "the model is not linear"
-    row, norm = longest_row(problem), number_of(oracle.norm, agent)
+    row = longest_row(problem)
     safe = math.sqrt(2) * row
-    if isinstance(model, Softmax) and norm < safe * (1 - 1e-6):
+    if isinstance(model, Softmax) and oracle.norm < safe * (1 - 1e-6):
         return f"clipping below {safe:.4g} bends softmax gradients"
     steepest = model.curvature_bounds[1] * row**2
     smoothness = steepest + float(problem.population.regulariser.weight)
     mu = number_of(algorithm.step_size, agent)
-    rows = believed(f"no record has features longer than {row:g}")
+    rows = no_longer_rows(problem)
     if mu * smoothness <= 2 * (1 + 1e-9):
         words = f"losses are convex and {smoothness:g}-smooth for such records"
         return rows, enforced(words)

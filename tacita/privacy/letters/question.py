@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,16 +10,19 @@ import numpy as np
 
 from tacita import check
 from tacita.aggregation import Aggregation, Mean
-from tacita.privacy.accounting.guarantee import believed
+from tacita.privacy.accounting.compose import account
+from tacita.privacy.accounting.guarantee import Assumption, Guarantee, believed
+from tacita.privacy.accounting.subsampling import Sampling
 from tacita.privacy.clipped import Clipped, clipping_of
 from tacita.privacy.scope import Observer, Scope
+from tacita.problem.population import Population
+from tacita.problem.problem import Problem
+from tacita.trees import replace
 
 #: Observers who are shown broadcasts, not letters.
 BROADCAST_ONLY = (Observer.FINAL_MODEL, Observer.NEIGHBOUR)
-ALWAYS_BELIEVED = (
-    believed("no number of the algorithm was chosen by looking at private data"),
-    believed("the number of rows of every agent is public"),
-)
+
+_LONGEST: weakref.WeakKeyDictionary[Population, float] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +48,23 @@ class Question:
     total: int | None = None
     aggregation: Aggregation = Mean()
 
+    def releases(
+        self,
+        noise_std: float,
+        sensitivity: float,
+        times: int = 1,
+        sampling: Sampling | None = None,
+    ) -> Guarantee:
+        """What Gaussian releases of something clipped cost against the observer."""
+        return account(
+            **self.scope.words,
+            noise_std=noise_std,
+            sensitivity=sensitivity,
+            rounds=times,
+            sampling=sampling,
+            clipped=True,
+        )
+
 
 def number_of(value: Any, agent: int) -> float:
     """One agent's number out of a common one or of one per agent."""
@@ -60,8 +81,11 @@ def present_noise(algorithm: Any, noise_std: Any, remedy: str = "set noise_std")
     return noise_std
 
 
-def clipped_oracle(algorithm: Any) -> Clipped:
-    """The algorithm's clipping, or a refusal: without it nothing is bounded."""
+def clipped_oracle(algorithm: Any, agent: int | None = None) -> Clipped:
+    """An algorithm's clipping, or a refusal: without it nothing is bounded.
+
+    Of one agent, if that is named, with its own norm.
+    """
     clipped = clipping_of(algorithm.oracle)
     if clipped is None:
         check.refuse(
@@ -69,4 +93,24 @@ def clipped_oracle(algorithm: Any) -> Clipped:
             "record may change them by any amount; wrap the oracle: "
             "oracle=tacita.privacy.Clipped(norm=1.0)"
         )
-    return clipped
+    return (
+        clipped
+        if agent is None
+        else replace(clipped, norm=number_of(clipped.norm, agent))
+    )
+
+
+def longest_row(problem: Problem) -> float:
+    """The largest norm of a row's features."""
+    population = problem.population
+    if population not in _LONGEST:
+        x = np.asarray(population.rows.x, dtype=np.float64)
+        by_row = "nfr,nfr->nr" if population.by_feature else "nrf,nrf->nr"
+        squared = np.einsum(by_row, x, x)
+        _LONGEST[population] = float(np.sqrt(squared.max()))
+    return _LONGEST[population]
+
+
+def no_longer_rows(problem: Problem) -> Assumption:
+    """That a neighbour's rows are no longer than the longest one here."""
+    return believed(f"no record has features longer than {longest_row(problem):g}")

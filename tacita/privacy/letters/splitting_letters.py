@@ -9,21 +9,21 @@ import numpy as np
 
 from tacita.algorithm import FedPLT
 from tacita.algorithm.solvers import GradientDescent
-from tacita.privacy.accounting.guarantee import Guarantee, believed
-from tacita.privacy.letters.account import Letters, letters_of, of_gradients
+from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.letters.composition import (
     by_composition,
     noisy_gradients,
     over_rounds,
 )
+from tacita.privacy.letters.dispatch import Letters, letters_of, of_gradients
 from tacita.privacy.letters.noisy_training import fed_plt, step_noise
 from tacita.privacy.letters.question import (
-    ALWAYS_BELIEVED,
     Question,
     clipped_oracle,
+    longest_row,
+    no_longer_rows,
     number_of,
 )
-from tacita.privacy.letters.rows import longest_row
 from tacita.privacy.scope import Scope
 from tacita.problem.model.linear import Linear, Logistic
 from tacita.problem.model.regulariser import SquaredL2
@@ -52,10 +52,7 @@ def _guarantee(algorithm: FedPLT, problem: Problem, question: Question) -> Guara
     # Participation is handled as for every algorithm, below.
     where = {"observer": question.scope.observer, **numbers}
     one = fed_plt(rounds=max(question.rounds, 1), **where)
-    rows = believed(f"no record has features longer than {longest_row(problem):g}")
-    one = dataclasses.replace(
-        one, assumptions=(*one.assumptions, rows, *ALWAYS_BELIEVED)
-    )
+    one = one.noting(no_longer_rows(problem))
     if question.rounds > 0 and question.participation == 1.0:
         return one
     single = fed_plt(rounds=1, **where)
@@ -77,7 +74,8 @@ def _theorem_numbers(
     and no steeper, so steps still contract; but it takes away the strong convexity
     that comes from the data, and leaves the regulariser's.
     """
-    oracle, solver, agent = clipped_oracle(algorithm), algorithm.solver, question.agent
+    agent, solver = question.agent, algorithm.solver
+    oracle = clipped_oracle(algorithm, agent)
     model, regulariser = problem.model, problem.population.regulariser
     convex = isinstance(model, Linear | Logistic)
     if not convex or not isinstance(regulariser, SquaredL2):
@@ -100,7 +98,7 @@ def _theorem_numbers(
         "step_size": gamma,
         "local_steps": solver.local_steps,
         "noise_std": step_noise(number_of(algorithm.oracle.std, agent), gamma),
-        "lipschitz": 2 * number_of(oracle.norm, agent),
+        "lipschitz": 2 * oracle.norm,
         "samples": samples,
         "clipped": True,
     }

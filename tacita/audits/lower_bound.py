@@ -2,7 +2,7 @@
 
 A guarantee bounds from above and may be wrong: a proof with a gap, a bug, noise that
 is not fresh. An audit needs no theorem. It simulates thousands of runs on D and on a
-neighbour D', scores what the observer sees, and counts (`audit_statistics`).
+neighbour D', scores what the observer sees, and counts (`statistics`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ import jax
 import numpy as np
 
 from tacita import check
-from tacita.algorithm.base import GraphAlgorithm
 from tacita.audits.canary import Canary, neighbours, worst_canary
-from tacita.audits.scores import by_run, cancelled, expected_letters, matched, reused
-from tacita.audits.statistics import AuditResult, audit_outputs, epsilon_lower_bound
-from tacita.audits.transcript import Seen, watch, world_of
+from tacita.audits.scores import ATTACKS, all_numbers, score, sees_letters
+from tacita.audits.statistics import (
+    AuditResult,
+    audit_outputs,
+    epsilon_lower_bound,
+    epsilon_of,
+)
+from tacita.audits.transcript import watch, world_of
 from tacita.check import TacitaError
 from tacita.privacy import inputs
 from tacita.privacy.accounting.guarantee import Guarantee, PaperClaim
@@ -31,8 +35,6 @@ from tacita.problem.problem import Problem
 from tacita.runtime.rounds import World
 from tacita.runtime.simulate import prepare
 from tacita.trees import in_double_precision, tree_rows
-
-ATTACKS = ("matched", "reused", "cancelled", "learned")
 
 
 @dataclass(frozen=True)
@@ -77,17 +79,17 @@ class Audit:
     @property
     def paper_claim_refuted(self) -> bool | None:
         """Whether the paper's claim beside the guarantee is; None if there is none."""
-        claim = self.claim.paper_claim if isinstance(self.claim, Guarantee) else None
+        claim = self._paper_claim
         return None if claim is None else self.results[self.attack].refutes(claim)
 
     @property
     def claimed_epsilon(self) -> float | None:
         """The epsilon that was put to the test."""
-        if isinstance(self.claim, Guarantee):
-            return self.claim.epsilon(self.delta)
-        if isinstance(self.claim, PaperClaim):
-            return self.claim.claimed_epsilon(self.delta)
-        return self.claim
+        return None if self.claim is None else epsilon_of(self.claim, self.delta)
+
+    @property
+    def _paper_claim(self) -> PaperClaim | None:
+        return self.claim.paper_claim if isinstance(self.claim, Guarantee) else None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for `PrivacyReport.with_audit`."""
@@ -111,17 +113,17 @@ class Audit:
             f"{self.confidence:.0%} confidence ({self.runs} runs on either side of "
             f"{self.rounds} rounds, attack: {self.attack})"
         )
-        if self.claim is None:
-            return told
-        verdict = "REFUTED" if self.refuted else "not refuted"
-        told += f"\nclaimed epsilon {self.claimed_epsilon:.4g}: {verdict}"
-        if self.paper_claim_refuted is not None:
-            assert isinstance(self.claim, Guarantee) and self.claim.paper_claim
-            paper = self.claim.paper_claim
-            verdict = "REFUTED" if self.paper_claim_refuted else "not refuted"
-            claimed = paper.claimed_epsilon(self.delta)
-            told += f"\n{paper.source} claims {claimed:.4g}: {verdict}"
+        if self.claim is not None:
+            told += f"\nclaimed epsilon {self._verdict(self.claim)}"
+        if self._paper_claim is not None:
+            paper = self._paper_claim
+            told += f"\n{paper.source} claims {self._verdict(paper)}"
         return told
+
+    def _verdict(self, claim: Guarantee | PaperClaim | float) -> str:
+        refuted = self.results[self.attack].refutes(claim)
+        verdict = "REFUTED" if refuted else "not refuted"
+        return f"{epsilon_of(claim, self.delta):.4g}: {verdict}"
 
 
 @in_double_precision
@@ -183,17 +185,16 @@ def audit(
         for data, part in zip(pair, np.split(seeds, 2), strict=True)
     ]
     error = (1 - inputs.inside_unit(confidence=confidence)) / len(chosen)
+    keys = jax.random.split(jax.random.key(seed), len(chosen))
     results = {}
-    for name, key in zip(
-        chosen, jax.random.split(jax.random.key(seed), len(chosen)), strict=True
-    ):
+    for name, key in zip(chosen, keys, strict=True):
         sure = {"delta": delta, "key": key, "confidence": 1 - error}
         if name == "learned":
-            seen = [_view(ready, scope.observer, view) for view in views]
+            seen = [all_numbers(ready, scope.observer, view) for view in views]
             results[name] = audit_outputs(*seen, **sure)
         else:
             told = [
-                _score(name, ready, canary.agent, worlds, v[0], scale) for v in views
+                score(name, ready, canary.agent, worlds, v[0], scale) for v in views
             ]
             results[name] = epsilon_lower_bound(*told, **sure)
     return Audit(
@@ -229,7 +230,8 @@ def _own_claim(
     """What Tacita itself guarantees, or None where it guarantees nothing."""
     turns = planned(problem, rounds, participation)
     chance = float(turns.chance[canary.agent])
-    question = turns.question(scope, canary.agent, rounds, chance)
+    where = {"scope": scope, "agent": canary.agent}
+    question = turns.question(**where, rounds=rounds, participation=chance)
     try:
         return guarantee(algorithm, problem, question)
     except TacitaError:
@@ -253,7 +255,7 @@ def _choose(
 ) -> tuple[str, ...]:
     letters = letters_of(algorithm)
     known = letters.public_state or letters.replayed
-    informed = _sees_letters(algorithm, observer) and known
+    informed = sees_letters(algorithm, observer) and known
     if attacks is None:
         compare = ("cancelled",) if several else ()
         return ("matched", "reused", *compare) if informed else ("learned",)
@@ -272,43 +274,3 @@ def _choose(
     if not attacks:
         check.refuse("attacks is empty; leave it out or name one")
     return tuple(attacks)
-
-
-def _sees_letters(algorithm: Any, observer: Observer) -> bool:
-    on_graph = isinstance(algorithm, GraphAlgorithm)
-    near = (Observer.COORDINATOR, Observer.EAVESDROPPER)
-    return observer in near or (on_graph and observer == Observer.NEIGHBOUR)
-
-
-def _view(
-    algorithm: Any, observer: Observer, view: tuple[Seen, np.ndarray]
-) -> np.ndarray:
-    """All numbers that the observer sees, one line per run."""
-    seen, shared = view
-    if observer == Observer.FINAL_MODEL:
-        return shared
-    active = np.asarray(seen.active, float)[..., None]
-    if _sees_letters(algorithm, observer):
-        # Nothing is seen of a letter that was not sent.
-        shown = [active * by_run(seen.letter), active]
-    else:
-        shown = [by_run(seen.broadcast)]
-    rounds = np.concatenate(shown, axis=-1).reshape(len(shared), -1)
-    return np.concatenate([rounds, shared], axis=-1)
-
-
-def _score(
-    name: str,
-    algorithm: Any,
-    agent: int,
-    worlds: list[World],
-    seen: Seen,
-    scale: np.ndarray | None,
-) -> np.ndarray:
-    """One score per run by an attack that knows both data sets."""
-    on, off = (expected_letters(w, algorithm, agent, seen) for w in worlds)
-    shown = (by_run(seen.letter), np.asarray(seen.active, float), on, off)
-    if name == "cancelled":
-        assert scale is not None
-        return cancelled(*shown, scale)
-    return matched(*shown) if name == "matched" else reused(*shown)

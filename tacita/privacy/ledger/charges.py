@@ -22,8 +22,7 @@ from tacita import check
 from tacita.privacy import inputs
 from tacita.privacy.accounting.curve import Curve, compose
 from tacita.privacy.accounting.guarantee import Guarantee
-from tacita.privacy.ledger.database import Store
-from tacita.privacy.ledger.rows import BudgetExceeded, Row
+from tacita.privacy.ledger.database import BudgetExceeded, Row, Store
 from tacita.privacy.ledger.spending import Total, cost_of
 from tacita.privacy.scope import Relation, Scope, Unit
 
@@ -45,7 +44,7 @@ class Ledger:
         patience: Seconds to wait for another process that is writing.
 
     >>> import tempfile
-    >>> from tacita.privacy.accounting.mechanism_guarantee import gaussian_guarantee
+    >>> from tacita.privacy.accounting.mechanisms import gaussian_guarantee
     >>> letter = gaussian_guarantee(observer="coordinator", unit="record",
     ...     relation="replace_one", noise_std=5.0, sensitivity=1.0)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -236,7 +235,7 @@ class Ledger:
 
     def rows(self) -> list[Row]:
         """All rows in order: the opening row, budgets and releases."""
-        return list(self._store.find("TRUE ORDER BY id", ()))
+        return list(self._store.find("TRUE ORDER BY id"))
 
     def curve(self, agent: str, observer: str) -> Curve:
         """The composed privacy curve of all releases to an observer."""
@@ -276,7 +275,7 @@ class Ledger:
 
     def head(self) -> str:
         """The digest of the last row: it vouches for every row before it."""
-        return next(self._store.find("TRUE ORDER BY id DESC LIMIT 1", ())).digest
+        return next(self._store.find("TRUE ORDER BY id DESC LIMIT 1")).digest
 
     def verify(self, head: str | None = None) -> int:
         """Check the chain; returns the number of rows.

@@ -1,0 +1,81 @@
+"""The letters of client-level DP-FedAvg: a trusted coordinator adds the noise."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tacita import check
+from tacita.algorithm import ClientDPFedAvg
+from tacita.privacy.accounting.compose import account
+from tacita.privacy.accounting.guarantee import Guarantee, believed
+from tacita.privacy.accounting.subsampling import Poisson, WithoutReplacement
+from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
+from tacita.privacy.letters.question import BROADCAST_ONLY, Question, present_noise
+from tacita.privacy.scope import Relation, Unit
+from tacita.problem.problem import Problem
+
+
+@letters_of.register
+def _(algorithm: ClientDPFedAvg) -> Letters:
+    return of_noised(
+        algorithm,
+        theorem=partial(_client_dp_fed_avg, algorithm),
+        with_noise=_refuse_client,
+        relation=Relation.ADD_REMOVE,
+        secret_turns=True,
+    )
+
+
+def _refuse_client(noise_std: Any) -> Any:
+    check.refuse(
+        "the noise of ClientDPFedAvg is the coordinator's, none is set in its letters; "
+        "give noise_std= and see what it costs with tacita.privacy.forecast"
+    )
+
+
+def _client_dp_fed_avg(
+    algorithm: ClientDPFedAvg, problem: Problem, question: Question
+) -> Guarantee:
+    """A sum of clipped updates with noise, over a secret draw of clients."""
+    scope = question.scope
+    if scope.observer not in BROADCAST_ONLY or scope.unit != Unit.CLIENT:
+        check.refuse(
+            "ClientDPFedAvg protects whole clients against who sees models only; it "
+            "trusts the coordinator, who sees updates without noise"
+        )
+    if not question.aggregation.additive:
+        check.refuse(
+            "the noise of ClientDPFedAvg covers a sum of updates; a rule other than "
+            "the mean has no bounded sensitivity, so leave aggregation out"
+        )
+    n, chance = problem.n_agents, question.participation
+    replaced = scope.relation == Relation.REPLACE_ONE
+    sampling, mixed = None, 1.0
+    if chance < 1.0:
+        if question.active is None and not replaced:
+            sampling = Poisson(chance)
+        elif question.active is not None and replaced:
+            sampling = WithoutReplacement(question.active, n)
+        elif replaced:
+            mixed = chance  # as if who took part were seen
+        else:
+            check.refuse(
+                "a fixed number of clients in every round is accounted for "
+                "relation='replace_one' only; use that, or a probability"
+            )
+    if question.rounds == 0:
+        check.refuse("expected rounds >= 1, got rounds=0")
+    one = account(
+        **scope.words,
+        noise_std=present_noise(algorithm, algorithm.noise_std),
+        sensitivity=(2 if replaced else 1) * float(algorithm.clip),
+        rounds=question.rounds,
+        sampling=sampling,
+        participation=mixed,
+        clipped=True,
+    )
+    return one.noting(
+        believed("the coordinator is honest, draws the noise and tells nobody"),
+        believed("who takes part in a round stays secret"),
+    )
