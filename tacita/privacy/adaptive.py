@@ -86,11 +86,11 @@ class AdaptiveClipping(Wrapper):
         return Told(self.algorithm.init_coordinator(w), norm)
 
     def combine(
-        self, key: Array, hub: Told, mean: Sent, now: Round
+        self, key: Array, kept: Told, mean: Sent, now: Round
     ) -> tuple[Told, Told]:
         """C <- C exp(-rate (share - quantile))."""
-        inner, told = self.algorithm.combine(key, hub.broadcast, mean.letter, now)
-        norm = hub.norm * jnp.exp(-self.rate * (mean.share - self.quantile))
+        inner, told = self.algorithm.combine(key, kept.broadcast, mean.letter, now)
+        norm = kept.norm * jnp.exp(-self.rate * (mean.share - self.quantile))
         return Told(inner, norm), Told(told, norm)
 
     def local(

@@ -86,9 +86,9 @@ class Budgeted(Wrapper):
         """The inner coordinator's, and what it last said: nothing yet."""
         return self.algorithm.init_coordinator(w), None
 
-    def combine(self, key: Array, hub: Any, mean: Sent, now: Round) -> tuple[Any, Any]:
+    def combine(self, key: Array, kept: Any, mean: Sent, now: Round) -> tuple[Any, Any]:
         """The mean over the clients that speak; the same again if none does."""
-        inner, before = hub
+        inner, before = kept
         letter, speaks = mean.letter, mean.speaks
         if self.averages == Averages.ACTIVE:
             heard = jnp.where(speaks > 0, speaks, 1)

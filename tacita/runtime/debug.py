@@ -149,10 +149,10 @@ def _server_exchange(
     joint = world.aggregation(Heard(letters, weights, None, rule_key(key)))
     if stage.keeps_letters(phase):
         kept = Mail(joint, letters)
-    hub, broadcast = stage.algorithm.phases[phase].combine(
-        key, carry.hub, joint, world.round(stage.number, len(active))
+    memory, broadcast = stage.algorithm.phases[phase].combine(
+        key, carry.memory, joint, world.round(stage.number, len(active))
     )
-    return Carry(hub, broadcast, states, kept, carry.turns)
+    return Carry(memory, broadcast, states, kept, carry.turns)
 
 
 def _ask_all(

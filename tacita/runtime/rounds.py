@@ -47,7 +47,7 @@ class World(NamedTuple):
 class Carry(NamedTuple):
     """All that one round hands to the next."""
 
-    hub: Any  # the coordinator's own state
+    memory: Any  # the coordinator's own state
     broadcast: Any  # what all agents are told next
     states: Any  # every agent's state, stacked
     mail: Mail  # what stays valid of the letters of the round's last exchange
@@ -82,11 +82,11 @@ def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> 
         mean_weights(algorithm, world.population),
     )
     joint = world.aggregation(Heard(letters, weights, None, rule_key(key)))
-    hub, broadcast = algorithm.phases[-1].combine(
+    memory, broadcast = algorithm.phases[-1].combine(
         key, algorithm.init_coordinator(everyone.mean(axis=0)), joint, world.round(0, n)
     )
     kept = Mail(joint, letters) if algorithm.averages == "all" else NOTHING
-    return Carry(hub, broadcast, states, kept, turns)
+    return Carry(memory, broadcast, states, kept, turns)
 
 
 def rule_key(key: Array) -> Array:
@@ -167,7 +167,7 @@ def _server_exchange(
     states, post, count = _exchange(stage, phase, carry, active, ())
     told = stage.algorithm.phases[phase].combine(
         stage.coordinator_key(phase),
-        carry.hub,
+        carry.memory,
         post.joint,
         stage.world.round(stage.number, count),
     )
@@ -176,11 +176,11 @@ def _server_exchange(
         told = jax.tree.map(
             lambda new, old: jnp.where(count > 0, new, old),
             told,
-            (carry.hub, carry.broadcast),
+            (carry.memory, carry.broadcast),
         )
-    hub, broadcast = told
+    memory, broadcast = told
     kept = post if stage.keeps_letters(phase) else carry.mail
-    return Carry(hub, broadcast, states, kept, carry.turns)
+    return Carry(memory, broadcast, states, kept, carry.turns)
 
 
 def _who(world: World, key: Array) -> Array | None:

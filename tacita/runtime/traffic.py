@@ -30,11 +30,11 @@ def _exchanges(world: World, algorithm: Any, start: Any) -> list[tuple[Any, Any]
     carry = first_carry(world, algorithm, base, start)
     seat, alone = world.seats(algorithm)[0], world.round(1, 1)
     state, told = tree_rows(carry.states, 0), carry.broadcast
-    hub, exchanges = carry.hub, []
+    memory, exchanges = carry.memory, []
     for number, phase in enumerate(algorithm.phases):
         state, letter = seat.answer(number, key, state, told)
         exchanges.append((told, letter))
-        hub, told = phase.combine(key, hub, letter, alone)
+        memory, told = phase.combine(key, memory, letter, alone)
     return exchanges
 
 
