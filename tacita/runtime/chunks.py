@@ -20,7 +20,7 @@ from tacita import check
 from tacita.keys import Keys
 from tacita.runtime import checkpoint
 from tacita.runtime.checkpoint import Saved
-from tacita.runtime.engine import CAPACITY, Plan, advance
+from tacita.runtime.engine import CAPACITY, RunPlan, advance
 from tacita.runtime.fingerprint import fingerprint
 from tacita.runtime.measure import name_of
 from tacita.runtime.progress import Bar
@@ -35,7 +35,7 @@ class Chunks:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: RunPlan,
         world: World,
         algorithm: Any,
         bases: Keys,

@@ -25,7 +25,7 @@ CAPACITY = 512
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """The static part of a run: what the compiled program is specialised for.
 
     Attributes:
@@ -49,7 +49,7 @@ class Plan:
         return values >= tolerance if self.rising else values <= tolerance
 
 
-def _per_lane(plan: Plan, function: Any, arguments: int) -> Any:
+def _per_lane(plan: RunPlan, function: Any, arguments: int) -> Any:
     """Map over lanes a function (algorithm, key, ...); the rest has a lane axis."""
     if not plan.lanes:
         return function
@@ -65,7 +65,9 @@ def models(algorithm: Any, carry: Carry) -> tuple[Array, Array]:
     return algorithm.shared(carry.broadcast), agents
 
 
-def begin(plan: Plan, world: World, algorithm: Any, bases: Keys, start: Array) -> Any:
+def begin(
+    plan: RunPlan, world: World, algorithm: Any, bases: Keys, start: Array
+) -> Any:
     """The carry before the first round, of every lane.
 
     Not compiled: it is a handful of operations, and a program of its own would take
@@ -76,14 +78,14 @@ def begin(plan: Plan, world: World, algorithm: Any, bases: Keys, start: Array) -
     return jax.tree.map(jnp.copy, first(algorithm, bases))
 
 
-def finish(plan: Plan, algorithm: Any, carry: Any) -> tuple[Array, Array]:
+def finish(plan: RunPlan, algorithm: Any, carry: Any) -> tuple[Array, Array]:
     """The shared and the agents' models at the end, of every lane."""
     return _per_lane(plan, models, 2)(algorithm, carry)
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=(5, 6))
 def advance(
-    plan: Plan,
+    plan: RunPlan,
     world: World,
     algorithm: Any,
     bases: Keys,

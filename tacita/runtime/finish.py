@@ -13,7 +13,7 @@ import numpy as np
 
 from tacita.problem.problem import Problem
 from tacita.runtime import traffic
-from tacita.runtime.engine import Plan
+from tacita.runtime.engine import RunPlan
 from tacita.runtime.measure import name_of
 from tacita.runtime.rounds import World
 from tacita.trace.run import Run
@@ -56,7 +56,7 @@ def to_run(
     problem: Problem,
     algorithm: Any,
     world: World,
-    plan: Plan,
+    plan: RunPlan,
     chunks: Any,
     carry: Any,
     models: tuple[Any, Any],
@@ -97,7 +97,7 @@ def to_run(
     return Run(params, agents, metrics, config, info)
 
 
-def algorithm_of_first_lane(plan: Plan, algorithm: Any) -> Any:
+def algorithm_of_first_lane(plan: RunPlan, algorithm: Any) -> Any:
     """Of a sweep, the first configuration; letters have the same shape in all."""
     if not plan.sweep:
         return algorithm

@@ -21,7 +21,7 @@ from tacita.problem.oracles import Oracle
 from tacita.problem.problem import Problem
 from tacita.runtime import choices, delivery, gather, measure, transit
 from tacita.runtime.chunks import Chunks
-from tacita.runtime.engine import Plan, begin, finish
+from tacita.runtime.engine import RunPlan, begin, finish
 from tacita.runtime.finish import describe, to_run
 from tacita.runtime.rounds import World
 from tacita.runtime.transit import Asynchronous
@@ -218,7 +218,7 @@ def _in_precision_of(problem: Problem, algorithm: Any) -> Any:
 def _run(
     problem: Problem,
     algorithm: Any,
-    plan: Plan,
+    plan: RunPlan,
     world: World,
     bases: Any,
     told: dict[str, Any],
@@ -266,11 +266,11 @@ def make_plan(
     stop: Mapping[str, float] | None,
     mapping: str = "auto",
     lanes: bool = False,
-) -> Plan:
+) -> RunPlan:
     """What the compiled program is specialised for."""
     chosen = measure.choose(record, problem, reference)
     stopper = choices.stop_index(chosen, stop)
-    return Plan(
+    return RunPlan(
         record=chosen,
         together=_together(problem, algorithm, mapping),
         lanes=lanes,
