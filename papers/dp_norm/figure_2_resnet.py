@@ -18,9 +18,9 @@ import numpy as np
 import tacita
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
+from papers.dp_norm.common.as_printed import dp_norm_sigma, lemma_1_sensitivity
 from papers.dp_norm.common.pages import RESULTS, draw, grid, script, write_page
 from tacita.privacy import Clipped, Noisy, letters_of
-from tacita.privacy.letters.trajectory import dp_norm_sigma, lemma_1_sensitivity
 from tacita.problem import graph, resnet10
 
 NODES, PER_NODE, BATCH, STEPS, ROUNDS = 6, 400, 100, 4, 40
@@ -225,7 +225,7 @@ READING = (
     "noise levels, not guarantees. Clipped, gossip's noise composes to the epsilon in "
     "the last column, and costs most of the accuracy; for DP-Norm the only bound that "
     "holds is that two clipped gradients differ by at most 2C in every step. With a "
-    "*believed* L there is `tacita.privacy.dp_norm(bound='lemma_1')`."
+    "*believed* L there is Lemma 1, in `common/as_printed.py`."
 )
 
 

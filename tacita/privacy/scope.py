@@ -68,8 +68,4 @@ class Scope:
     @property
     def words(self) -> dict[str, Any]:
         """Plain data, and the arguments of those who ask for each word."""
-        return {
-            "observer": self.observer.value,
-            "unit": self.unit.value,
-            "relation": self.relation.value,
-        }
+        return {name: word.value for name, word in vars(self).items()}

@@ -17,6 +17,7 @@ from tacita.participation import schedule_for
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.clipped import clipping_of
 from tacita.privacy.letters import Question, guarantee, letters_of
+from tacita.privacy.letters.question import alike
 from tacita.privacy.scope import Observer, Scope, word
 from tacita.problem.oracles import Full
 from tacita.problem.problem import Problem
@@ -72,7 +73,7 @@ def stand_ins(algorithm: Any, problem: Problem) -> np.ndarray:
     n, counts = problem.n_agents, np.asarray(problem.counts)
     own = [leaf for leaf in jax.tree.leaves(algorithm) if np.shape(leaf) == (n,)]
     own += letters_of(algorithm).facts(problem) or []
-    first, kind = _alike(counts, *own)
+    first, kind = alike(counts, *own)
     clipped = clipping_of(algorithm.oracle)
     sampled = clipped is not None and not isinstance(clipped.oracle, Full)
     if sampled and not own and len(first) > _MANY_RATES:
@@ -80,22 +81,12 @@ def stand_ins(algorithm: Any, problem: Problem) -> np.ndarray:
     return first[kind]
 
 
-def _alike(*columns: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Sort agents into kinds: the first of each kind, and the kind of every agent."""
-    arrays = [np.asarray(column, dtype=float) for column in columns]
-    # Columns that tell nobody apart only slow the sorting down.
-    telling = [a for a in arrays if np.any(a != a[0])] or arrays[:1]
-    table = telling[0] if len(telling) == 1 else np.stack(telling, axis=1)
-    _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    return first, kind.ravel()
-
-
 def largest(
     algorithm: Any, problem: Problem, turns: Turns, scope: Scope, delta: float
 ) -> tuple[int, Guarantee]:
     """The agent that spends most against an observer, and its guarantee."""
     accounted = stand_ins(algorithm, problem)
-    first, kind = _alike(accounted, turns.chance)
+    first, kind = alike(accounted, turns.chance)
     found = []
     for k, agent in enumerate(first):
         # Of agents alike, the most active one spends most.

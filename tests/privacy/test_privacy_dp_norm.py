@@ -5,9 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tacita.check import TacitaError
-from tacita.privacy import gaussian_epsilon
-from tacita.privacy.letters.trajectory import (
+from papers.dp_norm.common.as_printed import (
     dp_norm_sigma,
     gamma_of,
     lemma_1_sensitivity,
@@ -15,8 +13,10 @@ from tacita.privacy.letters.trajectory import (
     theorem_1_factor,
     theorem_1_h,
     tight_factor,
-    trajectory_sensitivity,
 )
+from tacita.check import TacitaError
+from tacita.privacy import gaussian_epsilon
+from tacita.privacy.letters.trajectory import trajectory_sensitivity
 
 GRAPH = {"step_size": 0.03, "local_steps": 10, "degree": 2, "alpha": 0.2}
 DATA = {"batch": 2000, "samples": 4000, "gradient_bound": 1.0}

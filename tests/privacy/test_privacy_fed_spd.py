@@ -5,17 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from tacita.check import TacitaError
-from tacita.privacy import WithoutReplacement, account
-from tacita.privacy.accounting.gaussian import epsilon_of_mu
-from tacita.privacy.letters.primal_dual_steps import (
+from papers.fed_spd.common.sensitivities import (
     hidden_state_sensitivities,
     one_round_sensitivity,
-    printed_claim,
-    printed_epsilon,
     printed_sensitivity,
     public_state_sensitivity,
 )
+from tacita.check import TacitaError
+from tacita.privacy import WithoutReplacement, account
+from tacita.privacy.accounting.gaussian import epsilon_of_mu
+from tacita.privacy.letters.primal_dual_steps import printed_claim, printed_epsilon
 
 RHO, BOUND = 20.0, 1.0
 

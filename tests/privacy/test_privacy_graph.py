@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tacita
+from papers.dp_norm.common.as_printed import lemma_1_sensitivity, step_shrinkage
 from tacita.audits.canary import Canary, neighbours
 from tacita.audits.scores import _expected
 from tacita.audits.transcript import watch, world_of
@@ -22,11 +23,7 @@ from tacita.privacy import (
     guarantee,
 )
 from tacita.privacy.letters.on_graphs import letter_sensitivity, step_kept
-from tacita.privacy.letters.trajectory import (
-    lemma_1_sensitivity,
-    step_shrinkage,
-    trajectory_sensitivity,
-)
+from tacita.privacy.letters.trajectory import trajectory_sensitivity
 from tacita.problem import graph
 from tacita.runtime.simulate import prepare
 from tacita.trees import double_precision

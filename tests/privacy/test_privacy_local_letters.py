@@ -15,6 +15,11 @@ from papers.fed_spd.common.as_printed import (
     printed_noise,
     round_epsilon,
 )
+from papers.fed_spd.common.sensitivities import (
+    hidden_state_sensitivities,
+    one_round_sensitivity,
+    public_state_sensitivity,
+)
 from tacita.privacy import (
     Clipped,
     Noisy,
@@ -29,11 +34,6 @@ from tacita.privacy import (
     within_budgets,
 )
 from tacita.privacy.accounting.with_replacement import profile, with_replacement
-from tacita.privacy.letters.primal_dual_steps import (
-    hidden_state_sensitivities,
-    one_round_sensitivity,
-    public_state_sensitivity,
-)
 
 DELTA = 1e-4
 

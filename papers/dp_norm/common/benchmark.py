@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 import tacita
-from tacita.privacy import Clipped, gaussian_sigma
-from tacita.privacy.letters.trajectory import (
+from papers.dp_norm.common.as_printed import (
     dp_norm_sigma,
     lemma_1_sensitivity,
     step_shrinkage,
-    trajectory_sensitivity,
 )
+from tacita.privacy import Clipped, gaussian_sigma
+from tacita.privacy.letters.trajectory import trajectory_sensitivity
 from tacita.problem import graph
 
 #: Settings of the convex model: mu, K, B, R, alpha, (G, L), delta.

@@ -33,6 +33,7 @@ from tacita.privacy.accounting.guarantee import (
     enforced,
 )
 from tacita.privacy.scope import Observer, Scope
+from tacita.theory import descent
 
 _THEOREM = (
     "K_i-fold Gaussian composition of the strongly convex noisy-gradient-descent bound "
@@ -80,11 +81,9 @@ def contraction(
             "expected strong_convexity <= smoothness, got "
             f"strong_convexity={strong_convexity}, smoothness={smoothness}"
         )
-    factors = (
-        abs(1 - step_size * (modulus + 1 / rho))
-        for modulus in (strong_convexity, smoothness)
+    factor = descent.contraction(
+        step_size, strong_convexity + 1 / rho, smoothness + 1 / rho
     )
-    factor = max(factors)
     if factor >= 1.0:
         check.refuse(
             f"local steps do not contract (factor {factor:g} >= 1 at "
@@ -112,27 +111,6 @@ def mu_of_a_round(
     faded = contraction**local_steps
     accumulated = (1 + contraction) * (1 - faded) / ((1 - contraction) * (1 + faded))
     return gradient_change / tau * math.sqrt(step_size / 2 * accumulated)
-
-
-def proposition_4(
-    *,
-    strong_convexity: float,
-    step_size: float,
-    local_steps: int,
-    noise_std: float,
-    lipschitz: float,
-    samples: int,
-    rounds: int,
-) -> float:
-    """Prop. 4's Renyi divergence divided by the order: a claim, not a bound.
-
-    L^2 / (lambda tau^2 q^2) (1 - exp(-lambda gamma K Ne / 2))
-    """
-    scale = (lipschitz / (noise_std * samples)) ** 2
-    horizon = step_size * rounds * local_steps / 2
-    if strong_convexity == 0.0:
-        return scale * horizon
-    return scale * -math.expm1(-strong_convexity * horizon) / strong_convexity
 
 
 def fed_plt(
@@ -182,21 +160,21 @@ def fed_plt(
         rho=rho,
         step_size=step_size,
     )
-    local = {
-        "step_size": step_size,
-        "local_steps": local_steps,
-        "noise_std": noise_std,
-        "lipschitz": lipschitz,
-        "samples": samples,
-    }
-    one = GaussianCurve(mu_of_a_round(contraction=factor, **local))
+    mu = mu_of_a_round(
+        contraction=factor,
+        step_size=step_size,
+        local_steps=local_steps,
+        noise_std=noise_std,
+        lipschitz=lipschitz,
+        samples=samples,
+    )
     moduli = (
         f"local losses are {strong_convexity:g}-strongly convex and "
         f"{smoothness:g}-smooth"
     )
     change = f"replacing a record changes the local gradient by at most {lipschitz:g}/q"
     return Guarantee(
-        curve=take_part(one, participation).repeat(rounds),
+        curve=take_part(GaussianCurve(mu), participation).repeat(rounds),
         scope=Scope(observer),
         theorem=_THEOREM + (_POST_PROCESSING if observer == "final_model" else ""),
         assumptions=(
@@ -205,17 +183,29 @@ def fed_plt(
             enforced(change) if clipped else believed(change),
             *_ALWAYS_BELIEVED,
         ),
-        paper_claim=_claim(observer, strong_convexity, rounds, local),
+        paper_claim=_claim(
+            observer,
+            strong_convexity,
+            change=lipschitz / (noise_std * samples),
+            horizon=step_size * rounds * local_steps / 2,
+        ),
     )
 
 
 def _claim(
-    observer: str, strong_convexity: float, rounds: int, local: dict
+    observer: str, strong_convexity: float, change: float, horizon: float
 ) -> PaperClaim:
-    """Prop. 4 beside the sound number: refuted by letters, unproven without them."""
-    claimed = RenyiCurve.linear(
-        proposition_4(strong_convexity=strong_convexity, rounds=rounds, **local)
-    )
+    """Prop. 4 beside the sound number: refuted by letters, unproven without them.
+
+    The Renyi divergence divided by the order is claimed to be
+
+        L^2 / (lambda tau^2 q^2) (1 - exp(-lambda gamma K Ne / 2)),
+
+    with `change` L / (tau q) and `horizon` gamma K Ne / 2.
+    """
+    if strong_convexity > 0:
+        horizon = -math.expm1(-strong_convexity * horizon) / strong_convexity
+    claimed = RenyiCurve.linear(change**2 * horizon)
     if observer in (Observer.COORDINATOR, Observer.EAVESDROPPER):
         status = "refuted"
         reason = (

@@ -31,6 +31,7 @@ from tacita.privacy.letters.composition import over_rounds
 from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
 from tacita.privacy.letters.question import (
     Question,
+    alike,
     clipped_oracle,
     longest_row,
     no_longer_rows,
@@ -248,10 +249,7 @@ def _facts(algorithm: DPNorm, problem: Problem) -> list[np.ndarray]:
 def _needed(algorithm: DPNorm, problem: Problem, scope: Scope) -> np.ndarray:
     """A node with more letters, or with a longer memory, needs more noise."""
     norms = np.broadcast_to(clipped_oracle(algorithm).norm, (problem.n_agents,))
-    facts = [problem.counts, norms, *_facts(algorithm, problem)]
-    _, first, kind = np.unique(
-        np.stack(facts), axis=1, return_index=True, return_inverse=True
-    )
+    first, kind = alike(problem.counts, norms, *_facts(algorithm, problem))
     needed = []
     for agent in first.tolist():
         change = letter_sensitivity(
@@ -259,4 +257,4 @@ def _needed(algorithm: DPNorm, problem: Problem, scope: Scope) -> np.ndarray:
         )
         letters = letters_a_round(algorithm, problem, agent)
         needed.append(change.sensitivity * math.sqrt(letters))
-    return np.array(needed)[kind.ravel()]
+    return np.array(needed)[kind]

@@ -114,3 +114,13 @@ def longest_row(problem: Problem) -> float:
 def no_longer_rows(problem: Problem) -> Assumption:
     """That a neighbour's rows are no longer than the longest one here."""
     return believed(f"no record has features longer than {longest_row(problem):g}")
+
+
+def alike(*columns: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Sort agents into kinds: the first of each kind, and the kind of every agent."""
+    arrays = [np.asarray(column, dtype=float) for column in columns]
+    # Columns that tell nobody apart only slow the sorting down.
+    telling = [a for a in arrays if np.any(a != a[0])] or arrays[:1]
+    table = telling[0] if len(telling) == 1 else np.stack(telling, axis=1)
+    _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return first, kind.ravel()
