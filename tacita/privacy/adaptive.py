@@ -129,7 +129,7 @@ def _(algorithm: AdaptiveClipping) -> Letters:
 
 
 def _letter_and_share(
-    algorithm: AdaptiveClipping, mixed: bool, problem: Problem, question: Question
+    algorithm: AdaptiveClipping, mixed: Any, problem: Problem, question: Question
 ) -> Guarantee:
     """A round is the inner algorithm's letter and one share; both are released."""
     client = question.scope.unit == Unit.CLIENT

@@ -50,7 +50,7 @@ class Batch(NamedTuple):
 
     def row_lengths(self) -> Array:
         """The l2 norm of every row's features."""
-        return _lengths(self.x) if self.lengths is None else self.lengths
+        return _row_lengths(self.x, -1) if self.lengths is None else self.lengths
 
 
 @frozen
@@ -141,7 +141,7 @@ class Clipped:
         if not isinstance(population.model, Linear | Logistic | Softmax):
             return population
         axis = -2 if population.by_feature else -1
-        lengths = _lengths_along(population.rows.x, axis)
+        lengths = _row_lengths(population.rows.x, axis)
         return replace(population, rows=population.rows._replace(lengths=lengths))
 
     def share_below(self, local: Local, w: Array) -> Array:
@@ -178,7 +178,12 @@ class Clipped:
         return self.oracle.size, self.oracle.sampling
 
     def sensitivity(
-        self, relation: str, samples: int, *, unit: str = Unit.RECORD
+        self,
+        relation: str,
+        samples: int,
+        *,
+        unit: str = Unit.RECORD,
+        model: Model | None = None,
     ) -> float:
         """The largest l2 change of one gradient between neighbours.
 
@@ -188,6 +193,9 @@ class Clipped:
             relation: `replace_one` or `add_remove`.
             samples: m, records of the agent.
             unit: One `record`, or all records of the `client` at once.
+            model: Whose gradients. An empty row has none in a linear model, as the
+                table says; the biases of a network learn from it, so there emptying a
+                record is no less than replacing it.
         """
         relation, unit = word(Relation, relation), word(Unit, unit)
         samples = inputs.whole(samples=samples)
@@ -200,7 +208,9 @@ class Clipped:
                     "finite sensitivity; use sampling='without_replacement'"
                 )
             used = 1
-        return (2 if relation == Relation.REPLACE_ONE else 1) * bound / used
+        silent = model is None or isinstance(model, Linear | Logistic | Softmax)
+        once = relation == Relation.ADD_REMOVE and silent
+        return (1 if once else 2) * bound / used
 
     def rows_used(self, rows: int) -> int:
         """As many as the inner oracle."""
@@ -317,9 +327,16 @@ def _lengths(rows: Array) -> Array:
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _lengths_along(rows: Array, axis: int) -> Array:
-    """l2 norms along an axis; compiled, so that no square of all rows is kept."""
-    return jnp.sqrt(jnp.sum(rows * rows, axis=axis))
+def _row_lengths(rows: Array, axis: int) -> Array:
+    """l2 norms along an axis; compiled, so that no square of all rows is kept.
+
+    Scaled by the largest entry: squares of long rows would not be finite, and a length
+    that is not would break the letter or not, as the label has it.
+    """
+    largest = jnp.max(jnp.abs(rows), axis=axis, keepdims=True)
+    scaled = rows / jnp.where(largest > 0, largest, 1)
+    length = jnp.sqrt(jnp.sum(scaled * scaled, axis=axis))
+    return jnp.squeeze(largest, axis) * length
 
 
 def _shrink(norms: Array, norm: Any) -> Array:

@@ -16,7 +16,6 @@ from tacita import check
 from tacita.aggregation import Aggregation
 from tacita.privacy import inputs
 from tacita.privacy.clipped import Promise, clipping_of
-from tacita.privacy.history import settings, turns_by_round
 from tacita.privacy.letters import guarantee, letters_of
 from tacita.privacy.scope import Relation, Scope, Unit
 from tacita.privacy.spend import Turns, largest, observers, planned, stand_ins
@@ -26,6 +25,8 @@ from tacita.trace.run import Run
 
 #: What epsilons are told at where nobody named a delta.
 DEFAULT_DELTA = 1e-5
+#: Points of a curve, at most, where the runtime did not count.
+_POINTS = 60
 #: Agents whose curves are kept: those that were active most.
 _CURVES = 20
 
@@ -37,6 +38,7 @@ def report(
     *,
     delta: float | None = None,
     aggregation: Aggregation | None = None,
+    history: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> PrivacyReport:
     """What each observer of a finished run may have learnt, at most.
 
@@ -49,8 +51,12 @@ def report(
         algorithm: How.
         delta: The delta of all epsilons; default that of the promise, or 1e-5.
         aggregation: The run's, if it was not the mean.
+        history: Some rounds, and in how many rounds every agent was active up to each,
+            as the runtime counted them. Without it an agent counts as active from the
+            first round on, as often as it was in all, which bounds what it spent.
     """
-    ready, told = algorithm.resolve(problem), settings(run)
+    ready = algorithm.resolve(problem)
+    told = run.config.get("resolved", run.config)["run"]
     if "configs" in told:
         check.refuse("a sweep has no one report; simulate the configuration you want")
     rule = told.get("aggregation") or {"name": "Mean"}
@@ -60,12 +66,10 @@ def report(
             "aggregation="
         )
     participation = told.get("participation", 1.0)
-    history = turns_by_round(run, problem.n_agents)
-    # A run of very many agents keeps no turns; what was replayed is what it did.
-    turns = run.info.get("turns", history[1][-1])
     counted = planned(problem, run.rounds, participation, aggregation)
+    history = _early_turns(run, problem.n_agents) if history is None else history
     if not letters_of(ready).secret_turns:
-        counted = counted.as_they_went(turns)
+        counted = counted.as_they_went(history[1][-1])
     made = _report(ready, problem, counted, run.rounds, delta)
     return dataclasses.replace(
         made, curves=_curves(ready, problem, counted, history, made)
@@ -91,9 +95,26 @@ def forecast(
     return dataclasses.replace(made, planned=True)
 
 
-def attach(problem: Problem, algorithm: Any, run: Run, aggregation: Aggregation) -> Run:
+def _early_turns(run: Run, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Turns by round, of a run of which at most their number in the end is known.
+
+    A run of very many agents keeps none: everybody may have been always active.
+    """
+    last = max(run.rounds, 1)
+    grid = np.unique(np.linspace(1, last, min(last, _POINTS)).round().astype(int))
+    turns = np.asarray(run.info.get("turns", np.full(n, last)))
+    return grid, np.minimum(grid[:, None], turns.reshape(-1, n).max(axis=0))
+
+
+def attach(
+    problem: Problem,
+    algorithm: Any,
+    run: Run,
+    aggregation: Aggregation,
+    history: tuple[np.ndarray, np.ndarray],
+) -> Run:
     """The run with its report in it."""
-    told = report(run, problem, algorithm, aggregation=aggregation)
+    told = report(run, problem, algorithm, aggregation=aggregation, history=history)
     return dataclasses.replace(run, privacy=told)
 
 
@@ -163,14 +184,15 @@ def _curves(
     row = made.row(scope.observer, scope.unit)
     if row.epsilon is None:
         return None
-    accounted = stand_ins(algorithm, problem)
+    accounted, n = stand_ins(algorithm, problem), problem.n_agents
 
     @cache
     def spent(agent: int, active: int) -> float:
         question = turns.question(scope=scope, agent=agent, rounds=active)
         return guarantee(algorithm, problem, question).epsilon(row.delta)
 
-    rounds, counted = history
+    rounds, counted = history[0], history[1].reshape(len(history[0]), -1, n)
+    counted = counted.max(axis=1)  # of several seeds the one that was active most
     shown = np.argsort(-counted[-1], kind="stable")[:_CURVES]
     return {
         **scope.words,

@@ -31,6 +31,8 @@ class Saved(NamedTuple):
     metrics: np.ndarray
     record_rounds: np.ndarray
     seconds: float
+    turn_rounds: np.ndarray = np.zeros(0, int)
+    turns: np.ndarray = np.zeros(0, int)
 
 
 def write_whole(path: Path, fill: Callable[[Path], None]) -> None:
@@ -57,6 +59,7 @@ def save(folder: Path, saved: Saved, fingerprint: str) -> None:
     }
     arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(saved.leaves)}
     arrays["metrics"] = saved.metrics
+    arrays |= {"turn_rounds": saved.turn_rounds, "turns": saved.turns}
     arrays["record_rounds"] = saved.record_rounds
     body = io.BytesIO()
     np.savez(body, **arrays)  # pyright: ignore[reportArgumentType]
@@ -95,6 +98,7 @@ def load(folder: Path, fingerprint: str) -> Saved | None:
             count = sum(name.startswith("leaf_") for name in file.files)
             leaves = [file[f"leaf_{i}"] for i in range(count)]
             metrics, rounds = file["metrics"], file["record_rounds"]
+            turns = file["turn_rounds"], file["turns"]
     except (ValueError, KeyError, zipfile.BadZipFile):
         check.refuse(f"checkpoint {path} is damaged; delete it to start anew")
-    return Saved(told["rounds"], leaves, metrics, rounds, told["seconds"])
+    return Saved(told["rounds"], leaves, metrics, rounds, told["seconds"], *turns)

@@ -28,6 +28,8 @@ from tacita.runtime.rounds import World
 
 #: Seconds that a chunk should take when somebody watches or a checkpoint is kept.
 _CHUNK_SECONDS = 0.4
+#: How often at most turns are looked at over a run.
+_LOOKS = 60
 
 
 class Chunks:
@@ -41,16 +43,21 @@ class Chunks:
         bases: Keys,
         tolerance: float,
         reference: Any,
+        counts_turns: bool = False,
     ) -> None:
         self._fixed = (plan, world, algorithm, bases)
         self._limits = (tolerance, reference)
         self._plan = plan
         self._bases = bases
+        self._counts_turns = counts_turns
         self._folder: Path | None = None
         self._fingerprint = ""
         self.metrics: list[np.ndarray] = []
         self.record_rounds: list[int] = []
         self.rounds = 0
+        #: In how many rounds every agent was active up to some rounds.
+        self.turn_rounds: list[int] = []
+        self.turns: list[np.ndarray] = []
         self.seconds = 0.0
         self.first_seconds = 0.0
         self.stopped = False
@@ -70,15 +77,17 @@ class Chunks:
             carry = self._resume(carry, rounds, every)
         shown = sys.stderr.isatty() if progress is None else progress
         watched = shown or self._folder is not None
+        # A report of privacy shows how epsilon grew, so it looks at turns this often.
+        look = -(-rounds // _LOOKS) if self._counts_turns else rounds
         if not self._plan.record and not watched:
-            every = rounds
-        size = 1 if watched else CAPACITY
+            every = look
+        size, most = 1 if watched else CAPACITY, max(1, look // every)
         with Bar(shown, rounds, self.rounds) as bar:
             while self.rounds < rounds and not self.stopped:
                 left = rounds - self.rounds
                 # A run that goes on off the grid of records first returns to it.
                 span = min(every - self.rounds % every, left)
-                asked = max(1, min(size, left // span)) if span == every else 1
+                asked = max(1, min(size, most, left // span)) if span == every else 1
                 took, carry = self._chunk(carry, asked, span)
                 bar.update(self.rounds, self._last("loss"))
                 if self._folder is not None:
@@ -98,6 +107,8 @@ class Chunks:
         self.metrics.append(np.asarray(book)[..., :made])
         self.record_rounds += [self.rounds + every * (k + 1) for k in range(made)]
         self.rounds += every * made
+        self.turn_rounds.append(self.rounds)
+        self.turns.append(np.asarray(carry.turns))
         self.stopped = made < records or self._reached()
         took = time.perf_counter() - began
         self.seconds += took
@@ -125,7 +136,13 @@ class Chunks:
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(carry)]
         metrics = np.concatenate(self.metrics, axis=-1)
         saved = Saved(
-            self.rounds, leaves, metrics, np.array(self.record_rounds), self.seconds
+            self.rounds,
+            leaves,
+            metrics,
+            np.array(self.record_rounds),
+            self.seconds,
+            np.array(self.turn_rounds),
+            np.array(self.turns),
         )
         assert self._folder is not None
         checkpoint.save(self._folder, saved, self._fingerprint)
@@ -142,6 +159,7 @@ class Chunks:
                 "another folder"
             )
         self.rounds, self.seconds = saved.rounds, saved.seconds
+        self.turn_rounds, self.turns = saved.turn_rounds.tolist(), [*saved.turns]
         # A last round off the grid was recorded because it was the last one.
         odd = saved.rounds < rounds and saved.rounds % every != 0
         kept = len(saved.record_rounds) - odd

@@ -236,10 +236,18 @@ def _run(
     rounds = check.count(rounds=check.given(rounds=rounds))
     every = check.count(record_every=check.given(record_every=every))
     start = choices.start_of(problem, start)
+    private = clipping_of(algorithm.oracle) is not None
+    if private and stop:
+        check.refuse(
+            "stop reads metrics of private rows without noise, so when a private run "
+            "ends would tell of them; leave stop out, or clip and noise nothing"
+        )
     tolerance = choices.tolerance_of(stop)
     reference = choices.reference_of(problem, reference)
     carry = begin(plan, world, algorithm, bases, start)
-    chunks = Chunks(plan, world, algorithm, bases, tolerance, reference)
+    told_of = private and not plan.sweep  # a sweep has no one report of privacy
+    limits = (tolerance, reference)
+    chunks = Chunks(plan, world, algorithm, bases, *limits, counts_turns=told_of)
     if folder is not None:
         parts = (
             problem.population,
@@ -253,9 +261,10 @@ def _run(
     carry = chunks.run(carry, rounds, every, progress, resume)
     models = finish(plan, algorithm, carry)
     run = to_run(problem, algorithm, world, plan, chunks, carry, models, told)
-    if plan.sweep or clipping_of(algorithm.oracle) is None:
+    if not told_of:
         return run
-    return attach(problem, algorithm, run, world.aggregation)
+    history = np.array(chunks.turn_rounds), np.array(chunks.turns)
+    return attach(problem, algorithm, run, world.aggregation, history)
 
 
 def make_plan(

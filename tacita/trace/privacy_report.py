@@ -26,6 +26,13 @@ COLUMNS = (
 )
 
 
+#: Said of every run that happened.
+_METRICS = (
+    "losses and other metrics of the run are computed from rows without noise: they "
+    "are for whoever runs the simulation, not for the observers above"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivacyRow:
     """What one observer can learn of one unit, at most.
@@ -131,7 +138,8 @@ class PrivacyReport:
 
     def notes(self) -> list[tuple[str, str]]:
         """The theorems and assumptions that the table refers to, each once."""
-        return [(mark, words) for words, mark in self._marks().items()]
+        marked = [(mark, words) for words, mark in self._marks().items()]
+        return marked if self.planned else [*marked, ("metrics", _METRICS)]
 
     def _marks(self) -> dict[str, str]:
         """A mark for every theorem (T), enforced (E) and believed (B) assumption."""

@@ -12,7 +12,6 @@ import pytest
 import tacita
 from tacita.privacy import Clipped, PrivacyReport, PrivacyRow
 from tacita.privacy.accounting.gaussian import epsilon_of_mu
-from tacita.privacy.history import turns_by_round
 
 ROUNDS = 9
 ROW: Any = {
@@ -87,11 +86,14 @@ def test_curves_follow_the_schedule(run, problem, algorithm):
     assert curves["observer"] == "coordinator" and curves["budget"] == 2.0
     assert curves["rounds"] == list(range(1, ROUNDS + 1))
     assert sorted(curves["agents"]) == ["a", "b", "c", "d"]
-    rounds, counted = turns_by_round(run, 4)
-    np.testing.assert_array_equal(counted[-1], run.info["turns"])
+    chosen = {"participation": 2, "seed": 3}
+    counted = np.stack(
+        [
+            tacita.simulate(problem, algorithm, k, **chosen).info["turns"]
+            for k in curves["rounds"]
+        ]
+    )
     assert np.all(np.diff(counted, axis=0).sum(axis=1) == 2)
-    half = tacita.simulate(problem, algorithm, 4, participation=2, seed=3)
-    np.testing.assert_array_equal(half.info["turns"], counted[3])
     for name, line in zip(curves["agents"], curves["epsilon"], strict=True):
         agent = problem.ids.index(name)
         by_hand = [
@@ -102,12 +104,20 @@ def test_curves_follow_the_schedule(run, problem, algorithm):
 
 
 @pytest.mark.parametrize("participation", (1.0, 0.4, (0.2, 0.9, 0.5, 1.0)))
-def test_schedules_are_replayed(problem, algorithm, participation):
+def test_curves_end_where_the_rows_do(problem, algorithm, participation):
     given = list(participation) if isinstance(participation, tuple) else participation
     run = tacita.simulate(problem, algorithm, 7, participation=given, seed=5)
-    rounds, counted = turns_by_round(run, 4)
-    assert rounds[-1] == 7
-    np.testing.assert_array_equal(counted[-1], run.info["turns"])
+    assert run.privacy.curves["rounds"][-1] == 7
+    last = [line[-1] for line in run.privacy.curves["epsilon"]]
+    assert max(last) == pytest.approx(run.privacy.row("coordinator").epsilon)
+
+
+def test_long_runs_are_looked_at_now_and_then(problem, algorithm):
+    """Whether metrics are recorded or not, and how often."""
+    for chosen in ({"record": ()}, {}, {"record_every": 7}):
+        run = tacita.simulate(problem, algorithm, 200, participation=2, **chosen)
+        rounds = run.privacy.curves["rounds"]
+        assert rounds[-1] == 200 and 25 < len(rounds) <= 60
 
 
 def test_several_seeds_count_the_busiest(problem, algorithm):
@@ -115,6 +125,40 @@ def test_several_seeds_count_the_busiest(problem, algorithm):
     most = run.info["turns"].max(axis=0)
     spent = [epsilon_by_hand(algorithm, problem, i, most[i]) for i in range(4)]
     assert run.privacy.row("coordinator").epsilon == pytest.approx(max(spent))
+    last = [line[-1] for line in run.privacy.curves["epsilon"]]
+    assert sorted(last) == pytest.approx(sorted(spent))
+
+
+def test_activity_that_delays_force_is_counted():
+    """Everybody is active once in three events, however rarely it is drawn."""
+    ring = tacita.problem.graph.ring(5)
+    problem = tacita.problem.synthetic.logistic(
+        agents=5, features=3, samples=20, graph=ring
+    )
+    noisy = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=1.0))
+    run = tacita.simulate(
+        problem,
+        tacita.GossipSGD(step_size=0.1, oracle=noisy),
+        30,
+        participation=0.01,
+        asynchronous=tacita.Asynchronous(most_delay=3),
+    )
+    assert run.info["turns"].min() >= 10
+    row, curves = run.privacy.row("neighbour"), run.privacy.curves
+    assert max(line[-1] for line in curves["epsilon"]) == pytest.approx(row.epsilon)
+    half = curves["rounds"].index(15)
+    assert 0 < curves["epsilon"][0][half] < curves["epsilon"][0][-1]
+
+
+def test_a_resumed_run_has_the_same_curves(run, problem, algorithm, tmp_path):
+    chosen = {"participation": 2, "seed": 3, "checkpoint": tmp_path}
+    tacita.simulate(problem, algorithm, 3, **chosen)
+    resumed = tacita.simulate(problem, algorithm, ROUNDS, resume=True, **chosen)
+    assert resumed.privacy.row("coordinator") == run.privacy.row("coordinator")
+    whole, curves = run.privacy.curves, resumed.privacy.curves
+    seen = dict(zip(whole["rounds"], whole["epsilon"][0], strict=True))
+    for number, spent in zip(curves["rounds"], curves["epsilon"][0], strict=True):
+        assert spent == seen[number]
 
 
 def test_saved_and_loaded(run, tmp_path):
@@ -236,17 +280,19 @@ def test_an_epsilon_never_stands_alone(missing):
         PrivacyRow(**{**ROW, "epsilon": float("nan")})
 
 
-def test_a_run_that_kept_no_turns_is_replayed(run, problem, algorithm):
-    """Runs of very many agents keep none."""
-    info = {k: v for k, v in run.info.items() if k != "turns"}
-    bare = dataclasses.replace(run, info=info, privacy=None)
-    assert tacita.privacy.report(bare, problem, algorithm) == run.privacy
+def test_from_the_disk_turns_count_as_early_as_they_can(run, problem, algorithm):
+    """The rows are the same; curves are above those that the runtime counted."""
+    told = tacita.privacy.report(run, problem, algorithm)
+    assert told.rows == run.privacy.rows
+    early = dict(zip(told.curves["agents"], told.curves["epsilon"], strict=True))
+    for name, line in zip(
+        run.privacy.curves["agents"], run.privacy.curves["epsilon"], strict=True
+    ):
+        assert np.all(np.array(early[name]) >= line)
 
 
-def test_a_run_too_large_to_replay_counts_everybody_as_active(
-    run, problem, algorithm, monkeypatch
-):
-    monkeypatch.setattr("tacita.privacy.history._MOST_DRAWS", 1)
+def test_a_run_that_kept_no_turns_counts_everybody_as_active(run, problem, algorithm):
+    """Runs of very many agents keep none in their folder."""
     info = {k: v for k, v in run.info.items() if k != "turns"}
     bare = dataclasses.replace(run, info=info)
     row = tacita.privacy.report(bare, problem, algorithm).row("coordinator")

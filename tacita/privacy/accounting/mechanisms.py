@@ -158,7 +158,7 @@ def randomised_response_guarantee(
     classes = inputs.whole(2, classes=classes)
     order = np.asarray(ORDERS)
     # Divergence between the answers to two labels: keep p = e^eps q, every other q.
-    other = -np.log(np.exp(epsilon) + classes - 1)
+    other = -np.logaddexp(epsilon, math.log(classes - 1))
     either = np.logaddexp(order * epsilon, (1 - order) * epsilon)
     rest = math.log(classes - 2) if classes > 2 else -math.inf
     moments = other + np.logaddexp(either, rest)

@@ -30,7 +30,7 @@ from tacita.trees import replace
 
 
 def by_composition(
-    algorithm: Any, problem: Problem, question: Question, mixed: bool = False
+    algorithm: Any, problem: Problem, question: Question, mixed: Any = None
 ) -> Guarantee:
     """Every noisy gradient of every round is a Gaussian release: they compose.
 
@@ -54,11 +54,12 @@ def noisy_gradients(algorithm: Any) -> tuple[int, ...]:
 
 
 def one_round(
-    algorithm: Any, problem: Problem, question: Question, mixed: bool
+    algorithm: Any, problem: Problem, question: Question, mixed: Any
 ) -> Guarantee:
     """The guarantee of one round in which the agent takes part.
 
-    With `mixed` letters a broadcast carries the noise of them all.
+    Of mixed letters a broadcast carries the noise of them all; `mixed` is what a
+    gradient is multiplied by in a letter, None for letters that are not.
     """
     asked, oracle = (
         noisy_gradients(algorithm),
@@ -66,9 +67,13 @@ def one_round(
     )
     scope, samples = question.scope, int(problem.counts[question.agent])
     sampling, releases = _sampling(oracle, samples, asked, scope.unit)
-    change = oracle.sensitivity(scope.relation, samples, unit=scope.unit)
+    change = oracle.sensitivity(
+        scope.relation, samples, unit=scope.unit, model=problem.model
+    )
     own = number_of(algorithm.oracle.std, question.agent)
-    seen = _mixed_noise(algorithm, problem, question) if mixed else None
+    seen = None
+    if mixed is not None:
+        seen = _mixed_noise(algorithm, problem, question, mixed)
     if seen is None:
         return question.releases(own, change, releases, sampling)
     return question.releases(seen, change, releases, sampling).noting(
@@ -82,7 +87,8 @@ def gradient_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarr
     oracle = clipped_oracle(algorithm)
     unit_norm = replace(oracle, norm=1.0)  # the norm itself may differ between agents
     sizes, where = np.unique(problem.counts, return_inverse=True)
-    changes = [unit_norm.sensitivity(scope.relation, m, unit=scope.unit) for m in sizes]
+    about = {"unit": scope.unit, "model": problem.model}
+    changes = [unit_norm.sensitivity(scope.relation, m, **about) for m in sizes]
     return np.array(changes)[where.ravel()] * np.asarray(oracle.norm)
 
 
@@ -118,12 +124,15 @@ def _sampling(
     return WithReplacement(size, samples), steps
 
 
-def _mixed_noise(algorithm: Any, problem: Problem, question: Question) -> float | None:
-    """The noise of a mean letter, in units of the agent's own letter; None if unseen.
+def _mixed_noise(
+    algorithm: Any, problem: Problem, question: Question, factor: Any
+) -> float | None:
+    """The noise of a mean letter, in units of the agent's own gradient; None if unseen.
 
-    With weights a_j the mean moves by a_i g_i / sum a and carries noise of standard
-    deviation sqrt(sum_j a_j^2 s_j^2) / sum a. A neighbour knows the noise of one of
-    the letters, its own. Of the letters of a varying cohort the least noisy count.
+    With weights a_j and letters c_j g_j the mean moves by a_i c_i g_i / sum a and
+    carries noise of standard deviation sqrt(sum_j (a_j c_j s_j)^2) / sum a. A neighbour
+    knows the noise of one of the letters, its own. Of the letters of a varying cohort
+    the least noisy count.
     """
     observer = question.scope.observer
     if observer not in BROADCAST_ONLY or question.active is None:
@@ -132,10 +141,10 @@ def _mixed_noise(algorithm: Any, problem: Problem, question: Question) -> float 
         return None  # a rule may pass on a single letter
     counts = np.asarray(problem.counts, dtype=float)
     weights = counts if algorithm.weights == "samples" else np.ones_like(counts)
-    noise = np.asarray(algorithm.oracle.std, dtype=float)
-    spread = weights * np.broadcast_to(noise, counts.shape)
+    share = weights * np.asarray(factor, dtype=float)
+    spread = share * np.asarray(algorithm.oracle.std, dtype=float)
     known = 1 if observer == Observer.NEIGHBOUR else 0
     helpers = max(question.active - 1 - known, 0)
     others = np.sort(np.delete(spread, question.agent))
     total = math.hypot(spread[question.agent], *others[:helpers])
-    return total / float(weights[question.agent])
+    return total / float(share[question.agent])

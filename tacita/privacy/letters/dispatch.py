@@ -48,8 +48,9 @@ class Letters:
         relation: The one that its sampling is accounted under.
         facts: Numbers per agent that the guarantee depends on besides rows, rounds and
             the algorithm's own numbers per agent; None for no others.
-        mixed: A broadcast shows letters only in a mean with all their noise. Needs
-            letters that are a function of the broadcast plus plain Gaussian noise.
+        mixed: Of letters that are a function of the broadcast plus a noisy gradient
+            times a factor, and that a broadcast shows only in a mean with all their
+            noise: the factor, one number or one per agent.
         public_state: Who sees all letters can compute what an agent's next one starts
             from.
         replayed: An agent's state carries no noise: who knows two data sets and what
@@ -66,7 +67,7 @@ class Letters:
     needed: Callable[[Problem, Scope], np.ndarray]
     relation: Relation
     facts: Callable[[Problem], list[np.ndarray] | None] = nothing
-    mixed: bool = False
+    mixed: Any = None
     public_state: bool = False
     replayed: bool = False
     secret_turns: bool = False
@@ -80,9 +81,8 @@ def of_gradients(algorithm: Any, **more: Any) -> Letters:
         oracle = Noisy(std=noise_std, oracle=without_noise(algorithm.oracle))
         return replace(algorithm, oracle=oracle)
 
-    mixed = more.get("mixed", False)
     given: dict[str, Any] = {
-        "theorem": partial(by_composition, algorithm, mixed=mixed),
+        "theorem": partial(by_composition, algorithm, mixed=more.get("mixed")),
         "with_noise": with_noise,
         "noise_std": algorithm.oracle.std,
     }
@@ -146,13 +146,14 @@ def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee
 @letters_of.register(DPSGD)
 def _(algorithm: Any) -> Letters:
     # A letter is a gradient at the broadcast.
-    return of_gradients(algorithm, mixed=True, public_state=True)
+    return of_gradients(algorithm, mixed=1.0, public_state=True)
 
 
 @letters_of.register
 def _(algorithm: FedAvg) -> Letters:
-    # The noise of earlier local steps passes through later gradients.
-    mixed = algorithm.local_steps == 1
+    # A letter is w - step_size g; but the noise of earlier local steps passes through
+    # later gradients.
+    mixed = algorithm.step_size if algorithm.local_steps == 1 else None
     return of_gradients(algorithm, mixed=mixed, public_state=True)
 
 

@@ -46,6 +46,7 @@ from tacita.privacy.letters.question import (
     no_longer_rows,
     number_of,
     present_noise,
+    refuse_poisson,
 )
 from tacita.privacy.scope import Relation, Unit
 from tacita.problem.model.linear import Linear, Logistic
@@ -208,6 +209,7 @@ def _use(
     norm, steps = oracle.norm, algorithm.local_steps
     samples = int(problem.counts[question.agent])
     size, sampling = oracle.drawn(samples)
+    refuse_poisson(sampling)
     # Batches of a round that are disjoint are one draw.
     disjoint = sampling == "permutation" and size * steps <= samples
     drawn = WithoutReplacement(size * steps, samples) if disjoint else None

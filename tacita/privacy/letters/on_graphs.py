@@ -37,6 +37,7 @@ from tacita.privacy.letters.question import (
     no_longer_rows,
     number_of,
     present_noise,
+    refuse_poisson,
 )
 from tacita.privacy.letters.trajectory import trajectory_sensitivity
 from tacita.privacy.scope import Observer, Relation, Scope, Unit
@@ -127,6 +128,7 @@ def letter_sensitivity(
     D <- r (D + 2 mu C) in every step, for two clipped gradients differ by at most 2 C.
     """
     oracle = clipped_oracle(algorithm, agent)
+    refuse_poisson(oracle.drawn(1)[1])
     mu, norm = number_of(algorithm.step_size, agent), oracle.norm
     r = float(step_kept(algorithm, problem)[agent])
     _refuse_regulariser(problem, mu)

@@ -124,3 +124,13 @@ def alike(*columns: Any) -> tuple[np.ndarray, np.ndarray]:
     table = telling[0] if len(telling) == 1 else np.stack(telling, axis=1)
     _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
     return first, kind.ravel()
+
+
+def refuse_poisson(sampling: str) -> None:
+    """Refuse batches of any size where a bound takes them for one of b rows."""
+    if sampling == "poisson":
+        check.refuse(
+            "Poisson batches have no largest size, so local steps on them may expand "
+            "and a client's gradient has no bound; use sampling='permutation' or "
+            "'without_replacement'"
+        )
