@@ -91,21 +91,21 @@ def test_budgets_per_client_look_at_each_clients_curvature():
 def test_an_empty_row_has_a_gradient_in_a_network():
     """Its biases learn from it: emptying a record moves the mean by up to 2 C/m."""
     rng = np.random.default_rng(1)
-    x, y = rng.normal(size=(6, 3)), np.array([0, 1, 2, 0, 1, 2])
+    x, y = rng.normal(size=(6, 3)), np.array([1, 1, 2, 0, 1, 2])
     model = tacita.problem.mlp(3, (4,), 3)
     norm, oracle = 0.1, Clipped(norm=0.1)
 
-    def gradient(rows):
-        problem = tacita.from_arrays(rows, y, np.zeros(6, int), model=model)
+    def gradient(rows, labels):
+        problem = tacita.from_arrays(rows, labels, np.zeros(6, int), model=model)
         with jax.enable_x64(True):
             local = problem.population.local(
                 jax.tree.map(lambda leaf: leaf[0], problem.population.rows)
             )
             return np.asarray(oracle.grad(local, None, jnp.asarray(problem.start)))
 
-    empty = x.copy()
-    empty[0] = 0
-    moved = np.linalg.norm(gradient(x) - gradient(empty))
+    x_empty, y_empty = x.copy(), y.copy()
+    x_empty[0] = y_empty[0] = 0
+    moved = np.linalg.norm(gradient(x, y) - gradient(x_empty, y_empty))
     problem = tacita.from_arrays(x, y, np.zeros(6, int), model=model)
     told = oracle.sensitivity("add_remove", 6, model=problem.model)
     assert norm / 6 < moved <= told == 2 * norm / 6
