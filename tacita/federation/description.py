@@ -16,7 +16,9 @@ from typing import Any
 from tacita import check
 from tacita.check import TacitaError, refuse
 from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
+from tacita.federation.terms import Terms
 from tacita.federation.wire import LetterRefused
+from tacita.trees import rules
 
 _DOMAIN = b"tacita run description 1\n"
 #: Tables of a description, the keys that each may have (None: any), and how a value is
@@ -27,14 +29,9 @@ _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
     ),
     "algorithm": None,
     "run": {
-        "rounds": check.count,
+        **{name: rule.check for name, rule in rules(Terms).items()},
         "participation": None,
-        "own_draws": check.flag,
-        "deadline": check.positive,
         "least_agents": check.count,
-        "least_letters": check.count,
-        "late": partial(check.one_of, ("drop", "keep")),
-        "most_norm": check.positive,
         "shared_seed": partial(check.count, 0),
         "aggregation": None,
     },

@@ -154,7 +154,9 @@ class InProcess:
             coordinator=COORDINATOR,
             start=jnp.asarray(problem.start),
             base=base,
-            terms=Terms(rounds, schedule_for(participation, n), **terms),
+            terms=Terms(
+                rounds=rounds, schedule=schedule_for(participation, n), **terms
+            ),
             like=self.locals[0],
             graph=problem.graph,
             aggregation=aggregation,

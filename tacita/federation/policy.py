@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tacita import check
 from tacita.check import refuse
 from tacita.federation.description import Description
+from tacita.trees import checked, count, flag, number, ruled, rules
 
 
-def _words(**named: Any) -> tuple[str, ...]:
+def _words(**named: Any) -> Sequence[str] | None:
     """Refuse what is not a list of words; a single string would match its parts."""
     ((name, value),) = named.items()
     words = isinstance(value, list | tuple) and all(isinstance(w, str) for w in value)
-    if not words:
+    if value is not None and not words:
         refuse(f"expected {name} a list of words, got {name}={value!r}")
-    return tuple(value)
+    return value
 
 
-def _rule(test: Callable[..., Any], default: Any = None) -> Any:
-    """A field that a policy file may set, and how its value is checked."""
-    return field(default=default, metadata={"test": test})
+def _list() -> Any:
+    return ruled(None, _words, words="a list of words")
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked
 class Policy:
     """What the owner of an agent allows. None allows anything.
 
@@ -47,15 +46,15 @@ class Policy:
             for tests, it makes all noise worthless.
     """
 
-    max_epsilon: float | None = _rule(check.positive)
-    max_delta: float | None = _rule(check.inside_unit)
-    observers: Sequence[str] | None = _rule(_words)
-    algorithms: Sequence[str] | None = _rule(_words)
-    models: Sequence[str] | None = _rule(_words)
-    min_participants: int = _rule(check.count, 1)
-    columns: Sequence[str] | None = _rule(_words)
-    max_rounds: int | None = _rule(check.count)
-    allow_shared_seed: bool = _rule(check.flag, False)
+    max_epsilon: float | None = number(check.positive)
+    max_delta: float | None = number(check.inside_unit)
+    observers: Sequence[str] | None = _list()
+    algorithms: Sequence[str] | None = _list()
+    models: Sequence[str] | None = _list()
+    min_participants: int = count(1)
+    columns: Sequence[str] | None = _list()
+    max_rounds: int | None = count(None)
+    allow_shared_seed: bool = flag(False)
 
     @classmethod
     def read(cls, policy: Policy | Mapping[str, Any] | str | Path | None) -> Policy:
@@ -74,12 +73,10 @@ class Policy:
     @classmethod
     def of_words(cls, words: Mapping[str, Any]) -> Policy:
         """From the table of a policy file."""
-        tests = {one.name: one.metadata["test"] for one in fields(cls)}
-        for key, value in words.items():
-            if key not in tests:
-                hint = check.nearest(key, tests)
+        for key in words:
+            if key not in rules(cls):
+                hint = check.nearest(key, rules(cls))
                 refuse(f"unknown key {key} in the policy; {hint}")
-            tests[key](**{key: value})
         return cls(**words)
 
     def objection(self, run: Description) -> str | None:

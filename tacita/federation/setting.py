@@ -41,7 +41,7 @@ from tacita.problem.graph import Graph
 from tacita.runtime import choices
 from tacita.runtime.simulate import prepare
 from tacita.trace import PrivacyReport
-from tacita.trees import in_double_precision
+from tacita.trees import in_double_precision, rules
 
 #: Rounding that a sum of many releases may differ by from their product.
 _ROUNDING = 1 + 1e-9
@@ -114,12 +114,10 @@ class Setting:
     @property
     def terms(self) -> Terms:
         """How it goes."""
-        told = self.run.run
-        names = ("deadline", "least_letters", "late", "most_norm", "own_draws")
-        chosen = {name: told[name] for name in names if name in told}
+        chosen = {k: v for k, v in self.run.run.items() if k in rules(Terms)}
         if self.on_graph:
             chosen["linger"] = _LINGER
-        return Terms(rounds=self.run.rounds, schedule=self.schedule, **chosen)
+        return Terms(schedule=self.schedule, **chosen)
 
     @property
     @in_double_precision
