@@ -175,14 +175,14 @@ class Agent(Program):
 
     def budget(self) -> dict[str, Any]:
         """What all runs of this agent have spent, as its ledger says."""
-        told = self.setting.run.privacy
-        if told is None:
+        if self.setting.run.privacy is None:
             return {}
-        who = (self.me.name, self.setting.observer)
+        promise = self.setting.promise
+        who = (self.me.name, promise["observer"])
         return {
-            "epsilon_spent": self.ledger.spent(float(told["delta"])).get(who, 0.0),
+            "epsilon_spent": self.ledger.spent(promise["delta"]).get(who, 0.0),
             "epsilon_allowed": self.ledger.budget(*who).epsilon,
-            **self.setting.promise,
+            **promise,
         }
 
     def more_status(self, party: Party) -> dict[str, Any]:
@@ -203,8 +203,8 @@ class Agent(Program):
         told |= self.budget() | {"sent": party.counts.sent}
         told |= {"sent_bytes": party.counts.sent_bytes}
         if run.privacy is not None:
-            who = (self.me.name, self.setting.observer)
-            charged = self.ledger.releases(*who, run.digest)
+            who = (self.me.name, self.setting.promise["observer"], run.digest)
+            charged = self.ledger.releases(*who)
             report = privacy_of(self.setting, charged).as_dict()
             path = self.home / run.digest / "privacy.json"
             path.write_text(json.dumps(report, indent=1))

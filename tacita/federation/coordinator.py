@@ -77,7 +77,7 @@ class Coordinator(Program):
                 refuse(
                     "weights='samples' needs everybody's rows; leave out least_agents"
                 )
-            if setting.on_graph:
+            if setting.roles.on_graph:
                 self.tell("all agents have accepted; the run is theirs")
                 note = (
                     "all agents have accepted; how far they are, their own folders tell"

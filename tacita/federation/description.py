@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -131,11 +131,6 @@ class Description:
     def rounds(self) -> int:
         """Number of rounds."""
         return int(self.run["rounds"])
-
-    def against(self, observer: str) -> Description:
-        """The same run, its budget stated against this observer."""
-        stated = {"privacy": {**(self.privacy or {}), "observer": observer}}
-        return replace(self, tables={**self.tables, **stated})
 
     def text(self) -> str:
         """The canonical text: the same description gives the same bytes everywhere."""

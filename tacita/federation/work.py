@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +18,14 @@ from tacita.problem.population import Local
 from tacita.problem.problem import Problem
 from tacita.runtime import delivery
 from tacita.runtime.seat import Seat, split_numbers
-from tacita.trees import tree_rows
+from tacita.trees import replace, tree_rows
 
 
-class Outline(Problem):
+class Outline:
     """What everybody knows of a federation's problem: all but the others' rows.
+
+    It is no `Problem`: it has what is asked about one before a run, and nobody can ask
+    it for a loss or an optimum, which would silently be those of one party.
 
     Args:
         own: The problem of one agent alone: its own rows, or rows of zeros for the
@@ -32,24 +35,15 @@ class Outline(Problem):
     """
 
     def __init__(self, own: Problem, n_agents: int, graph: Graph | None = None) -> None:
-        ids = own.ids if graph is None else graph.nodes
-        super().__init__(
-            own.population, ids, own.start, own.class_names, own.name, graph
-        )
-        self._n_agents = n_agents
+        self.n_agents, self.graph = n_agents, graph
+        self.ids = own.ids if graph is None else graph.nodes
+        self.population, self.model, self.h = own.population, own.model, own.h
+        self.dim, self.dtype = own.dim, own.dtype
+        # As if everybody had as many rows as this party, which only knows its own.
+        self.counts = np.full(n_agents, own.counts[0])
 
     @property
-    def n_agents(self) -> int:
-        """Number of agents in the federation."""
-        return self._n_agents
-
-    @property
-    def counts(self) -> np.ndarray:
-        """As if everybody had as many rows as this party, which only knows its own."""
-        return np.full(self._n_agents, super().counts[0])
-
-    @property
-    def moduli(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def moduli(self) -> NoReturn:
         """Refused: nobody can compute them without all rows."""
         check.refuse(
             "in a federation nobody sees all rows, so theory cannot choose numbers; "
@@ -58,16 +52,8 @@ class Outline(Problem):
 
     def local(self) -> Local:
         """This party's own loss, as one of the federation's agents."""
-        rows = tree_rows(self.population.rows, 0)
-        made = self.population.local(rows)
-        return Local(
-            rows=rows,
-            regulariser=made.regulariser,
-            h=made.h,
-            n_agents=self._n_agents,
-            model=made.model,
-            by_feature=made.by_feature,
-        )
+        made = self.population.local(tree_rows(self.population.rows, 0))
+        return replace(made, n_agents=self.n_agents)
 
 
 class Exchange(NamedTuple):
