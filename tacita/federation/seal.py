@@ -21,7 +21,6 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -188,18 +187,6 @@ def read_private(path: str | Path) -> bytes:
     return content
 
 
-class Envelope(Protocol):
-    """How a party closes and opens letters."""
-
-    def close(self, letter: Letter) -> bytes:
-        """The bytes to send."""
-        ...
-
-    def open(self, content: bytes, most_bytes: int) -> Letter:
-        """The letter; refused unless it is whole and by whom it says."""
-        ...
-
-
 class Plain:
     """No envelope, for measuring what envelopes cost. Proves and hides nothing."""
 
@@ -268,6 +255,10 @@ class Sealed:
         if (read.identity.sender, read.identity.receiver) != (sender, receiver):
             raise LetterRefused("the letter names another sender than its envelope")
         return read
+
+
+#: How a party closes and opens letters.
+Envelope = Plain | Sealed
 
 
 def require_signature(
