@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.check import refuse
-from tacita.federation import agreement, status
+from tacita.federation import agreement
 from tacita.federation.description import Description, read_signed
 from tacita.federation.hub import Invitation
 from tacita.federation.own_rows import OwnRows, own_problem
@@ -169,8 +169,10 @@ class Agent(Program):
         """What the coordinator's status shows of us: each second, and at the end."""
         now = time.monotonic()
         if kind == "done" or now - self._told_at >= 1.0:
-            self._told_at = now
-            self._told = status.remark(self.party, self.budget())
+            told, budget = {"round": self.party.round}, self.budget()
+            for word in ("spent", "allowed") if budget else ():
+                told[word] = budget[f"epsilon_{word}"]
+            self._told, self._told_at = json.dumps(told), now
         return self._told
 
     def budget(self) -> dict[str, Any]:
