@@ -17,7 +17,7 @@ from tacita.federation.party import Desk, Party
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.server_coordinator import ServerCoordinator
 from tacita.federation.terms import Terms
-from tacita.federation.work import AgentWork, GraphWork, ServerWork
+from tacita.federation.work import GraphWork, ServerWork
 from tacita.problem.graph import Graph
 from tacita.problem.population import Local
 from tacita.trees import in_double_precision
@@ -92,5 +92,5 @@ class Roles:
             when = self.calendar, secret, terms.linger, terms.deadline
             return GraphAgent(desk, work, self.agents, *when)
         chance = terms.schedule.chance if terms.own_draws else None
-        work = AgentWork(self.server, number, local)
-        return ServerAgent(desk, work, self.coordinator, secret, terms.rounds, chance)
+        seat, asked = self.server.seat(number, local), (self.coordinator, secret)
+        return ServerAgent(desk, self.server, seat, *asked, terms.rounds, chance)

@@ -76,7 +76,7 @@ class ServerWork:
     def __init__(self, algorithm: Any, local: Local, n_agents: int, start: Any) -> None:
         self.algorithm, self.n_agents = algorithm, n_agents
         self.start = jnp.asarray(start)
-        self._h = local.h
+        self._like = local
         self._numbers, self._for_agent = split_numbers(algorithm, n_agents)
         self.phases = len(algorithm.phases)
         self.exchanges, self.hub, self.last_told = self._forms(local)
@@ -91,20 +91,19 @@ class ServerWork:
 
     def first_letters(self, agent: int) -> Any:
         """An agent's letter before the first round; it depends on no data."""
-        mine = self._for_agent([k[agent] for k in self._numbers])
-        return mine.init(self.start)[1]
+        return self.seat(agent, self._like).begin(self.start)[1]
 
     def combine(
         self, phase: int, key: Array, hub: Any, mean: Any, number: int, active: int
     ) -> tuple[Any, Any]:
         """The coordinator's step in round `number`, which `active` agents answered."""
-        known = (self._h, number, active)
+        known = (self._like.h, number, active)
         return _combine(phase, self.n_agents, self.algorithm, known, key, hub, mean)
 
     def _forms(self, local: Local) -> tuple[list[Exchange], Form, Form]:
         def play(rows: Local, start: Array) -> Any:
             key, seat = jax.random.key(0), self.seat(0, rows)
-            alone = Round(self.n_agents, self._h, 1, 1)
+            alone = Round(self.n_agents, local.h, 1, 1)
             state, letter = seat.begin(start)
             hub, told = self.algorithm.phases[-1].combine(
                 key, self.algorithm.hub(start), letter, alone
@@ -119,26 +118,6 @@ class ServerWork:
         forms, hub, told = jax.eval_shape(play, local, self.start)
         made = [Exchange(Form(t), Form(letter)) for t, letter in forms]
         return made, Form(hub), Form(told)
-
-
-class AgentWork:
-    """One agent's side of a server algorithm."""
-
-    def __init__(self, server: ServerWork, agent: int, local: Local) -> None:
-        self.server, self._seat = server, server.seat(agent, local)
-        self.state = Form(jax.eval_shape(self._seat.begin, server.start)[0])
-
-    def init(self) -> tuple[Any, Any]:
-        """State and letter before the first round."""
-        return self._seat.begin(self.server.start)
-
-    def answer(self, phase: int, key: Array, state: Any, told: Any) -> tuple[Any, Any]:
-        """The agent's step."""
-        return _answer(phase, self._seat, key, state, told)
-
-    def model(self, state: Any) -> np.ndarray:
-        """The agent's own model."""
-        return np.asarray(self._seat.algorithm.model(state))
 
 
 class GraphWork:
@@ -197,7 +176,7 @@ class GraphWork:
             inbox = np.zeros(self.letter.zeros()[0].shape, self.start.dtype)
             for weight, letter in zip(self._weights, received, strict=True):
                 inbox = inbox + weight.astype(inbox.dtype) * letter
-        return _answer(0, self._seat, key, state, jnp.asarray(inbox))
+        return answer(0, self._seat, key, state, jnp.asarray(inbox))
 
     def model(self, state: Any) -> np.ndarray:
         """The agent's own model."""
@@ -205,7 +184,8 @@ class GraphWork:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _answer(phase: int, seat: Seat, key: Array, state: Any, told: Any) -> Any:
+def answer(phase: int, seat: Seat, key: Array, state: Any, told: Any) -> Any:
+    """An agent's step: its new state, and its letter."""
     return seat.answer(phase, key, state, told)
 
 
