@@ -85,12 +85,10 @@ class Roles:
     @in_double_precision
     def make_agent(self, desk: Desk, local: Local, secret: Array) -> Party:
         """One agent, with its own loss and the root of its own randomness."""
-        number, terms = list(self.agents).index(desk.name), self.terms
+        number, own = list(self.agents).index(desk.name), (secret, self.terms)
         if self.on_graph:
             assert self.graph is not None
             work = GraphWork(self.algorithm, self.graph, number, local, self.start)
-            when = self.calendar, secret, terms.linger, terms.deadline
-            return GraphAgent(desk, work, self.agents, *when)
-        chance = terms.schedule.chance if terms.own_draws else None
-        seat, asked = self.server.seat(number, local), (self.coordinator, secret)
-        return ServerAgent(desk, self.server, seat, *asked, terms.rounds, chance)
+            return GraphAgent(desk, work, self.agents, self.calendar, *own)
+        seat = self.server.seat(number, local)
+        return ServerAgent(desk, self.server, seat, self.coordinator, *own)

@@ -18,6 +18,7 @@ from jax import Array
 from tacita import keys
 from tacita.federation.party import Desk, Party, bytes_of
 from tacita.federation.shapes import Form, by_round, to_list
+from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_finite
 from tacita.federation.work import ServerWork, answer
 from tacita.runtime.seat import Seat
@@ -33,9 +34,7 @@ class ServerAgent(Party):
         seat: Its own numbers and rows.
         coordinator: Who asks.
         secret: The root of its randomness, known to nobody else.
-        rounds: How many were agreed on; it answers no question beyond them.
-        chance: Draw its own participation with this probability; None leaves it to
-            the coordinator.
+        terms: How the run goes; it answers no question beyond its rounds.
     """
 
     def __init__(
@@ -45,13 +44,12 @@ class ServerAgent(Party):
         seat: Seat,
         coordinator: str,
         secret: Array,
-        rounds: int,
-        chance: float | None = None,
+        terms: Terms,
     ) -> None:
         most = max(max(e.told.bytes, e.letter.bytes) for e in server.exchanges)
         super().__init__(desk, most)
         self._server, self._seat, self._coordinator = server, seat, coordinator
-        self._secret, self._rounds, self._chance = secret, rounds, chance
+        self._secret, self._terms = secret, terms
         self.state: Any = None
         self.final: Any = None
         self._answered = (0, 0)
@@ -117,8 +115,9 @@ class ServerAgent(Party):
 
     def _reply(self, when: tuple[int, int], arrays: tuple[np.ndarray, ...]) -> None:
         number, phase = when
-        if not 1 <= number <= self._rounds:
-            raise LetterRefused(f"{self._rounds} rounds were agreed on, not {number}")
+        rounds = self._terms.rounds
+        if not 1 <= number <= rounds:
+            raise LetterRefused(f"{rounds} rounds were agreed on, not {number}")
         if phase >= self._server.phases or not arrays:
             raise LetterRefused(f"there is no exchange {phase}")
         told = self._server.exchanges[phase].told.to_tree(arrays[:-1])
@@ -137,11 +136,11 @@ class ServerAgent(Party):
         self._resend()
 
     def _stays_silent(self, number: int) -> bool:
-        if self._chance is None:
-            return False
+        if not self._terms.own_draws:
+            return False  # the coordinator has drawn
         # No agent has a round 0, so that key serves for the draws.
         key = jax.random.fold_in(keys.agent_key(self._secret, 0, 0), number)
-        return not bool(jax.random.uniform(key) < self._chance)
+        return not bool(jax.random.uniform(key) < self._terms.schedule.chance)
 
     def _compute(self, number: int, phase: int, told: Any, counted: int) -> None:
         key = keys.agent_key(self._secret, number, phase)

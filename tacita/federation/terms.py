@@ -1,4 +1,4 @@
-"""How a run with a coordinator goes: rounds, deadlines, late letters, limits."""
+"""How a run goes: rounds, deadlines, late letters, limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Terms:
         least_letters: Letters without which no round ends.
         late: "drop" a late letter, or "keep" it for the round in which it comes.
         most_norm: Largest Euclidean norm of an accepted letter; None for any.
-        linger: Seconds to stay for agents who have not confirmed the end.
+        linger: Seconds to stay for those who have not confirmed the end, or on a graph
+            are behind.
     """
 
     rounds: int = ruled(MISSING, check.count, words="a whole number >= 1")
