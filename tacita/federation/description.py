@@ -72,23 +72,21 @@ class Description:
     tables: Mapping[str, Mapping[str, Any]]
 
     def __post_init__(self) -> None:
-        for table, content in self.tables.items():
-            if table not in _TABLES or not isinstance(content, Mapping):
-                refuse(f"unknown table [{table}]; {check.nearest(table, _TABLES)}")
-            known = _TABLES[table] or content
-            for key in content:
-                if key not in known:
-                    refuse(f"unknown key {table}.{key}; {check.nearest(key, known)}")
         for table in ("problem", "algorithm", "run"):
             if table not in self.tables:
                 refuse(f"the run has no table [{table}]; add it")
         for table, content in self.tables.items():
+            if table not in _TABLES or not isinstance(content, Mapping):
+                refuse(f"unknown table [{table}]; {check.nearest(table, _TABLES)}")
+            known = _TABLES[table] or dict.fromkeys(content)
+            for key, value in content.items():
+                if key not in known:
+                    refuse(f"unknown key {table}.{key}; {check.nearest(key, known)}")
+                if (test := known[key]) is not None:
+                    test(**{f"{table}.{key}": value})
             for key in _NEEDED.get(table, ()):
                 if key not in content:
                     refuse(f"missing key {table}.{key}; add it")
-            for key, test in (_TABLES[table] or {}).items():
-                if test is not None and key in content:
-                    test(**{f"{table}.{key}": content[key]})
         if "least_agents" in self.run and "deadline" not in self.run:
             refuse(
                 "run.least_agents lets a run begin without everybody, so it needs "

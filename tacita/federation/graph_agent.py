@@ -108,8 +108,8 @@ class GraphAgent(Party):
         self._heard = {j: -1 for j in work.neighbours}
         #: With a deadline, the newest letter of every neighbour.
         self._newest: dict[int, np.ndarray] = {}
+        #: When its last round ended.
         self._since = 0.0
-        self._done_at: float | None = None
         self._lingered = False
 
     @property
@@ -201,8 +201,6 @@ class GraphAgent(Party):
                 return
             self._step(number, [letter for letter in received if letter is not None])
             self._asked_at = self._since = now
-        if self._done_at is None:
-            self._done_at = now
 
     def _letter_of(self, j: int, now: float) -> np.ndarray | None:
         """The neighbour's letter for my next round, or None to wait for it."""
@@ -253,8 +251,7 @@ class GraphAgent(Party):
         self._send("answer", self._names[j], (number, 0), [letter])
 
     def _ask_again(self, now: float) -> None:
-        if self._done_at is not None:
-            self._lingered = now - self._done_at >= self._terms.linger
+        self._lingered = self.over and now - self._since >= self._terms.linger
         final = self._calendar.rounds
         for j in self._work.neighbours:
             if self.over:

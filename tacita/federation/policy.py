@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -81,52 +82,43 @@ class Policy:
 
     def objection(self, run: Description) -> str | None:
         """Why this run is refused, in one line; None if it is not."""
-        for rule in (self._budget, self._names, self._columns, self._others):
-            if reason := rule(run):
-                return reason
-        if self.max_rounds is not None and run.rounds > self.max_rounds:
-            return f"{run.rounds} rounds are more than the {self.max_rounds} allowed"
-        if "shared_seed" in run.run and not self.allow_shared_seed:
-            return "the run's randomness is known to everybody, which spoils all noise"
-        return None
+        return next(chain(self._budget(run), self._names(run), self._limits(run)), None)
 
-    def _budget(self, run: Description) -> str | None:
-        privacy = run.privacy
+    def _budget(self, run: Description) -> Iterator[str]:
+        told = run.privacy or {}
         for limit_of, key in (("max_epsilon", "epsilon"), ("max_delta", "delta")):
             limit = getattr(self, limit_of)
             if limit is None:
                 continue
-            if privacy is None:
-                return f"the run states no {key}, this agent allows {key} <= {limit:g}"
+            if run.privacy is None:
+                yield f"the run states no {key}, this agent allows {key} <= {limit:g}"
             # Written so that what is no number, or missing, is refused.
-            if not float(privacy.get(key, float("nan"))) <= limit:
-                return f"{key}={privacy.get(key)} is above the {limit:g} allowed here"
-        if self.observers is not None:
-            told = None if privacy is None else privacy.get("observer")
-            if told not in self.observers:
-                allowed = ", ".join(self.observers)
-                return f"the budget is against {told}, this agent asks for {allowed}"
-        return None
+            if not float(told.get(key, float("nan"))) <= limit:
+                yield f"{key}={told.get(key)} is above the {limit:g} allowed here"
+        observer = told.get("observer")
+        if self.observers is not None and observer not in self.observers:
+            allowed = ", ".join(self.observers)
+            yield f"the budget is against {observer}, this agent asks for {allowed}"
 
-    def _names(self, run: Description) -> str | None:
+    def _names(self, run: Description) -> Iterator[str]:
         for kind, value in (
             ("algorithms", run.tables["algorithm"].get("name")),
             ("models", run.problem.get("model")),
         ):
             allowed = getattr(self, kind)
             if allowed is not None and value not in allowed:
-                return f"{value} is not one of the {kind} allowed here"
-        return None
+                yield f"{value} is not one of the {kind} allowed here"
+        for column in (*run.problem.get("columns", ()), run.problem.get("target")):
+            if self.columns is not None and column not in self.columns:
+                yield f"column {column!r} may not be used here"
 
-    def _columns(self, run: Description) -> str | None:
-        wanted = [*run.problem.get("columns", ()), run.problem.get("target")]
-        closed = [c for c in wanted if c not in (self.columns or wanted)]
-        return f"column {closed[0]!r} may not be used here" if closed else None
-
-    def _others(self, run: Description) -> str | None:
+    def _limits(self, run: Description) -> Iterator[str]:
         if run.fewest < self.min_participants:
-            return (
+            yield (
                 f"the run may go on with {run.fewest} of its {len(run.agents)} agents, "
                 f"this one asks for {self.min_participants} at least"
             )
-        return None
+        if self.max_rounds is not None and run.rounds > self.max_rounds:
+            yield f"{run.rounds} rounds are more than the {self.max_rounds} allowed"
+        if "shared_seed" in run.run and not self.allow_shared_seed:
+            yield "the run's randomness is known to everybody, which spoils all noise"

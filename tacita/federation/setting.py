@@ -68,11 +68,9 @@ def derive(secret: bytes, purpose: str, length: int = 32) -> bytes:
 def graph_of(run: Description) -> Graph | None:
     """Who is joined with whom, nodes named by the agents in their order."""
     told = run.tables.get("graph")
-    if told is None:
-        return None
-    if "edges" in told:
+    if told is not None and "edges" in told:
         return Graph.from_edges(run.agents, [tuple(e) for e in told["edges"]])
-    return build_graph(dict(told), run.agents, None, 0)
+    return build_graph(told, run.agents, None, 0)
 
 
 @dataclass(frozen=True)

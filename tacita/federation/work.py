@@ -149,12 +149,11 @@ class GraphWork:
         self.neighbours: list[int] = np.asarray(graph.senders)[mine].tolist()
         self._weights = np.asarray(graph.weights)[mine]
         state, letters = jax.eval_shape(self._seat.begin, self.start)
-        self.state, self.letters = Form(state), Form(letters)
         (whole,) = jax.tree.leaves(letters)
-        one = jax.ShapeDtypeStruct(
-            whole.shape[1:] if self.slots else whole.shape, whole.dtype
-        )
-        self.letter = Form(one)
+        self._inbox = whole.shape
+        one = whole.shape[1:] if self.slots else whole.shape
+        self.letter = Form(jax.ShapeDtypeStruct(one, whole.dtype))
+        self.state = Form(state)
 
     def init(self) -> tuple[Any, Any]:
         """State and letters before the first round."""
@@ -168,12 +167,11 @@ class GraphWork:
         self, key: Array, state: Any, received: list[np.ndarray]
     ) -> tuple[Any, Any]:
         """One active round; `received` is in the order of `neighbours`."""
+        inbox = np.zeros(self._inbox, self.start.dtype)
         if self.slots:
-            inbox = np.zeros(self.letters.zeros()[0].shape, self.start.dtype)
             for place, letter in enumerate(received):
                 inbox[place] = letter
         else:
-            inbox = np.zeros(self.letter.zeros()[0].shape, self.start.dtype)
             for weight, letter in zip(self._weights, received, strict=True):
                 inbox = inbox + weight.astype(inbox.dtype) * letter
         return answer(0, self._seat, key, state, jnp.asarray(inbox))
