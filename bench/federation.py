@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 import tacita
@@ -61,7 +60,7 @@ def roles_of(me: Invitation, dim: int, rounds: int) -> Roles:
         algorithm=algorithm,
         agents=me.agents,
         coordinator=me.coordinator,
-        start=jnp.asarray(own.start),
+        start=own.start,
         base=keys.from_seed(0),
         terms=Terms(rounds=rounds, linger=2.0),
         like=outline.local(),

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 import tacita
-from tacita.cli.options import refuse
 from tacita.cli.show import show
 
 EXAMPLE = (
@@ -50,7 +49,7 @@ def compare(
 def by_label(folders: list[Path]) -> dict[str, tacita.Run]:
     """Load runs, each under a name of its own: the run's, else the folder's."""
     if len({path.resolve() for path in folders}) < len(folders):
-        refuse("the same run folder is given twice; name each once")
+        tacita.check.refuse("the same run folder is given twice; name each once")
     runs = [tacita.load_run(path) for path in folders]
     for labels in (
         [run.name for run in runs],
@@ -71,7 +70,7 @@ def _tolerances(given: list[str]) -> dict[str, float]:
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            refuse(
+            tacita.check.refuse(
                 f"--tolerance {one!r}: expected METRIC=VALUE, for example --tolerance "
                 "grad_norm_sq=1e-6"
             )

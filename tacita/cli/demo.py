@@ -10,7 +10,6 @@ import typer
 
 import tacita
 from tacita.cli.execute import execute
-from tacita.cli.options import refuse
 
 EXAMPLE = "Example:  tacita demo"
 
@@ -51,11 +50,11 @@ def _make_room(out: Path) -> None:
     if not out.exists():
         return
     if not out.is_dir():
-        refuse(f"--out {out} is a file; name a folder")
+        tacita.check.refuse(f"--out {out} is a file; name a folder")
     ours = {*NAMES, "report.html"}
     for path in out.iterdir():
         if path.name not in ours and path.suffix != ".png":
-            refuse(
+            tacita.check.refuse(
                 f"--out {out} holds {path.name!r}, which is not of a demo; choose "
                 "another folder"
             )

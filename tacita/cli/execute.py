@@ -26,7 +26,8 @@ def execute(job: tacita.job.Job, folder: Path, *, resume: bool = False) -> tacit
             (folder / tacita.job.folder.CHECKPOINT).unlink(missing_ok=True)
             return run
     except KeyboardInterrupt:
-        _tell_how_to_go_on(folder)
+        told = f"interrupted; go on with: {_command('resume', folder)}"
+        typer.echo(told, err=True)
         raise
     except tacita.TacitaError:
         _clear(folder, resume)
@@ -60,10 +61,6 @@ def _clear(folder: Path, resume: bool) -> None:
         if folder.parent == tacita.job.folder.RUNS:
             with contextlib.suppress(OSError):  # it holds other runs
                 folder.parent.rmdir()
-
-
-def _tell_how_to_go_on(folder: Path) -> None:
-    typer.echo(f"interrupted; go on with: {_command('resume', folder)}", err=True)
 
 
 def _command(name: str, folder: Path) -> str:

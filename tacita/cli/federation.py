@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 import tacita
-from tacita.cli.options import refuse
 from tacita.cli.show import show
 
 #: Seconds without a letter after which a party counts as away: it writes every second.
@@ -51,7 +50,9 @@ def status(
         try:
             told = json.loads((folder / "status.json").read_text())
         except (OSError, ValueError):
-            refuse(f"no status in {folder}; name the folder of a party that has run")
+            tacita.check.refuse(
+                f"no status in {folder}; name the folder of a party that has run"
+            )
         _show_party(told)
 
 

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 import tacita
-from tacita.cli.options import refuse
 from tacita.cli.show import show as show_table
 
 app = typer.Typer(
@@ -76,5 +75,5 @@ def verify(
 
 def _opened(file: Path):  # noqa: ANN202 - the ledger is imported when it is needed
     if not file.is_file():
-        refuse(f"no ledger at {file}; name the file that an agent keeps")
+        tacita.check.refuse(f"no ledger at {file}; name the file that an agent keeps")
     return tacita.privacy.Ledger(file, read_only=True)

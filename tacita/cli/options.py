@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
-
-import tacita
 
 Changes = Annotated[
     list[str] | None,
@@ -27,11 +25,6 @@ PartyFolder = Annotated[
 Keys = Annotated[
     Path | None, typer.Option(help="Own keys, if they were not made by the hub.")
 ]
-
-
-def refuse(message: str) -> NoReturn:
-    """Bad input: one line, and exit code 2."""
-    tacita.check.refuse(message)
 
 
 def voice() -> dict[str, Any]:

@@ -8,8 +8,8 @@ table or figure is a script of it with a function `main`. Both are named with da
 from __future__ import annotations
 
 import ast
-import importlib.util
 import inspect
+import runpy
 import sys
 import time
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 import tacita
-from tacita.cli.options import refuse
 from tacita.cli.show import show
 
 app = typer.Typer(
@@ -31,7 +30,6 @@ app = typer.Typer(
 class Script(NamedTuple):
     """A table or figure that can be run."""
 
-    name: str
     words: str
     path: Path
 
@@ -39,7 +37,7 @@ class Script(NamedTuple):
 @app.command("list", epilog="Example:  tacita papers list")
 def list_all() -> None:
     """List the tables and figures that can be run."""
-    rows = [(script.name, script.words) for script in find().values()]
+    rows = [(name, script.words) for name, script in find().items()]
     show(("name", "what it shows"), rows)
 
 
@@ -65,14 +63,16 @@ def run(
 
     scripts = find()
     if name not in scripts:
-        refuse(f"unknown paper script {name!r}; {tacita.check.nearest(name, scripts)}")
+        tacita.check.refuse(
+            f"unknown paper script {name!r}; {tacita.check.nearest(name, scripts)}"
+        )
     if out is not None and out.is_file():
-        refuse(f"--out {out} is a file; name a folder")
+        tacita.check.refuse(f"--out {out} is a file; name a folder")
     main = _main_of(scripts[name])
     given = {"repetitions": repetitions, "out": out}
     chosen = {key: value for key, value in given.items() if value is not None}
     for key in chosen.keys() - inspect.signature(main).parameters.keys():
-        refuse(f"{name} takes no --{key}; leave it out")
+        tacita.check.refuse(f"{name} takes no --{key}; leave it out")
     began = time.perf_counter()
     written = main(**chosen)
     took = numbers.seconds(time.perf_counter() - began)
@@ -94,10 +94,10 @@ def find() -> dict[str, Script]:
             if words is not None:
                 paper = path.relative_to(folder).parts[0]
                 name = f"{paper}/{path.stem}".replace("_", "-")
-                found.setdefault(name, Script(name, words, path))
+                found.setdefault(name, Script(words, path))
     if not found:
         looked = " or ".join(map(str, folders()))
-        refuse(
+        tacita.check.refuse(
             f"no scripts of papers in {looked}; go to a checkout of Tacita, which has "
             "them, and run again"
         )
@@ -122,9 +122,4 @@ def _main_of(script: Script) -> Any:
     root = str(papers.parent)
     if root not in sys.path:
         sys.path.insert(0, root)
-    label = f"tacita_paper_{script.path.parent.name}_{script.path.stem}"
-    spec = importlib.util.spec_from_file_location(label, script.path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.main
+    return runpy.run_path(str(script.path))["main"]

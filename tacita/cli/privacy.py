@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tacita
-from tacita.cli.options import Changes, Observer, refuse
+from tacita.cli.options import Changes, Observer
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -17,9 +17,6 @@ app = typer.Typer(
     "--observer coordinator",
 )
 File = Annotated[Path, typer.Argument(metavar="FILE.toml", help="The run file.")]
-Delta = Annotated[
-    float | None, typer.Option(help="The delta of all epsilons; 1e-5 if left out.")
-]
 
 
 @app.command(
@@ -48,7 +45,9 @@ def plan(
     import tomli_w
 
     if out is not None and out.exists():
-        refuse(f"--out {out} exists already; choose another name or remove it")
+        tacita.check.refuse(
+            f"--out {out} exists already; choose another name or remove it"
+        )
     job = tacita.job.read(file, change or ())
     asked = {key: job.options[key] for key in ("rounds", "participation")}
     safe = tacita.private(
@@ -70,7 +69,9 @@ def plan(
         try:
             out.write_text(planned.toml, encoding="utf-8")
         except OSError as error:
-            refuse(f"cannot write --out {out}: {error.strerror}; name another file")
+            tacita.check.refuse(
+                f"cannot write --out {out}: {error.strerror}; name another file"
+            )
         typer.echo(f"\nrun file: {out}")
 
 
@@ -79,25 +80,25 @@ def account(
     path: Annotated[
         Path, typer.Argument(metavar="RUN", help="A run folder, or a run file.")
     ],
-    delta: Delta = None,
+    delta: Annotated[
+        float | None, typer.Option(help="The delta of all epsilons; 1e-5 if left out.")
+    ] = None,
     change: Changes = None,
 ) -> None:
     """Show what every observer of a run learns, or would learn, and by which theorem.
 
     Of a run folder, agents are accounted for the rounds in which they were active.
     """
-    if not path.is_dir():
+    if path.is_dir():
+        if change:
+            tacita.check.refuse(
+                "--set changes a plan; what a finished run has spent is as it is"
+            )
+        run, job = tacita.load_run(path), tacita.job.read(path / "config.toml")
+        told = tacita.privacy.report(run, job.problem, job.algorithm, delta=delta)
+    else:
         job = tacita.job.read(path, change or ())
         asked = {key: job.options[key] for key in ("rounds", "participation")}
-        typer.echo(
-            str(
-                tacita.privacy.forecast(
-                    job.problem, job.algorithm, delta=delta, **asked
-                )
-            )
-        )
-        return
-    if change:
-        refuse("--set changes a plan; what a finished run has spent is as it is")
-    run, job = tacita.load_run(path), tacita.job.read(path / "config.toml")
-    typer.echo(str(tacita.privacy.report(run, job.problem, job.algorithm, delta=delta)))
+        how = job.problem, job.algorithm
+        told = tacita.privacy.forecast(*how, delta=delta, **asked)
+    typer.echo(str(told))

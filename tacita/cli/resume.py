@@ -10,7 +10,6 @@ import typer
 
 import tacita
 from tacita.cli.execute import execute, finish
-from tacita.cli.options import refuse
 
 EXAMPLE = "Example:  tacita resume runs/digits-fedavg-1"
 
@@ -24,10 +23,10 @@ def resume(
     """
     if (folder / "run.json").exists():
         see = f"tacita report {shlex.quote(str(folder))}"
-        refuse(f"the run in {folder} is finished; see it with: {see}")
+        tacita.check.refuse(f"the run in {folder} is finished; see it with: {see}")
     if not (folder / tacita.job.folder.CONFIG).is_file():
         own = (folder / tacita.job.folder.CHECKPOINT).exists()
-        refuse(
+        tacita.check.refuse(
             f"no run file in {folder}; it was started by tacita.simulate, go on there "
             "with resume=True"
             if own

@@ -34,7 +34,5 @@ def run(
     job = tacita.job.read(file, change or ())
     made = tacita.job.folder.create(out, job.name, job.toml)
     done = execute(job, made)
-    page = None
-    if write_page:
-        page = tacita.report.write_report(done, made)
+    page = tacita.report.write_report(done, made) if write_page else None
     finish(done, made, page)

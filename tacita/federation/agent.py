@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.check import refuse
-from tacita.federation import agreement, status
+from tacita.federation import agreement
 from tacita.federation.description import Description, read_signed
 from tacita.federation.hub import Invitation
 from tacita.federation.own_rows import OwnRows, own_problem
@@ -169,20 +169,22 @@ class Agent(Program):
         """What the coordinator's status shows of us: each second, and at the end."""
         now = time.monotonic()
         if kind == "done" or now - self._told_at >= 1.0:
-            self._told_at = now
-            self._told = status.remark(self.party, self.budget())
+            told, budget = {"round": self.party.round}, self.budget()
+            for word in ("spent", "allowed") if budget else ():
+                told[word] = budget[f"epsilon_{word}"]
+            self._told, self._told_at = json.dumps(told), now
         return self._told
 
     def budget(self) -> dict[str, Any]:
         """What all runs of this agent have spent, as its ledger says."""
-        told = self.setting.run.privacy
-        if told is None:
+        if self.setting.run.privacy is None:
             return {}
-        who = (self.me.name, self.setting.observer)
+        promise = self.setting.promise
+        who = (self.me.name, promise["observer"])
         return {
-            "epsilon_spent": self.ledger.spent(float(told["delta"])).get(who, 0.0),
+            "epsilon_spent": self.ledger.spent(promise["delta"]).get(who, 0.0),
             "epsilon_allowed": self.ledger.budget(*who).epsilon,
-            **self.setting.promise,
+            **promise,
         }
 
     def more_status(self, party: Party) -> dict[str, Any]:
@@ -203,8 +205,8 @@ class Agent(Program):
         told |= self.budget() | {"sent": party.counts.sent}
         told |= {"sent_bytes": party.counts.sent_bytes}
         if run.privacy is not None:
-            who = (self.me.name, self.setting.observer)
-            charged = self.ledger.releases(*who, run.digest)
+            who = (self.me.name, self.setting.promise["observer"], run.digest)
+            charged = self.ledger.releases(*who)
             report = privacy_of(self.setting, charged).as_dict()
             path = self.home / run.digest / "privacy.json"
             path.write_text(json.dumps(report, indent=1))

@@ -117,7 +117,6 @@ def await_offer(
     judge: Callable[[str], tuple[str, dict[str, Any]]],
     seconds: float | None = None,
     tell: Callable[[str], Any] = lambda line: None,
-    patience: float = 2.0,
 ) -> None:
     """Wait for an offer that `judge` accepts.
 
@@ -128,11 +127,10 @@ def await_offer(
         judge: From an offer to ("accept" or "refuse", the words of the answer).
         seconds: Longest wait; None for any.
         tell: Told of letters that are refused.
-        patience: Seconds between two greetings to the starter.
     """
     starter = me.coordinator
     hello = note("ask", me.federation, me.name, starter)
-    for letter in _letters(envelope, post, lambda: [hello], seconds, tell, patience):
+    for letter in _letters(envelope, post, lambda: [hello], seconds, tell, 2.0):
         one = letter.identity
         if (one.kind, one.run, one.sender) != ("offer", "", starter):
             continue

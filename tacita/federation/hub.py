@@ -42,7 +42,6 @@ class Invitation:
     Attributes:
         federation: Its name.
         name: The party's name.
-        role: "agent" or "coordinator".
         server: Address of the broker, host:port.
         authority: Certificate of the authority, PEM.
         access: The party's own certificate and key for the broker.
@@ -53,7 +52,6 @@ class Invitation:
 
     federation: str
     name: str
-    role: str
     server: str
     authority: bytes
     access: Certificate
@@ -202,7 +200,6 @@ class Hub:
             access = certificates.issue(ca, who)
             told = shared | {
                 "name": who,
-                "role": "coordinator" if who == coordinator else "agent",
                 "certificate": access.certificate.decode(),
                 "key": access.key.decode(),
             }

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from tacita import check, keys
@@ -27,6 +26,7 @@ from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity
 from tacita.participation import schedule_for
 from tacita.problem import Problem
+from tacita.runtime import choices
 from tacita.runtime.rounds import mean_weights
 from tacita.runtime.simulate import prepare
 from tacita.trees import in_double_precision, tree_rows
@@ -147,17 +147,19 @@ class InProcess:
         base = keys.from_seed(seed)
         self.locals = [everybody.local(tree_rows(everybody.rows, i)) for i in range(n)]
         self.secrets = [keys.agent_secret(base, i) for i in range(n)]
-        self.algorithm = prepare(problem, algorithm)
+        self.algorithm = ready = prepare(problem, algorithm)
         self.roles = Roles(
-            algorithm=self.algorithm,
+            algorithm=ready,
             agents=self.names,
             coordinator=COORDINATOR,
-            start=jnp.asarray(problem.start),
+            start=problem.start,
             base=base,
-            terms=Terms(rounds, schedule_for(participation, n), **terms),
+            terms=Terms(
+                rounds=rounds, schedule=schedule_for(participation, n), **terms
+            ),
             like=self.locals[0],
             graph=problem.graph,
-            aggregation=aggregation,
+            aggregation=choices.aggregation_of(problem, ready, aggregation),
         )
         self._keys = {name: PrivateKeys.fresh() for name in [*self.names, COORDINATOR]}
         self._public = {name: own.public for name, own in self._keys.items()}

@@ -15,7 +15,6 @@ import ssl
 import struct
 import tempfile
 import threading
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from nats.aio.client import Client
 from tacita.check import refuse
 from tacita.federation.hub import Invitation
 from tacita.federation.post import Post, take_all
+from tacita.federation.seal import write_private
 
 PIECE = 4 << 20
 #: Letters of one sender that are put together at a time; older ones are given up.
@@ -40,8 +40,8 @@ class Pieces:
 
     def __init__(self, size: int = PIECE, most_open: int = _MOST_OPEN) -> None:
         self._size, self._most_open = size, most_open
-        self._open: OrderedDict[tuple[str, bytes], dict[int, bytes]] = OrderedDict()
-        self._counts: dict[tuple[str, bytes], int] = {}
+        #: By sender, mark and number of pieces.
+        self._open: dict[tuple[str, bytes, int], dict[int, bytes]] = {}
         self.dropped = 0
 
     def cut(self, content: bytes) -> list[bytes]:
@@ -66,32 +66,22 @@ class Pieces:
         if count == 1:
             return body
         # Kept apart by sender: nobody can spoil or crowd out another one's letter.
-        pieces = self._open.setdefault((sender, mark), {})
-        if self._counts.setdefault((sender, mark), count) != count:
-            self.dropped += 1
-            return None
+        pieces = self._open.setdefault((sender, mark, count), {})
         pieces[number] = body
         if len(pieces) == count:
-            self._forget((sender, mark))
+            del self._open[sender, mark, count]
             return b"".join(pieces[i] for i in range(count))
         mine = [key for key in self._open if key[0] == sender]
         if len(mine) > self._most_open:
-            self._forget(mine[0])
+            del self._open[mine[0]]
             self.dropped += 1
         return None
-
-    def _forget(self, key: tuple[str, bytes]) -> None:
-        del self._open[key], self._counts[key]
 
     def under_way(self) -> dict[str, tuple[int, int]]:
         """Of the letter that each sender is sending: pieces here, pieces in all."""
         # Copied in one step: letters come in on another thread.
-        counts, pieces = dict(self._counts), dict(self._open)
-        return {
-            key[0]: (len(pieces[key]), count)
-            for key, count in counts.items()
-            if key in pieces
-        }
+        found = dict(self._open).items()
+        return {sender: (len(pieces), count) for (sender, _, count), pieces in found}
 
 
 class NatsPost(Post):
@@ -230,9 +220,7 @@ def _context(me: Invitation) -> ssl.SSLContext:
     # The standard library reads keys from files only: the owner's, and gone at once.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "access.pem"
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(file, "wb") as stream:
-            stream.write(me.access.certificate + me.access.key)
+        write_private(path, me.access.certificate + me.access.key)
         context.load_cert_chain(path)
     return context
 

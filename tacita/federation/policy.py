@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from tacita import check
 from tacita.check import refuse
 from tacita.federation.description import Description
+from tacita.trees import checked, count, flag, number, ruled, rules
 
 
-def _words(**named: Any) -> tuple[str, ...]:
+def _words(**named: Any) -> Sequence[str] | None:
     """Refuse what is not a list of words; a single string would match its parts."""
     ((name, value),) = named.items()
     words = isinstance(value, list | tuple) and all(isinstance(w, str) for w in value)
-    if not words:
+    if value is not None and not words:
         refuse(f"expected {name} a list of words, got {name}={value!r}")
-    return tuple(value)
+    return value
 
 
-def _rule(test: Callable[..., Any], default: Any = None) -> Any:
-    """A field that a policy file may set, and how its value is checked."""
-    return field(default=default, metadata={"test": test})
+def _list() -> Any:
+    return ruled(None, _words, words="a list of words")
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked
 class Policy:
     """What the owner of an agent allows. None allows anything.
 
@@ -47,15 +47,15 @@ class Policy:
             for tests, it makes all noise worthless.
     """
 
-    max_epsilon: float | None = _rule(check.positive)
-    max_delta: float | None = _rule(check.inside_unit)
-    observers: Sequence[str] | None = _rule(_words)
-    algorithms: Sequence[str] | None = _rule(_words)
-    models: Sequence[str] | None = _rule(_words)
-    min_participants: int = _rule(check.count, 1)
-    columns: Sequence[str] | None = _rule(_words)
-    max_rounds: int | None = _rule(check.count)
-    allow_shared_seed: bool = _rule(check.flag, False)
+    max_epsilon: float | None = number(check.positive)
+    max_delta: float | None = number(check.inside_unit)
+    observers: Sequence[str] | None = _list()
+    algorithms: Sequence[str] | None = _list()
+    models: Sequence[str] | None = _list()
+    min_participants: int = count(1)
+    columns: Sequence[str] | None = _list()
+    max_rounds: int | None = count(None)
+    allow_shared_seed: bool = flag(False)
 
     @classmethod
     def read(cls, policy: Policy | Mapping[str, Any] | str | Path | None) -> Policy:
@@ -74,62 +74,51 @@ class Policy:
     @classmethod
     def of_words(cls, words: Mapping[str, Any]) -> Policy:
         """From the table of a policy file."""
-        tests = {one.name: one.metadata["test"] for one in fields(cls)}
-        for key, value in words.items():
-            if key not in tests:
-                hint = check.nearest(key, tests)
+        for key in words:
+            if key not in rules(cls):
+                hint = check.nearest(key, rules(cls))
                 refuse(f"unknown key {key} in the policy; {hint}")
-            tests[key](**{key: value})
         return cls(**words)
 
     def objection(self, run: Description) -> str | None:
         """Why this run is refused, in one line; None if it is not."""
-        for rule in (self._budget, self._names, self._columns, self._others):
-            if reason := rule(run):
-                return reason
-        if self.max_rounds is not None and run.rounds > self.max_rounds:
-            return f"{run.rounds} rounds are more than the {self.max_rounds} allowed"
-        if "shared_seed" in run.run and not self.allow_shared_seed:
-            return "the run's randomness is known to everybody, which spoils all noise"
-        return None
+        return next(chain(self._budget(run), self._names(run), self._limits(run)), None)
 
-    def _budget(self, run: Description) -> str | None:
-        privacy = run.privacy
+    def _budget(self, run: Description) -> Iterator[str]:
+        told = run.privacy or {}
         for limit_of, key in (("max_epsilon", "epsilon"), ("max_delta", "delta")):
             limit = getattr(self, limit_of)
             if limit is None:
                 continue
-            if privacy is None:
-                return f"the run states no {key}, this agent allows {key} <= {limit:g}"
+            if run.privacy is None:
+                yield f"the run states no {key}, this agent allows {key} <= {limit:g}"
             # Written so that what is no number, or missing, is refused.
-            if not float(privacy.get(key, float("nan"))) <= limit:
-                return f"{key}={privacy.get(key)} is above the {limit:g} allowed here"
-        if self.observers is not None:
-            told = None if privacy is None else privacy.get("observer")
-            if told not in self.observers:
-                allowed = ", ".join(self.observers)
-                return f"the budget is against {told}, this agent asks for {allowed}"
-        return None
+            if not float(told.get(key, float("nan"))) <= limit:
+                yield f"{key}={told.get(key)} is above the {limit:g} allowed here"
+        observer = told.get("observer")
+        if self.observers is not None and observer not in self.observers:
+            allowed = ", ".join(self.observers)
+            yield f"the budget is against {observer}, this agent asks for {allowed}"
 
-    def _names(self, run: Description) -> str | None:
+    def _names(self, run: Description) -> Iterator[str]:
         for kind, value in (
             ("algorithms", run.tables["algorithm"].get("name")),
             ("models", run.problem.get("model")),
         ):
             allowed = getattr(self, kind)
             if allowed is not None and value not in allowed:
-                return f"{value} is not one of the {kind} allowed here"
-        return None
+                yield f"{value} is not one of the {kind} allowed here"
+        for column in (*run.problem.get("columns", ()), run.problem.get("target")):
+            if self.columns is not None and column not in self.columns:
+                yield f"column {column!r} may not be used here"
 
-    def _columns(self, run: Description) -> str | None:
-        wanted = [*run.problem.get("columns", ()), run.problem.get("target")]
-        closed = [c for c in wanted if c not in (self.columns or wanted)]
-        return f"column {closed[0]!r} may not be used here" if closed else None
-
-    def _others(self, run: Description) -> str | None:
+    def _limits(self, run: Description) -> Iterator[str]:
         if run.fewest < self.min_participants:
-            return (
+            yield (
                 f"the run may go on with {run.fewest} of its {len(run.agents)} agents, "
                 f"this one asks for {self.min_participants} at least"
             )
-        return None
+        if self.max_rounds is not None and run.rounds > self.max_rounds:
+            yield f"{run.rounds} rounds are more than the {self.max_rounds} allowed"
+        if "shared_seed" in run.run and not self.allow_shared_seed:
+            yield "the run's randomness is known to everybody, which spoils all noise"

@@ -12,7 +12,6 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from tacita.federation import status
 from tacita.federation.description import Description
 from tacita.federation.hub import Invitation
 from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
@@ -123,12 +122,18 @@ class Program:
         """Run the party to its end; its status is written each second."""
         with Bar(self._progress, rounds) as bar:
 
-            def watch(party: Party) -> None:
-                told = status.of(party, post, rounds) | self.more_status(party)
-                status.write(self.home, told)
+            def watch() -> None:
+                told = _status(party, post, rounds) | self.more_status(party)
+                self.write_status(told)
                 bar.update(told["round"], None)
 
             run_party(party, post, watch)
+
+    def write_status(self, told: Mapping[str, Any]) -> None:
+        """Leave a note of how far the party is, for `tacita federation status`."""
+        partial = self.home / ".status.json.partial"
+        partial.write_text(json.dumps(told, indent=1))
+        partial.replace(self.home / "status.json")
 
     def keep(
         self, run: Description, models: dict[str, np.ndarray], told: dict[str, Any]
@@ -142,6 +147,24 @@ class Program:
         return Result(kept, models, told)
 
 
+def _status(party: Party, post: Post, rounds: int) -> dict[str, Any]:
+    """What every party's status tells."""
+    now = time.monotonic()
+    return {
+        "party": party.name,
+        "run": party.desk.run,
+        "round": min(party.round, rounds),
+        "rounds": rounds,
+        "finished": party.finished,
+        "written": time.time(),
+        **vars(party.counts),
+        "connected": post.connected,
+        "seconds_since": {k: now - v for k, v in party.heard_at.items()},
+        "under_way": post.under_way(),
+        "dropped": post.dropped,
+    }
+
+
 def send(party: Party, deliver: Callable[[str, bytes], None]) -> None:
     """Send what the party has left in its outbox."""
     for to, content in party.take_out():
@@ -151,7 +174,7 @@ def send(party: Party, deliver: Callable[[str, bytes], None]) -> None:
 def run_party(
     party: Party,
     post: Post,
-    watch: Callable[[Party], None] | None = None,
+    watch: Callable[[], None] | None = None,
     seconds: float | None = None,
 ) -> bool:
     """Run one party on the real clock until it is finished; False if time ran out.
@@ -175,9 +198,9 @@ def run_party(
         send(party, post.deliver)
         if watch is not None and now - looked >= 1.0:
             looked = now
-            watch(party)
+            watch()
         if seconds is not None and now - begun > seconds:
             return False
     if watch is not None:
-        watch(party)
+        watch()
     return True

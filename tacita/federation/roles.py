@@ -17,7 +17,7 @@ from tacita.federation.party import Desk, Party
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.server_coordinator import ServerCoordinator
 from tacita.federation.terms import Terms
-from tacita.federation.work import AgentWork, GraphWork, ServerWork
+from tacita.federation.work import GraphWork, ServerWork
 from tacita.problem.graph import Graph
 from tacita.problem.population import Local
 from tacita.trees import in_double_precision
@@ -85,12 +85,10 @@ class Roles:
     @in_double_precision
     def make_agent(self, desk: Desk, local: Local, secret: Array) -> Party:
         """One agent, with its own loss and the root of its own randomness."""
-        number, terms = list(self.agents).index(desk.name), self.terms
+        number, own = list(self.agents).index(desk.name), (secret, self.terms)
         if self.on_graph:
             assert self.graph is not None
             work = GraphWork(self.algorithm, self.graph, number, local, self.start)
-            when = self.calendar, secret, terms.linger, terms.deadline
-            return GraphAgent(desk, work, self.agents, *when)
-        chance = terms.schedule.chance if terms.own_draws else None
-        work = AgentWork(self.server, number, local)
-        return ServerAgent(desk, work, self.coordinator, secret, terms.rounds, chance)
+            return GraphAgent(desk, work, self.agents, self.calendar, *own)
+        seat = self.server.seat(number, local)
+        return ServerAgent(desk, self.server, seat, self.coordinator, *own)

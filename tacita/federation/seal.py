@@ -21,7 +21,6 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -38,7 +37,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from tacita.check import refuse
 from tacita.federation import wire
-from tacita.federation.wire import Letter, LetterRefused, word_bytes
+from tacita.federation.wire import Letter, LetterRefused, Reader, word_bytes
 
 MAGIC = b"TACITENV\x01"
 _SIGNATURE, _KEY = 64, 32
@@ -188,18 +187,6 @@ def read_private(path: str | Path) -> bytes:
     return content
 
 
-class Envelope(Protocol):
-    """How a party closes and opens letters."""
-
-    def close(self, letter: Letter) -> bytes:
-        """The bytes to send."""
-        ...
-
-    def open(self, content: bytes, most_bytes: int) -> Letter:
-        """The letter; refused unless it is whole and by whom it says."""
-        ...
-
-
 class Plain:
     """No envelope, for measuring what envelopes cost. Proves and hides nothing."""
 
@@ -270,6 +257,10 @@ class Sealed:
         return read
 
 
+#: How a party closes and opens letters.
+Envelope = Plain | Sealed
+
+
 def require_signature(
     keys: PublicKeys, signature: bytes, content: bytes, what: str
 ) -> None:
@@ -281,19 +272,14 @@ def require_signature(
 
 
 def _read_head(content: bytes) -> tuple[bytes, str, str]:
-    at, words = len(MAGIC), []
-    if content[:at] != MAGIC:
+    if content[: len(MAGIC)] != MAGIC:
         raise LetterRefused("not an envelope: it begins with other bytes")
-    try:
-        for _ in range(2):
-            length = content[at]
-            words.append(content[at + 1 : at + 1 + length].decode())
-            at += 1 + length
-    except (IndexError, UnicodeDecodeError):
-        raise LetterRefused("the envelope is truncated") from None
-    if len(content) < at + _KEY + _SIGNATURE + 16:
-        raise LetterRefused("the envelope is truncated")
-    return content[: at + _KEY], words[0], words[1]
+    reader = Reader(content, "envelope")
+    reader.take(len(MAGIC))
+    sender, receiver = reader.word(), reader.word()
+    head = content[: reader.at + _KEY]
+    reader.take(_KEY + _SIGNATURE + 16)  # all that stands behind the names, at least
+    return head, sender, receiver
 
 
 def _signed(head: bytes, to: bytes, content: bytes | memoryview) -> bytes:

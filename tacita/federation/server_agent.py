@@ -17,9 +17,11 @@ from jax import Array
 
 from tacita import keys
 from tacita.federation.party import Desk, Party, bytes_of
-from tacita.federation.shapes import by_round, to_list
+from tacita.federation.shapes import Form, by_round, to_list
+from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_finite
-from tacita.federation.work import AgentWork
+from tacita.federation.work import ServerWork, answer
+from tacita.runtime.seat import Seat
 from tacita.trees import in_double_precision
 
 
@@ -28,27 +30,26 @@ class ServerAgent(Party):
 
     Args:
         desk: Its name, keys, folder and ledger.
-        work: What it computes.
+        server: What the coordinator computes, and the forms of all letters.
+        seat: Its own numbers and rows.
         coordinator: Who asks.
         secret: The root of its randomness, known to nobody else.
-        rounds: How many were agreed on; it answers no question beyond them.
-        chance: Draw its own participation with this probability; None leaves it to
-            the coordinator.
+        terms: How the run goes; it answers no question beyond its rounds.
     """
 
     def __init__(
         self,
         desk: Desk,
-        work: AgentWork,
+        server: ServerWork,
+        seat: Seat,
         coordinator: str,
         secret: Array,
-        rounds: int,
-        chance: float | None = None,
+        terms: Terms,
     ) -> None:
-        most = max(max(e.told.bytes, e.letter.bytes) for e in work.server.exchanges)
+        most = max(max(e.told.bytes, e.letter.bytes) for e in server.exchanges)
         super().__init__(desk, most)
-        self._work, self._coordinator, self._secret = work, coordinator, secret
-        self._rounds, self._chance = rounds, chance
+        self._server, self._seat, self._coordinator = server, seat, coordinator
+        self._secret, self._terms = secret, terms
         self.state: Any = None
         self.final: Any = None
         self._answered = (0, 0)
@@ -70,19 +71,19 @@ class ServerAgent(Party):
     @in_double_precision
     def model(self) -> np.ndarray:
         """Its own model."""
-        return self._work.model(self.state)
+        return np.asarray(self._seat.algorithm.model(self.state))
 
     @in_double_precision
     def shared(self) -> np.ndarray:
         """The shared model, once the run is over."""
-        return np.asarray(self._work.server.algorithm.shared(self.final))
+        return np.asarray(self._server.algorithm.shared(self.final))
 
     @in_double_precision
     def start(self, now: float) -> None:
         """Begin, or go on from the checkpoint; then tell the coordinator."""
         saved = self.desk.state_file.load()
         if saved is None:
-            self.state, letter = self._work.init()
+            self.state, letter = self._seat.begin(self._server.start)
             self._letters = {0: to_list(letter)}
         else:
             self._restore(*saved)
@@ -114,12 +115,12 @@ class ServerAgent(Party):
 
     def _reply(self, when: tuple[int, int], arrays: tuple[np.ndarray, ...]) -> None:
         number, phase = when
-        server = self._work.server
-        if not 1 <= number <= self._rounds:
-            raise LetterRefused(f"{self._rounds} rounds were agreed on, not {number}")
-        if phase >= server.phases or not arrays:
+        rounds = self._terms.rounds
+        if not 1 <= number <= rounds:
+            raise LetterRefused(f"{rounds} rounds were agreed on, not {number}")
+        if phase >= self._server.phases or not arrays:
             raise LetterRefused(f"there is no exchange {phase}")
-        told = server.exchanges[phase].told.to_tree(arrays[:-1])
+        told = self._server.exchanges[phase].told.to_tree(arrays[:-1])
         require_finite(arrays)
         if arrays[-1].shape != () or arrays[-1].dtype != np.int64:
             raise LetterRefused("the question does not name the letter last counted")
@@ -135,15 +136,15 @@ class ServerAgent(Party):
         self._resend()
 
     def _stays_silent(self, number: int) -> bool:
-        if self._chance is None:
-            return False
+        if not self._terms.own_draws:
+            return False  # the coordinator has drawn
         # No agent has a round 0, so that key serves for the draws.
         key = jax.random.fold_in(keys.agent_key(self._secret, 0, 0), number)
-        return not bool(jax.random.uniform(key) < self._chance)
+        return not bool(jax.random.uniform(key) < self._terms.schedule.chance)
 
     def _compute(self, number: int, phase: int, told: Any, counted: int) -> None:
         key = keys.agent_key(self._secret, number, phase)
-        state, letter = self._work.answer(phase, key, self.state, told)
+        state, letter = answer(phase, self._seat, key, self.state, told)
         arrays = to_list(letter)
         require_finite(arrays)
         if arrays:
@@ -151,7 +152,7 @@ class ServerAgent(Party):
             to = self._identity("answer", self._coordinator, (number, phase))
             self.desk.charge(to, bytes_of(arrays))
         self.state, self._passed = state, False
-        if self._work.server.keeps(phase):
+        if self._server.keeps(phase):
             base = self._letters[counted]
             self._letters = {counted: base, number: arrays}
             arrays = [new - old for new, old in zip(arrays, base, strict=True)]
@@ -162,7 +163,7 @@ class ServerAgent(Party):
         self._send(kind, self._coordinator, self._answered, self._answer)
 
     def _finish(self, letter: Letter) -> None:
-        self.final = self._work.server.last_told.to_tree(letter.arrays)
+        self.final = self._server.last_told.to_tree(letter.arrays)
         self._send("done", self._coordinator, self._answered)
 
     def _save(self) -> None:
@@ -174,7 +175,8 @@ class ServerAgent(Party):
         )
 
     def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
-        self.state = self._work.state.to_tree(groups["state"])
+        form, _ = jax.eval_shape(self._seat.begin, self._server.start)
+        self.state = Form(form).to_tree(groups["state"])
         self._answer, self._passed = groups["answer"], words["passed"]
         self._answered = tuple(words["answered"])
         self._letters = by_round(words["letters"], groups["letters"])

@@ -137,7 +137,8 @@ class ServerCoordinator(Party):
             self._since, self._counted, self._heard = now, set(), 0
             phase = self._when[1]
             self._tally.open(self._work.exchanges[phase].letter)
-            late = {i for i in self._members if not self._is_free(i)}
+            free = (_NOTHING, self._when)
+            late = {i for i in self._members if self._question_of(i) not in free}
             self._waiting = set(self._members) - late
             for agent in sorted(self._waiting):
                 self._asked[agent] = self._when
@@ -149,9 +150,6 @@ class ServerCoordinator(Party):
         self._asked[:] = 0  # what comes now is in no sum any more
         for agent in range(len(self.agents)):
             self._end(agent)
-
-    def _is_free(self, agent: int) -> bool:
-        return self._question_of(agent) in (_NOTHING, self._when)
 
     def _question(self, agent: int) -> None:
         when = self._question_of(agent)

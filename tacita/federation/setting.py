@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +24,6 @@ from tacita.federation.wire import Identity
 from tacita.federation.work import Outline
 from tacita.job import records
 from tacita.job.graphs import build as build_graph
-from tacita.participation import Schedule
 from tacita.privacy import (
     Ledger,
     Observer,
@@ -41,7 +39,7 @@ from tacita.problem.graph import Graph
 from tacita.runtime import choices
 from tacita.runtime.simulate import prepare
 from tacita.trace import PrivacyReport
-from tacita.trees import in_double_precision
+from tacita.trees import in_double_precision, rules
 
 #: Rounding that a sum of many releases may differ by from their product.
 _ROUNDING = 1 + 1e-9
@@ -70,89 +68,73 @@ def derive(secret: bytes, purpose: str, length: int = 32) -> bytes:
 def graph_of(run: Description) -> Graph | None:
     """Who is joined with whom, nodes named by the agents in their order."""
     told = run.tables.get("graph")
-    if told is None:
-        return None
-    if "edges" in told:
+    if told is not None and "edges" in told:
         return Graph.from_edges(run.agents, [tuple(e) for e in told["edges"]])
-    return build_graph(dict(told), run.agents, None, 0)
+    return build_graph(told, run.agents, None, 0)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A description made ready to compute with."""
+    """A description made ready to compute with.
+
+    Attributes:
+        run: The description.
+        own: The party's own rows.
+        known: What its noise depends on: on a graph its place there too.
+        roles: What makes its parties.
+    """
 
     run: Description
     own: Problem
-    outline: Outline
-    algorithm: Any
-    base: keys.Keys
-    schedule: Schedule
-
-    @property
-    def on_graph(self) -> bool:
-        """Whether there is no coordinator."""
-        return isinstance(self.algorithm, GraphAlgorithm)
-
-    @property
-    def observer(self) -> Observer:
-        """Against whom a budget of this run holds."""
-        return observer_of(self.algorithm)
+    known: Problem
+    roles: Roles
 
     @property
     def promise(self) -> dict[str, Any]:
         """What a budget of this run is about: delta, observer and unit."""
         told = self.run.privacy
         assert told is not None
-        unit = str(told.get("unit", "record"))
-        return {"delta": float(told["delta"]), "observer": self.observer, "unit": unit}
+        return {
+            "delta": float(told["delta"]),
+            "observer": observer_of(self.roles.algorithm),
+            "unit": str(told.get("unit", "record")),
+        }
 
     @property
     def weighted(self) -> bool:
         """Whether numbers of rows matter to the coordinator's mean."""
-        return self.algorithm.weights == "samples"
-
-    @property
-    def terms(self) -> Terms:
-        """How it goes."""
-        told = self.run.run
-        names = ("deadline", "least_letters", "late", "most_norm", "own_draws")
-        chosen = {name: told[name] for name in names if name in told}
-        if self.on_graph:
-            chosen["linger"] = _LINGER
-        return Terms(rounds=self.run.rounds, schedule=self.schedule, **chosen)
-
-    @property
-    @in_double_precision
-    def roles(self) -> Roles:
-        """What makes its parties."""
-        rule = self.run.run.get("aggregation")
-        return Roles(
-            algorithm=self.algorithm,
-            agents=self.run.agents,
-            coordinator=self.run.starter,
-            start=jnp.asarray(self.own.start),
-            base=self.base,
-            terms=self.terms,
-            like=self.outline.local(),
-            graph=self.outline.graph,
-            aggregation=None if rule is None else records.build_rule(rule),
-        )
+        return self.roles.algorithm.weights == "samples"
 
 
 @in_double_precision
 def setting_of(run: Description, own: Problem) -> Setting:
     """Build and check everything that the description asks for."""
-    n = len(run.agents)
     if list(run.agents) != sorted(run.agents):
         refuse("the agents of a run are named in alphabetical order")
-    outline = Outline(own, n, graph_of(run))
-    ready = prepare(outline, _algorithm(run))
-    who = choices.schedule_of(outline, ready, run.run.get("participation", 1.0))
+    outline, told = Outline(own, len(run.agents), graph_of(run)), run.run
+    known = cast(Problem, outline)  # no more is asked of a problem here
+    ready = prepare(known, _algorithm(run))
     _require_observer(run, ready)
-    shared = run.run.get("shared_seed")
+    who = choices.schedule_of(known, ready, told.get("participation", 1.0))
+    terms = {key: value for key, value in told.items() if key in rules(Terms)}
+    on_graph = isinstance(ready, GraphAlgorithm)
+    if on_graph:
+        terms["linger"] = _LINGER
+    rule = records.build_rule(told["aggregation"]) if "aggregation" in told else None
     # Who is asked, and the coordinator's own draws, are for everybody to know.
-    seed = int(run.digest[:15], 16) if shared is None else int(shared)
-    return Setting(run, own, outline, ready, keys.from_seed(seed), who)
+    seed = int(told.get("shared_seed", int(run.digest[:15], 16)))
+    roles = Roles(
+        algorithm=ready,
+        agents=run.agents,
+        coordinator=run.starter,
+        start=own.start,
+        base=keys.from_seed(seed),
+        terms=Terms(schedule=who, **terms),
+        like=outline.local(),
+        graph=outline.graph,
+        aggregation=choices.aggregation_of(known, ready, rule),
+    )
+    return Setting(run, own, known if on_graph else own, roles)
 
 
 def _algorithm(run: Description) -> Any:
@@ -163,7 +145,8 @@ def with_observer(run: Description) -> Description:
     """The same description, which names the observer of its budget."""
     if run.privacy is None or "observer" in run.privacy:
         return run
-    return run.against(observer_of(_algorithm(run)))
+    budget = {**run.privacy, "observer": observer_of(_algorithm(run))}
+    return replace(run, tables={**run.tables, "privacy": budget})
 
 
 def observer_of(algorithm: Any) -> Observer:
@@ -186,9 +169,9 @@ def _require_observer(run: Description, algorithm: Any) -> None:
 @in_double_precision
 def noise_root(setting: Setting, name: str, secret: bytes) -> Any:
     """The root of an agent's randomness: its own secret, this run, these very rows."""
-    number = setting.run.agents.index(name)
     if "shared_seed" in setting.run.run:
-        return keys.agent_secret(setting.base, number)
+        number = setting.run.agents.index(name)
+        return keys.agent_secret(setting.roles.base, number)
     digest = hashlib.sha256()
     for leaf in jax.tree.leaves(setting.own.population.rows):
         digest.update(np.ascontiguousarray(leaf).tobytes())
@@ -199,7 +182,7 @@ def noise_root(setting: Setting, name: str, secret: bytes) -> Any:
 
 @in_double_precision
 def with_budget(
-    setting: Setting, name: str, ledger: Ledger | None, limit: float | None
+    setting: Setting, name: str, ledger: Ledger, limit: float | None
 ) -> tuple[Setting, ChargeLetter]:
     """Set the agent's noise for the run's budget, and how its letters are charged.
 
@@ -208,49 +191,40 @@ def with_budget(
     Args:
         setting: The run.
         name: The agent.
-        ledger: Where its letters are charged; needed for a run with a budget.
+        ledger: Where its letters are charged.
         limit: The epsilon that all its runs together may spend; None for whatever
             this run adds.
     """
-    told = setting.run.privacy
+    run, roles, told = setting.run, setting.roles, setting.run.privacy
     if told is None:
         return setting, no_charge
-    assert ledger is not None
-    unit = str(told.get("unit", "record"))
-    # On a graph the noise depends on the agent's place in it, else on its rows alone.
-    known = setting.outline if setting.on_graph else setting.own
-    number = setting.run.agents.index(name) if setting.on_graph else 0
-    budget: dict[str, Any] = {
-        "epsilon": float(told["epsilon"]),
-        "delta": float(told["delta"]),
-    }
+    epsilon, promise = float(told["epsilon"]), setting.promise
+    delta = promise["delta"]
     ready = private(
-        known,
-        setting.algorithm,
-        **budget,
-        observer=setting.observer,
-        unit=unit,
-        rounds=setting.run.rounds,
+        setting.known,
+        roles.algorithm,
+        epsilon=epsilon,
+        rounds=run.rounds,
         norm=told.get("norm"),
+        **promise,
     )
-    scope = Scope(setting.observer, unit, letters_of(ready).relation)
-    price = guarantee(ready, known, Question(scope=scope, agent=number, rounds=1))
+    relation = letters_of(ready).relation
+    scope = Scope(promise["observer"], promise["unit"], relation)
+    number = run.agents.index(name) if roles.on_graph else 0
+    asked = Question(scope=scope, agent=number, rounds=1)
+    price = guarantee(ready, setting.known, asked)
     after = ledger.after(
-        price,
-        agent=name,
-        run=setting.run.digest,
-        times=setting.run.rounds,
-        delta=budget["delta"],
+        price, agent=name, run=run.digest, times=run.rounds, delta=delta
     )
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
             f"with this run epsilon would come to {after:.4g} against the "
-            f"{setting.observer} for one {unit} (delta={budget['delta']:g}; "
+            f"{scope.observer} for one {scope.unit} (delta={delta:g}; "
             f"{price.theorem}), and {limit:g} is allowed here for all runs together; "
             "ask for a smaller epsilon"
         )
-    allowed = max(budget["epsilon"], after * _ROUNDING) if limit is None else limit
-    ledger.allow(agent=name, epsilon=allowed, delta=budget["delta"], **scope.words)
+    allowed = max(epsilon, after * _ROUNDING) if limit is None else limit
+    ledger.allow(agent=name, epsilon=allowed, delta=delta, **scope.words)
 
     def charge(identity: Identity, content: bytes) -> None:
         ledger.charge(
@@ -262,10 +236,7 @@ def with_budget(
             content=content,
         )
 
-    changed = Setting(
-        setting.run, setting.own, setting.outline, ready, setting.base, setting.schedule
-    )
-    return changed, charge
+    return replace(setting, roles=replace(roles, algorithm=ready)), charge
 
 
 @in_double_precision
@@ -274,6 +245,5 @@ def privacy_of(setting: Setting, rounds: int) -> PrivacyReport:
 
     The agent knows of no noise but its own, so nobody else's is counted on.
     """
-    known = setting.outline if setting.on_graph else setting.own
-    told = forecast(known, setting.algorithm, rounds=max(rounds, 1))
-    return dataclasses.replace(told, planned=False)
+    algorithm, rounds = setting.roles.algorithm, max(rounds, 1)
+    return replace(forecast(setting.known, algorithm, rounds=rounds), planned=False)

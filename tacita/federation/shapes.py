@@ -38,11 +38,6 @@ class Form:
         self.leaves, self._tree = jax.tree.flatten(like)
 
     @property
-    def count(self) -> int:
-        """Number of arrays."""
-        return len(self.leaves)
-
-    @property
     def bytes(self) -> int:
         """Bytes of the arrays on the wire."""
         return sum(8 * int(np.prod(leaf.shape)) for leaf in self.leaves)
@@ -69,9 +64,7 @@ class Form:
     def to_tree(self, arrays: Sequence[np.ndarray]) -> Any:
         """The tree, every leaf in the type that it has in the program."""
         self.check(arrays)
-        pairs = zip(arrays, self.leaves, strict=True)
-        leaves = [jnp.asarray(np.asarray(a), leaf.dtype) for a, leaf in pairs]
-        return jax.tree.unflatten(self._tree, leaves)
+        return self.in_types(arrays)
 
     def in_types(self, arrays: Sequence[np.ndarray]) -> Any:
         """The tree out of our own sums, brought to the types that it has."""

@@ -7,7 +7,6 @@ and `kept` is what stays valid between rounds: the running mean, or all letters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import jax
 import jax.numpy as jnp
@@ -18,29 +17,6 @@ from tacita.aggregation import Aggregation, Heard
 from tacita.federation.exact_sum import ExactSum
 from tacita.federation.shapes import Form, to_list
 from tacita.federation.wire import require_finite
-
-
-class Tally(Protocol):
-    """What the coordinator does with letters."""
-
-    kept: list[np.ndarray]
-
-    def open(self, form: Form) -> None:
-        """Begin an exchange whose letters have this form."""
-        ...
-
-    def add(self, agent: int, letter: Sequence[np.ndarray]) -> None:
-        """An agent's letter came."""
-        ...
-
-    def close(self, keep: bool, key: Array) -> list[np.ndarray]:
-        """One letter out of those that came, or with `keep` out of all last ones."""
-        ...
-
-
-def tally_for(rule: Aggregation, weights: np.ndarray) -> Tally:
-    """Sums where they are enough, letters one by one elsewhere."""
-    return SumTally(weights) if rule.additive else LetterTally(rule, weights)
 
 
 class SumTally:
@@ -107,3 +83,8 @@ class LetterTally:
 @jax.jit
 def _join(rule: Aggregation, heard: Heard) -> object:
     return rule(heard)
+
+
+def tally_for(rule: Aggregation, weights: np.ndarray) -> SumTally | LetterTally:
+    """Sums where they are enough, letters one by one elsewhere."""
+    return SumTally(weights) if rule.additive else LetterTally(rule, weights)

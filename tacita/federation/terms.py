@@ -1,14 +1,15 @@
-"""How a run with a coordinator goes: rounds, deadlines, late letters, limits."""
+"""How a run goes: rounds, deadlines, late letters, limits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING
 
 from tacita import check
 from tacita.participation import Schedule
+from tacita.trees import checked, count, flag, number, one_of, ruled
 
 
-@dataclass(frozen=True)
+@checked
 class Terms:
     """How a run goes.
 
@@ -21,23 +22,15 @@ class Terms:
         least_letters: Letters without which no round ends.
         late: "drop" a late letter, or "keep" it for the round in which it comes.
         most_norm: Largest Euclidean norm of an accepted letter; None for any.
-        linger: Seconds to stay for agents who have not confirmed the end.
+        linger: Seconds to stay for those who have not confirmed the end, or on a graph
+            are behind.
     """
 
-    rounds: int
+    rounds: int = ruled(MISSING, check.count, words="a whole number >= 1")
     schedule: Schedule = Schedule()
-    own_draws: bool = False
-    deadline: float | None = None
-    least_letters: int = 1
-    late: str = "drop"
-    most_norm: float | None = None
+    own_draws: bool = flag(False)
+    deadline: float | None = number(check.positive)
+    least_letters: int = count(1)
+    late: str = one_of("drop", "keep")
+    most_norm: float | None = number(check.positive)
     linger: float = 30.0
-
-    def __post_init__(self) -> None:
-        check.count(rounds=self.rounds)
-        check.count(least_letters=self.least_letters)
-        check.one_of(("drop", "keep"), late=self.late)
-        if self.deadline is not None:
-            check.positive(deadline=self.deadline)
-        if self.most_norm is not None:
-            check.positive(most_norm=self.most_norm)

@@ -126,22 +126,25 @@ def _array(array: Any) -> tuple[bytes, Any]:
     return head, flat.reshape(-1).view(np.uint8).data
 
 
-class _Reader:
+class Reader:
     """Reads forward, and never past the end."""
 
-    def __init__(self, content: bytes | memoryview) -> None:
-        self.content, self.at = memoryview(content), 0
+    def __init__(self, content: bytes | memoryview, what: str = "letter") -> None:
+        self.content, self.at, self._what = memoryview(content), 0, what
 
     def take(self, count: int) -> memoryview:
+        """The next so many bytes."""
         if count > len(self.content) - self.at:
-            raise LetterRefused("the letter is truncated")
+            raise LetterRefused(f"the {self._what} is truncated")
         self.at += count
         return self.content[self.at - count : self.at]
 
     def unpack(self, form: struct.Struct) -> tuple[Any, ...]:
+        """Numbers of this form."""
         return form.unpack(self.take(form.size))
 
     def word(self) -> str:
+        """A short word, its length in front."""
         return _text(self.take(self.take(1)[0]))
 
 
@@ -156,7 +159,7 @@ def decode(content: bytes | memoryview, most_bytes: int = MOST_BYTES) -> Letter:
     """Read a letter; whatever is not exactly one is refused with `LetterRefused`."""
     if len(content) > most_bytes:
         raise LetterRefused(f"{len(content)} bytes, at most {most_bytes} are accepted")
-    reader = _Reader(content)
+    reader = Reader(content)
     magic, version, kind, phase, round_number = reader.unpack(_HEAD)
     if magic != MAGIC:
         raise LetterRefused("not a letter: it begins with other bytes")
@@ -186,7 +189,7 @@ def decode(content: bytes | memoryview, most_bytes: int = MOST_BYTES) -> Letter:
     return Letter(identity, arrays, text)
 
 
-def _form(reader: _Reader, whole: int) -> tuple[np.dtype, tuple[int, ...]]:
+def _form(reader: Reader, whole: int) -> tuple[np.dtype, tuple[int, ...]]:
     code, dimensions = reader.take(2)
     if code >= len(DTYPES) or dimensions > MOST_DIMENSIONS:
         raise LetterRefused("the letter declares an array of an unknown type")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +18,14 @@ from tacita.problem.population import Local
 from tacita.problem.problem import Problem
 from tacita.runtime import delivery
 from tacita.runtime.seat import Seat, split_numbers
-from tacita.trees import tree_rows
+from tacita.trees import replace, tree_rows
 
 
-class Outline(Problem):
+class Outline:
     """What everybody knows of a federation's problem: all but the others' rows.
+
+    It is no `Problem`: it has what is asked about one before a run, and nobody can ask
+    it for a loss or an optimum, which would silently be those of one party.
 
     Args:
         own: The problem of one agent alone: its own rows, or rows of zeros for the
@@ -32,24 +35,15 @@ class Outline(Problem):
     """
 
     def __init__(self, own: Problem, n_agents: int, graph: Graph | None = None) -> None:
-        ids = own.ids if graph is None else graph.nodes
-        super().__init__(
-            own.population, ids, own.start, own.class_names, own.name, graph
-        )
-        self._n_agents = n_agents
+        self.n_agents, self.graph = n_agents, graph
+        self.ids = own.ids if graph is None else graph.nodes
+        self.population, self.model, self.h = own.population, own.model, own.h
+        self.dim, self.dtype = own.dim, own.dtype
+        # As if everybody had as many rows as this party, which only knows its own.
+        self.counts = np.full(n_agents, own.counts[0])
 
     @property
-    def n_agents(self) -> int:
-        """Number of agents in the federation."""
-        return self._n_agents
-
-    @property
-    def counts(self) -> np.ndarray:
-        """As if everybody had as many rows as this party, which only knows its own."""
-        return np.full(self._n_agents, super().counts[0])
-
-    @property
-    def moduli(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def moduli(self) -> NoReturn:
         """Refused: nobody can compute them without all rows."""
         check.refuse(
             "in a federation nobody sees all rows, so theory cannot choose numbers; "
@@ -58,16 +52,8 @@ class Outline(Problem):
 
     def local(self) -> Local:
         """This party's own loss, as one of the federation's agents."""
-        rows = tree_rows(self.population.rows, 0)
-        made = self.population.local(rows)
-        return Local(
-            rows=rows,
-            regulariser=made.regulariser,
-            h=made.h,
-            n_agents=self._n_agents,
-            model=made.model,
-            by_feature=made.by_feature,
-        )
+        made = self.population.local(tree_rows(self.population.rows, 0))
+        return replace(made, n_agents=self.n_agents)
 
 
 class Exchange(NamedTuple):
@@ -90,7 +76,7 @@ class ServerWork:
     def __init__(self, algorithm: Any, local: Local, n_agents: int, start: Any) -> None:
         self.algorithm, self.n_agents = algorithm, n_agents
         self.start = jnp.asarray(start)
-        self._h = local.h
+        self._like = local
         self._numbers, self._for_agent = split_numbers(algorithm, n_agents)
         self.phases = len(algorithm.phases)
         self.exchanges, self.hub, self.last_told = self._forms(local)
@@ -105,20 +91,19 @@ class ServerWork:
 
     def first_letters(self, agent: int) -> Any:
         """An agent's letter before the first round; it depends on no data."""
-        mine = self._for_agent([k[agent] for k in self._numbers])
-        return mine.init(self.start)[1]
+        return self.seat(agent, self._like).begin(self.start)[1]
 
     def combine(
         self, phase: int, key: Array, hub: Any, mean: Any, number: int, active: int
     ) -> tuple[Any, Any]:
         """The coordinator's step in round `number`, which `active` agents answered."""
-        known = (self._h, number, active)
+        known = (self._like.h, number, active)
         return _combine(phase, self.n_agents, self.algorithm, known, key, hub, mean)
 
     def _forms(self, local: Local) -> tuple[list[Exchange], Form, Form]:
         def play(rows: Local, start: Array) -> Any:
             key, seat = jax.random.key(0), self.seat(0, rows)
-            alone = Round(self.n_agents, self._h, 1, 1)
+            alone = Round(self.n_agents, local.h, 1, 1)
             state, letter = seat.begin(start)
             hub, told = self.algorithm.phases[-1].combine(
                 key, self.algorithm.init_coordinator(start), letter, alone
@@ -133,26 +118,6 @@ class ServerWork:
         forms, hub, told = jax.eval_shape(play, local, self.start)
         made = [Exchange(Form(t), Form(letter)) for t, letter in forms]
         return made, Form(hub), Form(told)
-
-
-class AgentWork:
-    """One agent's side of a server algorithm."""
-
-    def __init__(self, server: ServerWork, agent: int, local: Local) -> None:
-        self.server, self._seat = server, server.seat(agent, local)
-        self.state = Form(jax.eval_shape(self._seat.begin, server.start)[0])
-
-    def init(self) -> tuple[Any, Any]:
-        """State and letter before the first round."""
-        return self._seat.begin(self.server.start)
-
-    def answer(self, phase: int, key: Array, state: Any, told: Any) -> tuple[Any, Any]:
-        """The agent's step."""
-        return _answer(phase, self._seat, key, state, told)
-
-    def model(self, state: Any) -> np.ndarray:
-        """The agent's own model."""
-        return np.asarray(self._seat.algorithm.model(state))
 
 
 class GraphWork:
@@ -184,12 +149,11 @@ class GraphWork:
         self.neighbours: list[int] = np.asarray(graph.senders)[mine].tolist()
         self._weights = np.asarray(graph.weights)[mine]
         state, letters = jax.eval_shape(self._seat.begin, self.start)
-        self.state, self.letters = Form(state), Form(letters)
         (whole,) = jax.tree.leaves(letters)
-        one = jax.ShapeDtypeStruct(
-            whole.shape[1:] if self.slots else whole.shape, whole.dtype
-        )
-        self.letter = Form(one)
+        self._inbox = whole.shape
+        one = whole.shape[1:] if self.slots else whole.shape
+        self.letter = Form(jax.ShapeDtypeStruct(one, whole.dtype))
+        self.state = Form(state)
 
     def init(self) -> tuple[Any, Any]:
         """State and letters before the first round."""
@@ -203,15 +167,14 @@ class GraphWork:
         self, key: Array, state: Any, received: list[np.ndarray]
     ) -> tuple[Any, Any]:
         """One active round; `received` is in the order of `neighbours`."""
+        inbox = np.zeros(self._inbox, self.start.dtype)
         if self.slots:
-            inbox = np.zeros(self.letters.zeros()[0].shape, self.start.dtype)
             for place, letter in enumerate(received):
                 inbox[place] = letter
         else:
-            inbox = np.zeros(self.letter.zeros()[0].shape, self.start.dtype)
             for weight, letter in zip(self._weights, received, strict=True):
                 inbox = inbox + weight.astype(inbox.dtype) * letter
-        return _answer(0, self._seat, key, state, jnp.asarray(inbox))
+        return answer(0, self._seat, key, state, jnp.asarray(inbox))
 
     def model(self, state: Any) -> np.ndarray:
         """The agent's own model."""
@@ -219,7 +182,8 @@ class GraphWork:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _answer(phase: int, seat: Seat, key: Array, state: Any, told: Any) -> Any:
+def answer(phase: int, seat: Seat, key: Array, state: Any, told: Any) -> Any:
+    """An agent's step: its new state, and its letter."""
     return seat.answer(phase, key, state, told)
 
 

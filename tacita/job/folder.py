@@ -42,10 +42,8 @@ def create(out: Path | None, name: str, config: str) -> Path:
         refuse(f"cannot make a folder in {parent}: {error.strerror}; use --out")
     try:
         partial.chmod(0o755)
-        with open(partial / CONFIG, "w", encoding="utf-8") as file:
-            file.write(config)
-            file.flush()
-            os.fsync(file.fileno())
+        words = config.encode()
+        checkpoint.write_whole(partial / CONFIG, lambda path: path.write_bytes(words))
         return _put(partial, out, name)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)

@@ -131,16 +131,7 @@ def _require_graph(made: Problem, how: Algorithm) -> None:
 
 def _options(run: RunTable, made: Problem, how: Algorithm) -> dict[str, Any]:
     record = run.record if run.record is not None else _usual_record(made)
-    options: dict[str, Any] = {
-        "rounds": run.rounds,
-        "seed": run.seed,
-        "seeds": run.seeds,
-        "participation": run.participation,
-        "record": tuple(record),
-        "record_every": run.record_every,
-        "stop": run.stop,
-        "mapping": run.mapping,
-    }
+    options: dict[str, Any] = {**dict(run), "record": tuple(record)}
     if run.asynchronous is not None:
         options["asynchronous"] = call(
             "run.asynchronous", Asynchronous, run.asynchronous

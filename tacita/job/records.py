@@ -70,9 +70,8 @@ def build(given: AlgorithmTable | Mapping[str, Any]) -> Algorithm:
 
 def build_rule(table: Any) -> Aggregation:
     """Make the rule that joins letters, as a run file or a description names it."""
-    known_rules = {rule.__name__: rule for rule in RULES}
-    cls, rest = take_kind("run.aggregation", table, known_rules, "name")
-    check_keys("run.aggregation", cls, rest)
+    by_name = {rule.__name__: rule for rule in RULES}
+    cls, rest = take_kind("run.aggregation", table, by_name, "name")
     return call("run.aggregation", cls, rest)
 
 

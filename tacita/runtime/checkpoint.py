@@ -35,7 +35,7 @@ class Saved(NamedTuple):
     turns: np.ndarray = np.zeros(0, int)
 
 
-def write_whole(path: Path, fill: Callable[[Path], None]) -> None:
+def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
     """Let `fill` write a file, then put it in place whole and durably."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")

@@ -83,11 +83,11 @@ def test_replays_and_strays_are_refused(asked):
     answer = letter("answer", "agent-0", COORDINATOR, (1, 0), [np.ones(3)])
     content = made.desk("agent-0").envelope.close(answer)
     centre.receive(content, 0.0)
-    total = centre._total.values()[0].copy()
+    total = centre._tally._total.values()[0].copy()
     centre.receive(content, 0.0)  # the very same bytes
     send(made, "agent-0", centre, "answer", (1, 0), [np.full(3, 2.0)])  # another one
     assert centre.counts.repeated == 2
-    np.testing.assert_array_equal(centre._total.values()[0], total)
+    np.testing.assert_array_equal(centre._tally._total.values()[0], total)
     for when in ((2, 0), (0, 0), (1, 1)):
         send(made, "agent-1", centre, "answer", when, [np.ones(3)])
     send(made, "agent-1", centre, "pass", (1, 0))
@@ -207,7 +207,7 @@ def test_late_letters_are_kept_or_dropped_and_the_mean_stays_right(tmp_path, lat
     for i, name in enumerate(made.names):
         agent = slow if name == "agent-4" else parties[name]
         total = total + agent._letters[int(centre._credited[i])][0]
-    np.testing.assert_allclose(centre._mean[0], total / 6, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(centre._tally.kept[0], total / 6, rtol=0, atol=1e-13)
 
 
 def test_agents_draw_their_own_rounds(tmp_path: Path):

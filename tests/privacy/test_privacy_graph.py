@@ -313,6 +313,9 @@ def test_a_node_alone_knows_its_own_noise():
         known = Outline(own, 4, network)
         alone = np.asarray(tacita.private(known, made, norm=1.0, **BUDGET).noise_std)
         assert alone[node] == pytest.approx(together[node], rel=1e-5)
+        # It knows too little to be a problem, and is not taken for one.
+        with pytest.raises(tacita.TacitaError, match="expected a problem"):
+            tacita.simulate(known, made, 1)  # pyright: ignore[reportArgumentType]
 
 
 def test_nodes_of_different_curvature_are_not_taken_for_alike():
