@@ -43,7 +43,7 @@ from tacita.privacy.noisy import Noisy
 from tacita.privacy.private import private, rounds_within
 from tacita.privacy.scope import Observer, Relation, Scope, Unit
 from tacita.privacy.statement import forecast, report
-from tacita.trace.privacy_report import PrivacyReport, PrivacyRow
+from tacita.trace import PrivacyReport, PrivacyRow
 
 __all__ = [
     "AdaptiveClipping",

@@ -35,14 +35,14 @@ from tacita.random_numbers import normal
 from tacita.trees import frozen, needed, number, replace
 
 
-class Sent(NamedTuple):
+class WithShare(NamedTuple):
     """A letter with the share of records that were not clipped."""
 
     letter: Any
     share: Array
 
 
-class Told(NamedTuple):
+class WithNorm(NamedTuple):
     """A broadcast with the norm to clip to."""
 
     broadcast: Any
@@ -75,27 +75,27 @@ class AdaptiveClipping(Wrapper):
         noisy_gradients(self.algorithm)
         self.algorithm.refuse_problem(problem)
 
-    def init(self, w: Array) -> tuple[Any, Sent]:
+    def init(self, w: Array) -> tuple[Any, WithShare]:
         """The first share moves nothing."""
         state, letter = self.algorithm.init(w)
-        return state, Sent(letter, jnp.asarray(self.quantile, w.dtype))
+        return state, WithShare(letter, jnp.asarray(self.quantile, w.dtype))
 
-    def init_coordinator(self, w: Array) -> Told:
+    def hub(self, w: Array) -> WithNorm:
         """The coordinator keeps the norm."""
         norm = jnp.asarray(self._clipped.norm, w.dtype)
-        return Told(self.algorithm.init_coordinator(w), norm)
+        return WithNorm(self.algorithm.hub(w), norm)
 
     def combine(
-        self, key: Array, kept: Told, mean: Sent, now: Round
-    ) -> tuple[Told, Told]:
+        self, key: Array, kept: WithNorm, mean: WithShare, now: Round
+    ) -> tuple[WithNorm, WithNorm]:
         """C <- C exp(-rate (share - quantile))."""
         inner, told = self.algorithm.combine(key, kept.broadcast, mean.letter, now)
         norm = kept.norm * jnp.exp(-self.rate * (mean.share - self.quantile))
-        return Told(inner, norm), Told(told, norm)
+        return WithNorm(inner, norm), WithNorm(told, norm)
 
     def local(
-        self, key: Array, oracle: AgentOracle, state: Any, inbox: Told
-    ) -> tuple[Any, Sent]:
+        self, key: Array, oracle: AgentOracle, state: Any, inbox: WithNorm
+    ) -> tuple[Any, WithShare]:
         """The inner letter with the norm received, and the noisy share."""
         for_letter, for_share = jax.random.split(key)
         scale = inbox.norm / self._clipped.norm
@@ -106,9 +106,9 @@ class AdaptiveClipping(Wrapper):
         state, letter = inner.local(for_letter, here, state, inbox.broadcast)
         share = clipped.share_below(oracle.local, inner.shared(inbox.broadcast))
         noise = normal(for_share, (), share.dtype)
-        return state, Sent(letter, share + self.share_noise_std * noise)
+        return state, WithShare(letter, share + self.share_noise_std * noise)
 
-    def shared(self, broadcast: Told) -> Array:
+    def shared(self, broadcast: WithNorm) -> Array:
         """The inner algorithm's model."""
         return self.algorithm.shared(broadcast.broadcast)
 

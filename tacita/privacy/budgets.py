@@ -40,7 +40,7 @@ class State(NamedTuple):
     left: Array  # rounds in which it may still speak
 
 
-class Sent(NamedTuple):
+class Spoken(NamedTuple):
     """A letter, and whether it says anything."""
 
     letter: Any
@@ -76,17 +76,19 @@ class Budgeted(Wrapper):
             )
         inner.refuse_problem(problem)
 
-    def init(self, w: Array) -> tuple[State, Sent]:
+    def init(self, w: Array) -> tuple[State, Spoken]:
         """All turns are left."""
         inner, letter = self.algorithm.init(w)
         left = jnp.asarray(self.turns, w.dtype)
-        return State(inner, letter, left), Sent(letter, jnp.ones((), w.dtype))
+        return State(inner, letter, left), Spoken(letter, jnp.ones((), w.dtype))
 
     def init_coordinator(self, w: Array) -> Any:
         """The inner coordinator's, and what it last said: nothing yet."""
         return self.algorithm.init_coordinator(w), None
 
-    def combine(self, key: Array, kept: Any, mean: Sent, now: Round) -> tuple[Any, Any]:
+    def combine(
+        self, key: Array, kept: Any, mean: Spoken, now: Round
+    ) -> tuple[Any, Any]:
         """The mean over the clients that speak; the same again if none does."""
         inner, before = kept
         letter, speaks = mean.letter, mean.speaks
@@ -102,7 +104,7 @@ class Budgeted(Wrapper):
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Any
-    ) -> tuple[State, Sent]:
+    ) -> tuple[State, Spoken]:
         """The inner answer while turns are left, then silence."""
         speaks = state.left >= 1
         inner, letter = self.algorithm.local(key, oracle, state.inner, inbox)
@@ -117,7 +119,7 @@ class Budgeted(Wrapper):
         sent = letter
         if self.averages == Averages.ACTIVE:
             sent = jax.tree.map(lambda leaf: weight.astype(leaf.dtype) * leaf, letter)
-        return State(inner, letter, left), Sent(sent, weight)
+        return State(inner, letter, left), Spoken(sent, weight)
 
     def shared(self, broadcast: Any) -> Array:
         """The inner algorithm's model."""

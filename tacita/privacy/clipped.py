@@ -3,30 +3,25 @@
 Every record's gradient is scaled down to l2 norm at most C before it is weighted and
 added up; the regulariser, which does not depend on the data, is added outside. M.
 Abadi et al., "Deep Learning with Differential Privacy", CCS 2016.
-
-A linear model's gradient of one record is residual * x, so its norm is
-|residual| ||x|| (softmax: ||residual|| ||x||) and no per-example gradient is ever
-built. Nor is it for perceptrons, whose layers have gradients of the same kind (I.
-Goodfellow, "Efficient per-example gradient computations", 2015). For other models
-gradients of single records are made by `vmap`, a microbatch at a time.
 """
 
 from __future__ import annotations
 
-import functools
-import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
 from tacita.privacy import inputs
+from tacita.privacy.example_gradients import (
+    Batch,
+    clipped_sum,
+    example_norms,
+    lengths_along,
+)
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Relation, Scope, Unit, word
-from tacita.problem.model import products
-from tacita.problem.model.layers import LayerGradient, Perceptron
 from tacita.problem.model.linear import Linear, Logistic, Model, Softmax
 from tacita.problem.oracles import Full, Minibatch, Oracle
 from tacita.problem.population import Local, Population
@@ -34,23 +29,6 @@ from tacita.trees import count, frozen, needed, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
-
-#: Rows shorter than this count as this long. Their squares may vanish in float32, and
-#: a length taken for zero would let a huge residual through.
-_SHORTEST = 1e-15
-
-
-class Batch(NamedTuple):
-    """Records and their weights in a gradient."""
-
-    x: Array
-    y: Array
-    weights: Array
-    lengths: Array | None = None  # of the rows, if they were computed before
-
-    def row_lengths(self) -> Array:
-        """The l2 norm of every row's features."""
-        return _row_lengths(self.x, -1) if self.lengths is None else self.lengths
 
 
 @frozen
@@ -141,7 +119,7 @@ class Clipped:
         if not isinstance(population.model, Linear | Logistic | Softmax):
             return population
         axis = -2 if population.by_feature else -1
-        lengths = _row_lengths(population.rows.x, axis)
+        lengths = lengths_along(population.rows.x, axis)
         return replace(population, rows=population.rows._replace(lengths=lengths))
 
     def share_below(self, local: Local, w: Array) -> Array:
@@ -226,124 +204,3 @@ def clipping_of(oracle: Oracle) -> Clipped | None:
     """The clipping of an oracle, under noise or not; None where there is none."""
     inner = without_noise(oracle)
     return inner if isinstance(inner, Clipped) else None
-
-
-def clipped_sum(model: Model, w: Array, batch: Batch, norm: Any, micro: int) -> Array:
-    """The weighted sum of the rows' gradients, each clipped to `norm`."""
-    x, y, weights, _ = batch
-    if isinstance(model, Linear | Logistic):
-        # min(1, C/(|r| ||x||)) r  is  r clipped to [-C/||x||, C/||x||].
-        limit = norm / jnp.maximum(batch.row_lengths(), _SHORTEST)
-        residual = model.residual(model.scores(w, x), y)
-        # Written as comparisons, which not-a-number fails: it is clipped as well.
-        above = jnp.where(residual > -limit, residual, -limit)
-        clipped = jnp.where(residual < limit, above, limit)
-        return products.combine(weights * clipped, x)
-    if isinstance(model, Softmax):
-        residual = _numbers(model.residual(model.scores(w, x), y))
-        factor = weights * _shrink(_lengths(residual) * batch.row_lengths(), norm)
-        return (jnp.reshape(factor, (-1, 1)) * residual).T.dot(x).reshape(-1)
-    if isinstance(model, Perceptron):
-        layers, norms = _layers_and_norms(model, w, batch)
-        return model.added_up(layers, weights * _shrink(norms, norm))
-
-    def one_batch(total: Array, rows: tuple) -> tuple[Array, None]:
-        part_x, part_y, part_weights = rows
-        grads = example_grads(model, w, part_x, part_y)
-        factor = part_weights * _shrink(_lengths(grads), norm)
-        return total + factor @ grads, None
-
-    weights = jnp.broadcast_to(weights, y.shape)
-    parts = _in_microbatches((x, y, weights), micro)
-    return jax.lax.scan(one_batch, jnp.zeros_like(w), parts)[0]
-
-
-def example_norms(model: Model, w: Array, batch: Batch, micro: int) -> Array:
-    """The norm of every row's gradient, regulariser left out."""
-    x, y = batch.x, batch.y
-    if isinstance(model, Linear | Logistic):
-        residual = _numbers(model.residual(model.scores(w, x), y))
-        return jnp.abs(residual) * batch.row_lengths()
-    if isinstance(model, Softmax):
-        residual = _numbers(model.residual(model.scores(w, x), y))
-        return _lengths(residual) * batch.row_lengths()
-    if isinstance(model, Perceptron):
-        return _layers_and_norms(model, w, batch)[1]
-    norms = jax.lax.map(
-        lambda rows: _lengths(example_grads(model, w, *rows)),
-        _in_microbatches((x, y), micro),
-    )
-    return norms.reshape(-1)[: y.shape[0]]
-
-
-def _layers_and_norms(
-    model: Perceptron, w: Array, batch: Batch
-) -> tuple[list[LayerGradient], Array]:
-    """The factors of all rows' gradients, and the gradients' norms.
-
-    A row whose gradient is no number, or too long for one, has factors of zeros.
-    """
-    layers = model.layer_gradients(w, batch.x, batch.y)
-    # ||a b'||^2 + ||b||^2 = (||a||^2 + 1) ||b||^2, of the layers' matrices and biases.
-    # Squares of short b may vanish beside long a.
-    lengths = [
-        jnp.hypot(_lengths(a), 1) * jnp.maximum(_lengths(b), _SHORTEST)
-        for a, b in layers
-    ]
-    norms = _lengths(jnp.stack(lengths, axis=-1))
-    whole = jnp.isfinite(norms)
-    kept = jax.tree.map(lambda part: jnp.where(whole[:, None], part, 0), layers)
-    return kept, _numbers(norms)
-
-
-def example_grads(model: Model, w: Array, x: Array, y: Array) -> Array:
-    """The gradient of every row, (rows, dim); not-a-number counts as zero."""
-
-    def one(row: Array, label: Array) -> Array:
-        weight = jnp.ones(1, w.dtype)
-        return model.grad(w, row[None], label[None], weight)
-
-    grads = jax.vmap(one)(x, y)
-    whole = jnp.all(jnp.isfinite(grads), axis=-1, keepdims=True)
-    return jnp.where(whole, grads, 0)
-
-
-def _in_microbatches(rows: tuple[Array, ...], size: int) -> tuple[Array, ...]:
-    """Rows as (microbatches, size, ...); the last one is filled up with zeros."""
-    count = rows[0].shape[0]
-    size = min(size, count)
-    parts = math.ceil(count / size)
-
-    def cut(leaf: Array) -> Array:
-        spare = [(0, parts * size - count)] + [(0, 0)] * (leaf.ndim - 1)
-        return jnp.pad(leaf, spare).reshape(parts, size, *leaf.shape[1:])
-
-    return tuple(cut(leaf) for leaf in rows)
-
-
-def _lengths(rows: Array) -> Array:
-    """l2 norms along the last axis."""
-    return jnp.sqrt(jnp.sum(rows * rows, axis=-1))
-
-
-@functools.partial(jax.jit, static_argnums=1)
-def _row_lengths(rows: Array, axis: int) -> Array:
-    """l2 norms along an axis; compiled, so that no square of all rows is kept.
-
-    Scaled by the largest entry: squares of long rows would not be finite, and a length
-    that is not would break the letter or not, as the label has it.
-    """
-    largest = jnp.max(jnp.abs(rows), axis=axis, keepdims=True)
-    scaled = rows / jnp.where(largest > 0, largest, 1)
-    length = jnp.sqrt(jnp.sum(scaled * scaled, axis=axis))
-    return jnp.squeeze(largest, axis) * length
-
-
-def _shrink(norms: Array, norm: Any) -> Array:
-    """min(1, C / norm of the gradient)."""
-    return jnp.minimum(1, norm / jnp.maximum(norms, _SHORTEST))
-
-
-def _numbers(values: Array) -> Array:
-    """Zero for not-a-number: a record must not show by breaking a letter."""
-    return jnp.where(jnp.isnan(values), 0, values)

@@ -20,8 +20,7 @@ from tacita.privacy.letters import guarantee, letters_of
 from tacita.privacy.scope import Relation, Scope, Unit
 from tacita.privacy.spend import Turns, largest, observers, planned, stand_ins
 from tacita.problem.problem import Problem
-from tacita.trace.privacy_report import PrivacyReport, PrivacyRow
-from tacita.trace.run import Run
+from tacita.trace import PrivacyReport, PrivacyRow, Run
 
 #: What epsilons are told at where nobody named a delta.
 DEFAULT_DELTA = 1e-5

@@ -34,7 +34,7 @@ from tacita.runtime.rounds import (
 )
 from tacita.runtime.simulate import DEFAULT_RECORD, make_world, prepare
 from tacita.runtime.transit import Asynchronous
-from tacita.trace.run import Run
+from tacita.trace import Run
 from tacita.trees import in_double_precision, tree_rows
 
 

@@ -16,7 +16,7 @@ from tacita.runtime import traffic
 from tacita.runtime.engine import RunPlan
 from tacita.runtime.measure import name_of
 from tacita.runtime.rounds import World
-from tacita.trace.run import Run
+from tacita.trace import Run
 
 #: Beyond this many agents a run folder keeps totals, not one row per agent.
 _MANY_AGENTS = 2000

@@ -25,7 +25,7 @@ from tacita.runtime.engine import RunPlan, begin, finish
 from tacita.runtime.finish import describe, to_run
 from tacita.runtime.rounds import World
 from tacita.runtime.transit import Asynchronous
-from tacita.trace.run import Run
+from tacita.trace import Run
 from tacita.trees import in_double_precision
 
 DEFAULT_RECORD = ("loss", "grad_norm_sq", "disagreement")
