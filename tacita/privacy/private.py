@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from tacita.privacy.adaptive import AdaptiveClipping
 from tacita.privacy.clipped import Clipped, Promise, without_noise
 from tacita.privacy.letters import letters_of
 from tacita.privacy.scope import Scope, Unit
-from tacita.privacy.spend import known_observer, largest, planned
+from tacita.privacy.spend import Turns, known_observer, largest, planned
 from tacita.privacy.statement import relation_of
 from tacita.problem.oracles import Full
 from tacita.problem.problem import Problem
@@ -93,11 +94,12 @@ def private(
     plan = _Plan(
         problem=problem,
         algorithm=ready,
-        participation=participation,
+        turns=partial(
+            planned, problem, participation=participation, aggregation=aggregation
+        ),
         scope=Scope(known_observer(ready, observer), unit, relation),
         delta=delta,
         quantile=quantile,
-        aggregation=aggregation,
     )
     multiplier = calibrate_noise(
         lambda z: plan.guarantee(z, rounds),
@@ -163,11 +165,10 @@ class _Plan:
 
     problem: Problem
     algorithm: Any
-    participation: Any
+    turns: Callable[[int], Turns]
     scope: Scope
     delta: float
     quantile: float | None
-    aggregation: Aggregation | None
 
     @property
     def tolerance(self) -> float:
@@ -175,16 +176,14 @@ class _Plan:
         slow = sampled and self.scope.unit == Unit.RECORD
         return _TOLERANCE_SAMPLED if slow else _TOLERANCE
 
-    @functools.cached_property
+    @cached_property
     def changes(self) -> np.ndarray:
         """By how much one unit can change a gradient of each agent, or its letters."""
         return letters_of(self.algorithm).needed(self.problem, self.scope)
 
     def guarantee(self, multiplier: float, rounds: int) -> Guarantee:
         """What the agent that spends most is guaranteed at this noise."""
-        how = self.participation, self.aggregation
-        turns = planned(self.problem, rounds, *how)
-        made = self.with_noise(multiplier)
+        made, turns = self.with_noise(multiplier), self.turns(rounds)
         return largest(made, self.problem, turns, self.scope, self.delta)[1]
 
     def with_noise(self, multiplier: float, epsilon: float | None = None) -> Any:

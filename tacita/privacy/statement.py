@@ -178,8 +178,8 @@ def _curves(
 ) -> dict[str, Any] | None:
     """How epsilon grew: against the promised observer, else the closest to letters."""
     promise = _promise(algorithm)
-    scope = Scope(observers(algorithm)[1], relation=relation_of(algorithm))
-    scope = scope if promise is None else promise.scope
+    near = Scope(observers(algorithm)[1], relation=relation_of(algorithm))
+    scope = near if promise is None else promise.scope
     row = made.row(scope.observer, scope.unit)
     if row.epsilon is None:
         return None

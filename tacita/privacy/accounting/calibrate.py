@@ -8,6 +8,7 @@ A returned noise never exceeds the budget: rounding goes towards more noise.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -96,10 +97,8 @@ def affordable_rounds(
         if high == at_most:
             return at_most
         high = min(2 * high, at_most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    within = range(low, high)
+    return low + bisect_left(within, True, lo=1, key=lambda k: not fits(k)) - 1
 
 
 def noise_for(

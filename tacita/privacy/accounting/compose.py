@@ -96,15 +96,19 @@ def account(
         one = take_part(_one_round(multiplier, sampling, method), participation)
         curve = compose_curves(curve, one.repeat(count))
     bound = f"each release changes by at most {sensitivity:g} in l2 norm"
+    assumed = [
+        enforced(bound) if clipped else believed(bound),
+        believed("the noise of every release is fresh and unknown to the observer"),
+    ]
+    if sampling is not None:
+        assumed.append(believed("batches are drawn as stated and stay secret"))
+    if participation < 1.0:
+        assumed.append(believed("participation is drawn independently of the data"))
     return Guarantee(
         curve=curve,
         scope=scope,
         theorem=_theorem(sampling, participation, method),
-        assumptions=(
-            enforced(bound) if clipped else believed(bound),
-            believed("the noise of every release is fresh and unknown to the observer"),
-            *_sampling_assumptions(sampling, participation),
-        ),
+        assumptions=tuple(assumed),
     )
 
 
@@ -174,12 +178,3 @@ def _theorem(sampling: Sampling | None, participation: float, method: Method) ->
     part = ", participation mixture" if participation < 1.0 else ""
     way = "Renyi composition" if method == "rdp" else "privacy loss distributions"
     return f"{sampled}{part}, {way} (dp-accounting)"
-
-
-def _sampling_assumptions(sampling: Sampling | None, participation: float) -> tuple:
-    notes = ()
-    if sampling is not None:
-        notes += (believed("batches are drawn as stated and stay secret"),)
-    if participation < 1.0:
-        notes += (believed("participation is drawn independently of the data"),)
-    return notes

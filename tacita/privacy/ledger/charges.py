@@ -264,7 +264,7 @@ class Ledger:
         total = self.curve(agent, observer)
         if left > 0:
             stored = Total()
-            stored.add_curve(guarantee.curve, left)
+            stored.add_cost(**cost_of(guarantee.curve), times=left)
             total = compose(total, stored.curve())
         return total.epsilon(inputs.inside_unit(delta=delta))
 

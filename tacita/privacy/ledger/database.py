@@ -114,11 +114,11 @@ class Store:
             raise BrokenLedger(f"{self.path} cannot be opened: {error}") from error
         try:
             self._prepare()
-        except sqlite3.Error as error:
+        except BaseException as error:
             self._db.close()
-            raise BrokenLedger(f"{self.path} is no usable ledger: {error}") from error
-        except BaseException:
-            self._db.close()
+            if isinstance(error, sqlite3.Error):
+                message = f"{self.path} is no usable ledger: {error}"
+                raise BrokenLedger(message) from error
             raise
 
     def _prepare(self) -> None:

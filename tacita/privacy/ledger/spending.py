@@ -39,14 +39,12 @@ class Total:
     def add(self, row: Row) -> None:
         """Add the next release."""
         self.through = row.id
-        self._add(row.mu_squared, row.rdp, 1)
+        self.add_cost(row.mu_squared, row.rdp)
 
-    def add_curve(self, curve: Curve, times: int) -> None:
-        """Add releases that are not in the ledger, as they would be stored there."""
-        cost = cost_of(curve)
-        self._add(cost["mu_squared"], cost["rdp"], times)
-
-    def _add(self, mu_squared: float | None, rdp: str | None, times: int) -> None:
+    def add_cost(
+        self, mu_squared: float | None, rdp: str | None, times: int = 1
+    ) -> None:
+        """Add releases by their columns, in the ledger or not."""
         self.mu_squared += times * (mu_squared or 0.0)
         if rdp is not None:
             *values, pure = json.loads(rdp)

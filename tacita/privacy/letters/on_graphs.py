@@ -11,6 +11,7 @@ neighbours who compare notes, and an eavesdropper.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from functools import partial
@@ -226,18 +227,16 @@ def _convexity(
     if mu * smoothness <= 2 * (1 + 1e-9):
         words = f"losses are convex and {smoothness:g}-smooth for such records"
         return rows, enforced(words)
-    longest = f"step_size={mu:g} exceeds 2/L = {2 / smoothness:.4g}"
-    if not isinstance(oracle.oracle, Full):
-        return longest
-    try:
-        whole = float(problem.moduli.smoothness[agent])
-    except check.TacitaError:  # in a federation nobody knows all rows
-        return longest
-    # A neighbour may have another row in place of any: its curvature is added.
-    smoothness = whole + steepest / int(problem.counts[agent])
-    if mu * smoothness > 2 * (1 + 1e-9):
-        return f"step_size={mu:g} exceeds 2/L = {2 / smoothness:.4g}"
-    return rows, believed(f"neighbouring data give {smoothness:g}-smooth losses")
+    # In a federation nobody knows all rows.
+    with contextlib.suppress(check.TacitaError):
+        if isinstance(oracle.oracle, Full):
+            # A neighbour may have another row in place of any: its curvature is added.
+            added = steepest / int(problem.counts[agent])
+            smoothness = float(problem.moduli.smoothness[agent]) + added
+            if mu * smoothness <= 2 * (1 + 1e-9):
+                words = f"neighbouring data give {smoothness:g}-smooth losses"
+                return rows, believed(words)
+    return f"step_size={mu:g} exceeds 2/L = {2 / smoothness:.4g}"
 
 
 def _facts(algorithm: DPNorm, problem: Problem) -> list[np.ndarray]:
