@@ -77,6 +77,11 @@ class Letter:
     text: str = ""
 
 
+def note(kind: str, federation: str, sender: str, to: str, text: str = "") -> Letter:
+    """A letter outside of any run."""
+    return Letter(Identity(federation, "", kind, 0, 0, sender, to), (), text)
+
+
 def encode(letter: Letter) -> bytes:
     """The bytes of a letter.
 

@@ -18,11 +18,10 @@ import tacita
 from tacita.cli.app import app
 from tacita.federation import Agent, Hub, Invitation, PrivateKeys
 from tacita.federation import setting as party
-from tacita.federation.agreement import note
 from tacita.federation.description import Description
 from tacita.federation.own_rows import blank_problem, own_problem
 from tacita.federation.party import Withdrawn
-from tacita.federation.wire import Identity
+from tacita.federation.wire import Identity, note
 from tacita.privacy import Ledger
 from tests.federation.towns import run_of
 
