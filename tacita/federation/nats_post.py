@@ -55,12 +55,10 @@ class Pieces:
 
     def join(self, sender: str, message: bytes) -> bytes | None:
         """The letter, once its last missing piece is there."""
-        if len(message) < _HEAD.size or len(message) > _HEAD.size + self._size:
-            self.dropped += 1
-            return None
-        mark, number, count = _HEAD.unpack_from(message)
+        whole = _HEAD.size <= len(message) <= _HEAD.size + self._size
+        mark, number, count = _HEAD.unpack_from(message) if whole else (b"", 0, 0)
         body = message[_HEAD.size :]
-        if not 0 < count <= _MOST_PIECES or number >= count:
+        if not number < count <= _MOST_PIECES:
             self.dropped += 1
             return None
         if count == 1:

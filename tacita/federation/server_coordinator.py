@@ -187,11 +187,9 @@ class ServerCoordinator(Party):
         asked = self._question_of(agent)
         if self.over:
             self._end(agent)
-        elif asked == _NOTHING:
-            return
-        elif answered == asked:
+        elif asked == answered != _NOTHING:
             self._send("ask", self.agents[agent], answered)
-        else:
+        elif asked != _NOTHING:
             self._question(agent)
 
     def _answer(self, agent: int, when: tuple[int, int], letter: Letter) -> None:
