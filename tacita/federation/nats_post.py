@@ -97,7 +97,6 @@ class NatsPost(Post):
         self._loop = asyncio.new_event_loop()
         self._client: Any = Client()
         self._last_error: Exception | None = None
-        self.reconnections = 0
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         try:
@@ -122,7 +121,6 @@ class NatsPost(Post):
             "reconnect_time_wait": 0.2,
             "pending_size": 1 << 30,
             "error_cb": self._on_error,
-            "reconnected_cb": self._on_reconnect,
         }
         try:
             # The client itself tries again and again; we say how long.
@@ -147,9 +145,6 @@ class NatsPost(Post):
     async def _on_error(self, error: Exception) -> None:
         """Connections break and return; what was lost is asked for again."""
         self._last_error = error
-
-    async def _on_reconnect(self) -> None:
-        self.reconnections += 1
 
     def under_way(self) -> dict[str, tuple[int, int]]:
         """Large letters that are coming in: pieces here and in all, by sender."""

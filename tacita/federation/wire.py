@@ -199,10 +199,8 @@ def _form(reader: Reader, whole: int) -> tuple[np.dtype, tuple[int, ...]]:
     if code >= len(DTYPES) or dimensions > MOST_DIMENSIONS:
         raise LetterRefused("the letter declares an array of an unknown type")
     shape = struct.unpack(f"<{dimensions}Q", reader.take(8 * dimensions))
-    if (
-        math.prod(shape) * DTYPES[code].itemsize > whole
-        or max(shape, default=0) > whole
-    ):
+    # A dimension of 0 must not hide a huge one.
+    if max((math.prod(shape) * DTYPES[code].itemsize, *shape)) > whole:
         raise LetterRefused("the letter declares larger arrays than it holds")
     return DTYPES[code], shape
 
