@@ -81,6 +81,7 @@ def test_unknown_tables_and_keys_are_refused():
         ({"models": ["linear"]}, {}, "logistic is not one of the models"),
         ({"columns": ["age", "ill"]}, {}, "column 'bp' may not be used"),
         ({"columns": ["age", "bp"]}, {}, "column 'ill' may not be used"),
+        ({"columns": []}, {}, "column 'age' may not be used"),
         ({"min_participants": 3}, {}, "asks for 3 at least"),
         (
             {"min_participants": 2},

@@ -213,6 +213,16 @@ def test_no_budget_for_an_algorithm_that_looks_at_the_rows(tmp_path: Path):
         party.with_budget(setting, "ada", ledger, None)
 
 
+def test_nobody_joins_letters_on_a_graph():
+    run = describe(
+        algorithm={"name": "FedRelax", "alpha": 0.4, "damping": 0.1},
+        graph={"kind": "ring"},
+        run={"rounds": 3, "aggregation": "Mean"},
+    )
+    with pytest.raises(tacita.TacitaError, match="has no coordinator who joins"):
+        party.setting_of(run, blank_problem(run))
+
+
 def test_a_description_names_whom_its_budget_is_against():
     budget = {"epsilon": 1.0, "delta": 1e-5}
     named = party.with_observer(describe(privacy=budget))
