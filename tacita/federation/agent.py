@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.check import refuse
-from tacita.federation import agreement
 from tacita.federation.description import Description, read_signed
 from tacita.federation.hub import Invitation
 from tacita.federation.own_rows import OwnRows, own_problem
@@ -93,9 +92,7 @@ class Agent(Program):
         if begun:
             self.prepare(self.read(begun[0].read_text()))
         else:
-            agreement.await_offer(
-                self.me, self.envelope, post, self.judge, wait, self.tell
-            )
+            self._await_offer(post, wait)
         run, roles = self.setting.run, self.setting.roles
         if begun:
             self.tell(f"going on with {run.name} ({run.digest}); --abandon gives it up")
@@ -108,6 +105,20 @@ class Agent(Program):
             self.abandon()
             return None
         return self._finish()
+
+    def _await_offer(self, post: Post, wait: float | None) -> None:
+        """Wait for a run that is accepted here."""
+        starter = self.me.coordinator
+        hello = self.note("ask", starter)
+        for letter in self.await_letters(post, lambda: [hello], wait, 2.0):
+            one = letter.identity
+            if (one.kind, one.run, one.sender) != ("offer", "", starter):
+                continue
+            answer, words = self.judge(letter.text)
+            self.deliver(post, [self.note(answer, starter, json.dumps(words))])
+            if answer == "accept":
+                return
+        refuse(f"no run was offered by {starter} within {wait:g} s")
 
     def read(self, offer: str) -> Description:
         """The run that is offered; refused unless the coordinator signed it."""
@@ -162,8 +173,7 @@ class Agent(Program):
             if self.party.round == 0:
                 raise Withdrawn(f"{me.coordinator} offers another run instead")
             return None
-        words = json.dumps(self.acceptance())
-        return agreement.note("accept", me.federation, me.name, me.coordinator, words)
+        return self.note("accept", me.coordinator, json.dumps(self.acceptance()))
 
     def remark(self, kind: str) -> str:
         """What the coordinator's status shows of us: each second, and at the end."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sysconfig
@@ -37,7 +36,7 @@ def find() -> Path:
     return Path(found)
 
 
-def version_of(program: Path) -> tuple[int, int, int]:
+def version_of(program: Path) -> tuple[int, ...]:
     """The version that a server program tells."""
     told = subprocess.run(
         [program, "--version"], capture_output=True, text=True, timeout=20, check=False
@@ -45,11 +44,10 @@ def version_of(program: Path) -> tuple[int, int, int]:
     match = re.search(r"v(\d+)\.(\d+)\.(\d+)", told)
     if match is None:
         refuse(f"{program} does not tell a version; is it nats-server?")
-    major, minor, patch = (int(n) for n in match.groups())
-    return major, minor, patch
+    return tuple(int(n) for n in match.groups())
 
 
-def require_fixed(version: tuple[int, int, int]) -> None:
+def require_fixed(version: tuple[int, ...]) -> None:
     """Refuse a server in which a certificate may pass for another party's.
 
     >>> require_fixed((2, 12, 6)), require_fixed((2, 15, 1)), require_fixed((2, 11, 15))
@@ -112,7 +110,7 @@ def _listens(port: int) -> bool:
 def stop(child: subprocess.Popen) -> None:
     """Stop a child process, kindly first."""
     if child.poll() is None:
-        child.send_signal(signal.SIGTERM)
+        child.terminate()
         try:
             child.wait(5)
         except subprocess.TimeoutExpired:

@@ -10,7 +10,6 @@ from typing import Any, Unpack
 
 from tacita.algorithm.base import Algorithm
 from tacita.check import TacitaError, refuse
-from tacita.federation import agreement
 from tacita.federation.description import Description
 from tacita.federation.hub import Invitation
 from tacita.federation.own_rows import blank_problem
@@ -19,7 +18,7 @@ from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.seal import write_private
 from tacita.federation.setting import setting_of, with_observer
-from tacita.federation.wire import Letter
+from tacita.federation.wire import Letter, LetterRefused
 from tacita.job import run_file, table_of
 from tacita.trace import plain_values
 
@@ -107,28 +106,76 @@ class Coordinator(Program):
             return json.loads(path.read_text())
         self.tell(f"{self.run.name} ({self.run.digest}) is offered to the agents")
         try:
-            rows = agreement.gather(
-                self.run, self._offer, self.envelope, post, wait, self.tell
-            )
+            rows = self._gather(post, wait)
         except (TacitaError, KeyboardInterrupt):
             # Whoever accepted already would wait for ever.
-            agreement.withdraw(self.run, self.envelope, post)
+            end = self.run.digest
+            self.deliver(post, [self.note("withdraw", a, end) for a in self.run.agents])
             raise
         write_private(path, json.dumps(rows))
         return rows
 
+    def _gather(self, post: Post, wait: float) -> dict[str, int]:
+        """Offer the run until enough agents have accepted; their numbers of rows.
+
+        Those who come later find the run under way and join it.
+
+        Raises:
+            TacitaError: An agent refuses, or somebody does not answer in time.
+        """
+        rows: dict[str, int] = {}
+
+        def missing() -> list[str]:
+            return [agent for agent in self.run.agents if agent not in rows]
+
+        def offers() -> list[Letter]:
+            return [self.note("offer", agent, self._offer) for agent in missing()]
+
+        for letter in self.await_letters(post, offers, wait, 1.0):
+            sender = letter.identity.sender
+            try:
+                told = _accepted(letter, self.run)
+            except LetterRefused as refusal:
+                self.tell(f"a letter was refused: {refusal}")
+                continue
+            if told is not None and sender not in rows:
+                rows[sender] = told
+                self.tell(f"{sender} accepts")
+            if len(rows) >= self.run.least_agents:
+                return rows
+        refuse(f"no answer from {', '.join(missing())} within {wait:g} s")
+
     def greet(self, letter: Letter) -> Letter | None:
         """Somebody who lost its folder, or comes late, is offered the run again."""
-        one, me = letter.identity, self.me
+        one = letter.identity
         if one.kind != "ask" or one.sender not in self.run.agents:
             return None
-        return agreement.note("offer", me.federation, me.name, one.sender, self._offer)
+        return self.note("offer", one.sender, self._offer)
 
     def more_status(self, party: Party) -> dict[str, Any]:
         """The agents, what they told, and what their budgets are about."""
         promise = None if self.run.privacy is None else self.setting.promise
         agents = list(self.run.agents)
         return {"agents": agents, "told": _told_by(party), "promise": promise}
+
+
+def _accepted(letter: Letter, run: Description) -> int | None:
+    """The sender's number of rows if it accepts this run; its refusal is raised."""
+    one = letter.identity
+    if one.sender not in run.agents or one.kind not in ("accept", "refuse"):
+        return None
+    try:
+        told: Mapping[str, Any] = json.loads(letter.text)
+        if told["run"] != run.digest:
+            return None
+        if one.kind == "refuse":
+            refuse(f"{one.sender} refuses the run: {str(told['reason'])[:300]}")
+        rows = told["rows"]
+    except (KeyError, TypeError, json.JSONDecodeError):
+        raise LetterRefused("an answer that cannot be read") from None
+    if type(rows) is not int or rows < 1:
+        raise LetterRefused("an answer without a number of rows")
+    return rows
 
 
 def _told_by(party: Party) -> dict[str, dict[str, float]]:

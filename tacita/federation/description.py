@@ -113,9 +113,8 @@ class Description:
     @property
     def least_agents(self) -> int:
         """How many must have accepted before the run begins."""
-        return min(
-            int(self.run.get("least_agents", len(self.agents))), len(self.agents)
-        )
+        everybody = len(self.agents)
+        return min(int(self.run.get("least_agents", everybody)), everybody)
 
     @property
     def fewest(self) -> int:

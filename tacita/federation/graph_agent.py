@@ -45,7 +45,6 @@ class Calendar:
         self.rounds = rounds
         active = np.ones((rounds + 1, n), bool)
         if schedule.kind != "all":
-            active = np.zeros((rounds + 1, n), bool)
             active[1:] = _draw(schedule, base, n, rounds)
         numbers = np.arange(rounds + 1)[:, None]
         # Round 0, before the first, counts as active: everybody has a first letter.

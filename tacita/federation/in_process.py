@@ -181,9 +181,8 @@ class InProcess:
         if name == COORDINATOR:
             weights = mean_weights(self.algorithm, self.problem.population)
             return self.roles.make_coordinator(desk, np.asarray(weights))  # pyright: ignore
-        number = self.names.index(name)
-        secret = self.secrets[number]
-        return self.roles.make_agent(desk, self.locals[number], secret)
+        i = self.names.index(name)
+        return self.roles.make_agent(desk, self.locals[i], self.secrets[i])
 
     def parties(self) -> dict[str, Party]:
         """All parties."""

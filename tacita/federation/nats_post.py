@@ -55,12 +55,10 @@ class Pieces:
 
     def join(self, sender: str, message: bytes) -> bytes | None:
         """The letter, once its last missing piece is there."""
-        if len(message) < _HEAD.size or len(message) > _HEAD.size + self._size:
-            self.dropped += 1
-            return None
-        mark, number, count = _HEAD.unpack_from(message)
+        whole = _HEAD.size <= len(message) <= _HEAD.size + self._size
+        mark, number, count = _HEAD.unpack_from(message) if whole else (b"", 0, 0)
         body = message[_HEAD.size :]
-        if not 0 < count <= _MOST_PIECES or number >= count:
+        if not number < count <= _MOST_PIECES:
             self.dropped += 1
             return None
         if count == 1:
@@ -99,7 +97,6 @@ class NatsPost(Post):
         self._loop = asyncio.new_event_loop()
         self._client: Any = Client()
         self._last_error: Exception | None = None
-        self.reconnections = 0
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         try:
@@ -124,7 +121,6 @@ class NatsPost(Post):
             "reconnect_time_wait": 0.2,
             "pending_size": 1 << 30,
             "error_cb": self._on_error,
-            "reconnected_cb": self._on_reconnect,
         }
         try:
             # The client itself tries again and again; we say how long.
@@ -149,9 +145,6 @@ class NatsPost(Post):
     async def _on_error(self, error: Exception) -> None:
         """Connections break and return; what was lost is asked for again."""
         self._last_error = error
-
-    async def _on_reconnect(self) -> None:
-        self.reconnections += 1
 
     def under_way(self) -> dict[str, tuple[int, int]]:
         """Large letters that are coming in: pieces here and in all, by sender."""

@@ -25,6 +25,8 @@ ChargeLetter = Callable[[Identity, bytes], None]
 
 #: Most letters of a remark that are kept.
 _REMARK = 200
+#: Seconds after which a missing letter is asked for again.
+_PATIENCE = 1.0
 
 
 class Withdrawn(Exception):
@@ -46,7 +48,6 @@ class Desk:
         envelope: How letters are closed and opened.
         state_file: Where its checkpoint is.
         charge: Writes a release into the ledger.
-        patience: Seconds after which a missing letter is asked for again.
         greet: Answers letters outside of any run: offers, and those who come late. It
             may raise `Withdrawn`.
         remark: What the party tells of itself with a letter of this kind, for the
@@ -59,7 +60,6 @@ class Desk:
     envelope: Envelope
     state_file: StateFile
     charge: ChargeLetter = no_charge
-    patience: float = 1.0
     greet: Callable[[Letter], Letter | None] = lambda letter: None
     remark: Callable[[str], str] = lambda kind: ""
 
@@ -128,7 +128,7 @@ class Party:
 
     def tick(self, now: float) -> None:
         """Look at the clock: ask again for what has not come."""
-        if now - self._asked_at >= self.desk.patience:
+        if now - self._asked_at >= _PATIENCE:
             self._asked_at = now
             self._ask_again(now)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from tacita import check
 from tacita.check import refuse
 from tacita.federation.description import Description
+from tacita.job.run_file import read_toml
 from tacita.trees import checked, count, flag, number, ruled, rules
 
 
@@ -64,12 +64,7 @@ class Policy:
             return policy
         if policy is None or isinstance(policy, Mapping):
             return cls.of_words(policy or {})
-        try:
-            return cls.of_words(tomllib.loads(Path(policy).read_text()))
-        except OSError as error:
-            refuse(f"cannot read the policy {policy}: {error.strerror}; check the path")
-        except tomllib.TOMLDecodeError as error:
-            refuse(f"the policy {policy} is not valid TOML: {error}")
+        return cls.of_words(read_toml(Path(policy)))
 
     @classmethod
     def of_words(cls, words: Mapping[str, Any]) -> Policy:

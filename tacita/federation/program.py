@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -19,11 +20,13 @@ from tacita.federation.post import Post
 from tacita.federation.seal import Sealed, private_folder
 from tacita.federation.setting import derive, secret_of
 from tacita.federation.state_file import StateFile
-from tacita.federation.wire import Identity, Letter
+from tacita.federation.wire import Identity, Letter, LetterRefused, note
 from tacita.runtime.progress import Bar
 
 #: Seconds between two looks at the clock where no letter comes.
 TICK = 0.25
+#: Bytes of a letter outside of any run, at most.
+_MOST_BYTES = 1 << 21
 
 
 class Options(TypedDict, total=False):
@@ -89,6 +92,35 @@ class Program:
 
             return NatsPost(self.me)
         return self._post(self.me)
+
+    def note(self, kind: str, to: str, text: str = "") -> Letter:
+        """A letter of this party's outside of any run."""
+        return note(kind, self.me.federation, self.me.name, to, text)
+
+    def deliver(self, post: Post, letters: Iterable[Letter]) -> None:
+        """Seal letters, and send them."""
+        for letter in letters:
+            post.deliver(letter.identity.receiver, self.envelope.close(letter))
+
+    def await_letters(
+        self,
+        post: Post,
+        say: Callable[[], Iterable[Letter]],
+        seconds: float | None,
+        patience: float,
+    ) -> Iterator[Letter]:
+        """Letters as they come, until the time is over; `say` is sent now and then."""
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        next_time = 0.0
+        while (now := time.monotonic()) < end:
+            if now >= next_time:
+                next_time = now + patience
+                self.deliver(post, say())
+            for content in post.collect(0.5):
+                try:
+                    yield self.envelope.open(content, _MOST_BYTES)
+                except LetterRefused as refusal:
+                    self.tell(f"a letter was refused: {refusal}")
 
     def greet(self, letter: Letter) -> Letter | None:
         """Answer a letter outside of any run."""

@@ -74,8 +74,8 @@ class PublicKeys:
         try:
             keys = cls(bytes.fromhex(words["sign"]), bytes.fromhex(words["write_to"]))
         except (KeyError, ValueError, TypeError):
-            refuse("public keys are damaged; ask their owner for them again")
-        if len(keys.sign) != _KEY or len(keys.write_to) != _KEY:
+            keys = cls(b"", b"")
+        if not len(keys.sign) == len(keys.write_to) == _KEY:
             refuse("public keys are damaged; ask their owner for them again")
         return keys
 
@@ -104,9 +104,9 @@ class PrivateKeys:
         """A signature of the content."""
         return self._sign.sign(content)
 
-    def derive(self, purpose: str, length: int = 32) -> bytes:
+    def derive(self, purpose: str) -> bytes:
         """A secret for one purpose, which says nothing about the others."""
-        return _hkdf(self._bytes[0] + self._bytes[1], purpose.encode(), length)
+        return _hkdf(self._bytes[0] + self._bytes[1], purpose.encode())
 
     def lock(self, purpose: str, content: bytes) -> bytes:
         """The content for one's own eyes: unreadable without these keys."""
@@ -290,8 +290,8 @@ def _signed(head: bytes, to: bytes, content: bytes | memoryview) -> bytes:
 
 
 def _box_key(shared: bytes, head: bytes, to: bytes) -> bytes:
-    return _hkdf(shared, b"tacita box 1" + head + to, _KEY)
+    return _hkdf(shared, b"tacita box 1" + head + to)
 
 
-def _hkdf(secret: bytes, purpose: bytes, length: int) -> bytes:
-    return HKDF(SHA256(), length, salt=None, info=purpose).derive(secret)
+def _hkdf(secret: bytes, purpose: bytes) -> bytes:
+    return HKDF(SHA256(), _KEY, salt=None, info=purpose).derive(secret)

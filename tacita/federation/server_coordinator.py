@@ -115,8 +115,8 @@ class ServerCoordinator(Party):
             self._tally.add(agent, to_list(work.first_letters(agent)))
         key = keys.coordinator_key(self._base, 0, 0)
         joint = form.in_types(self._tally.close(work.keeps(last), rule_key(key)))
-        hub = work.algorithm.init_coordinator(work.start)
-        self.state, self.broadcast = work.combine(last, key, hub, joint, 0, n)
+        state = work.algorithm.init_coordinator(work.start)
+        self.state, self.broadcast = work.combine(last, key, state, joint, 0, n)
         self._members = self._active(1)
         self._save()
 
@@ -187,11 +187,9 @@ class ServerCoordinator(Party):
         asked = self._question_of(agent)
         if self.over:
             self._end(agent)
-        elif asked == _NOTHING:
-            return
-        elif answered == asked:
+        elif asked == answered != _NOTHING:
             self._send("ask", self.agents[agent], answered)
-        else:
+        elif asked != _NOTHING:
             self._question(agent)
 
     def _answer(self, agent: int, when: tuple[int, int], letter: Letter) -> None:
@@ -285,7 +283,7 @@ class ServerCoordinator(Party):
         self._asked, self._credited = asked.copy(), credited.copy()
         self._members, self._when = members.tolist(), tuple(words["when"])
         work, phase = self._work, self._when[1]
-        self.state = work.hub.to_tree(groups["state"])
+        self.state = work.state.to_tree(groups["state"])
         form = work.last_told if self.over else work.exchanges[phase].told
         self.broadcast = form.to_tree(groups["told"])
         self._tally.kept = groups["kept"]

@@ -25,6 +25,7 @@ from tacita.federation.work import Outline
 from tacita.job import records
 from tacita.job.graphs import build as build_graph
 from tacita.privacy import (
+    Guarantee,
     Ledger,
     Observer,
     Question,
@@ -226,6 +227,13 @@ def with_budget(
     allowed = max(epsilon, after * _ROUNDING) if limit is None else limit
     ledger.allow(agent=name, epsilon=allowed, delta=delta, **scope.words)
 
+    changed = replace(setting, roles=replace(roles, algorithm=ready))
+    return changed, _charging(ledger, name, price)
+
+
+def _charging(ledger: Ledger, name: str, price: Guarantee) -> ChargeLetter:
+    """What writes an agent's letters into its ledger, each at this price."""
+
     def charge(identity: Identity, content: bytes) -> None:
         ledger.charge(
             price,
@@ -236,7 +244,7 @@ def with_budget(
             content=content,
         )
 
-    return replace(setting, roles=replace(roles, algorithm=ready)), charge
+    return charge
 
 
 @in_double_precision

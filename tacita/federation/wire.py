@@ -77,6 +77,11 @@ class Letter:
     text: str = ""
 
 
+def note(kind: str, federation: str, sender: str, to: str, text: str = "") -> Letter:
+    """A letter outside of any run."""
+    return Letter(Identity(federation, "", kind, 0, 0, sender, to), (), text)
+
+
 def encode(letter: Letter) -> bytes:
     """The bytes of a letter.
 
@@ -194,10 +199,8 @@ def _form(reader: Reader, whole: int) -> tuple[np.dtype, tuple[int, ...]]:
     if code >= len(DTYPES) or dimensions > MOST_DIMENSIONS:
         raise LetterRefused("the letter declares an array of an unknown type")
     shape = struct.unpack(f"<{dimensions}Q", reader.take(8 * dimensions))
-    if (
-        math.prod(shape) * DTYPES[code].itemsize > whole
-        or max(shape, default=0) > whole
-    ):
+    # A dimension of 0 must not hide a huge one.
+    if max((math.prod(shape) * DTYPES[code].itemsize, *shape)) > whole:
         raise LetterRefused("the letter declares larger arrays than it holds")
     return DTYPES[code], shape
 

@@ -79,7 +79,7 @@ class ServerWork:
         self._like = local
         self._numbers, self._for_agent = split_numbers(algorithm, n_agents)
         self.phases = len(algorithm.phases)
-        self.exchanges, self.hub, self.last_told = self._forms(local)
+        self.exchanges, self.state, self.last_told = self._forms(local)
 
     def seat(self, agent: int, local: Local) -> Seat:
         """The seat of an agent with this loss."""
@@ -94,30 +94,30 @@ class ServerWork:
         return self.seat(agent, self._like).begin(self.start)[1]
 
     def combine(
-        self, phase: int, key: Array, hub: Any, mean: Any, number: int, active: int
+        self, phase: int, key: Array, state: Any, mean: Any, number: int, active: int
     ) -> tuple[Any, Any]:
         """The coordinator's step in round `number`, which `active` agents answered."""
         known = (self._like.h, number, active)
-        return _combine(phase, self.n_agents, self.algorithm, known, key, hub, mean)
+        return _combine(phase, self.n_agents, self.algorithm, known, key, state, mean)
 
     def _forms(self, local: Local) -> tuple[list[Exchange], Form, Form]:
         def play(rows: Local, start: Array) -> Any:
             key, seat = jax.random.key(0), self.seat(0, rows)
             alone = Round(self.n_agents, local.h, 1, 1)
-            state, letter = seat.begin(start)
-            hub, told = self.algorithm.phases[-1].combine(
+            mine, letter = seat.begin(start)
+            state, told = self.algorithm.phases[-1].combine(
                 key, self.algorithm.init_coordinator(start), letter, alone
             )
             forms = []
             for number, phase in enumerate(self.algorithm.phases):
-                state, letter = seat.answer(number, key, state, told)
+                mine, letter = seat.answer(number, key, mine, told)
                 forms.append((told, letter))
-                hub, told = phase.combine(key, hub, letter, alone)
-            return forms, hub, told
+                state, told = phase.combine(key, state, letter, alone)
+            return forms, state, told
 
-        forms, hub, told = jax.eval_shape(play, local, self.start)
+        forms, state, told = jax.eval_shape(play, local, self.start)
         made = [Exchange(Form(t), Form(letter)) for t, letter in forms]
-        return made, Form(hub), Form(told)
+        return made, Form(state), Form(told)
 
 
 class GraphWork:
@@ -194,8 +194,8 @@ def _combine(
     algorithm: Any,
     known: tuple[Any, Any, Any],
     key: Array,
-    hub: Any,
+    state: Any,
     mean: Any,
 ) -> Any:
     told = Round(n_agents, *known)
-    return algorithm.phases[phase].combine(key, hub, mean, told)
+    return algorithm.phases[phase].combine(key, state, mean, told)

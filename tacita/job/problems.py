@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -140,7 +139,7 @@ def _synthetic(table: ProblemTable) -> Problem:
                 f"problem.{key} does not go with problem.data = {table.data!r}, which "
                 "brings its own; leave it out"
             )
-    agents = inspect.signature(function).parameters["agents"].default
+    agents = keys_of(function)["agents"].default
     n = table.options.get("agents", agents)
     nodes = range(n) if isinstance(n, int) else ()
     fixed = {
@@ -151,7 +150,7 @@ def _synthetic(table: ProblemTable) -> Problem:
     }
     if fixed["regulariser"] is None:
         del fixed["regulariser"]
-    elif "regulariser" not in inspect.signature(function).parameters:
+    elif "regulariser" not in keys_of(function):
         refuse(f"problem.regulariser does not go with {table.data!r}; use l2")
     return call("problem", function, table.options, fixed, ProblemTable.model_fields)
 

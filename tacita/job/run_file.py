@@ -124,16 +124,21 @@ class RunFile(_Table):
 
 def read(path: Path) -> dict[str, Any]:
     """Read a run file as plain tables; what a finished run added is left out."""
+    table = read_toml(path)
+    table.pop("resolved", None)
+    return table
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a file of TOML, or refuse it."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         refuse(f"cannot read {path}: {error.strerror or error}; check the path")
     except UnicodeDecodeError:
         refuse(f"cannot read {path}: it is not text in UTF-8; name a .toml file")
     except tomllib.TOMLDecodeError as error:
         refuse(f"{path} is not valid TOML: {error}; correct that line")
-    table.pop("resolved", None)
-    return table
 
 
 def validate(table: dict[str, Any]) -> RunFile:
@@ -141,17 +146,13 @@ def validate(table: dict[str, Any]) -> RunFile:
     try:
         return RunFile.model_validate(table)
     except ValidationError as error:
-        raise TacitaError("\n".join(_lines_of(error, table))) from None
-
-
-def _lines_of(error: ValidationError, table: dict[str, Any]) -> list[str]:
-    """One line per thing that is wrong: the key, its value, the remedy."""
-    found = (_line(dict(one), table) for one in error.errors(include_url=False))
-    # An entry of a list and the list itself tell the same.
-    return list(dict.fromkeys(found))
+        found = [_line(dict(one), table) for one in error.errors(include_url=False)]
+        # An entry of a list and the list itself tell the same.
+        raise TacitaError("\n".join(dict.fromkeys(found))) from None
 
 
 def _line(one: dict[str, Any], given: Any) -> str:
+    """What is wrong: the key, its value, the remedy."""
     names, table, field = _place(one["loc"])
     key = ".".join(names)
     wanted = "something else" if field is None else field.description

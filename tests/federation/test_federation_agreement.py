@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import tacita
-from tacita.federation import agreement
+from tacita.federation import Coordinator, Invitation, certificates
 from tacita.federation.description import Description, read_signed
 from tacita.federation.in_process import InProcessPost
 from tacita.federation.policy import Policy
 from tacita.federation.post import Post
 from tacita.federation.seal import PrivateKeys, Sealed
-from tacita.federation.wire import LetterRefused
+from tacita.federation.wire import LetterRefused, note
 
 TABLES: dict[str, dict[str, Any]] = {
     "problem": {"model": "logistic", "columns": ["age", "bp"], "target": "ill"},
@@ -81,6 +81,7 @@ def test_unknown_tables_and_keys_are_refused():
         ({"models": ["linear"]}, {}, "logistic is not one of the models"),
         ({"columns": ["age", "ill"]}, {}, "column 'bp' may not be used"),
         ({"columns": ["age", "bp"]}, {}, "column 'ill' may not be used"),
+        ({"columns": []}, {}, "column 'age' may not be used"),
         ({"min_participants": 3}, {}, "asks for 3 at least"),
         (
             {"min_participants": 2},
@@ -176,21 +177,30 @@ class Box(Post):
         return found
 
 
+def starter() -> Coordinator:
+    """The program of the one who offers the run."""
+    nobody = certificates.Certificate(b"", b"")
+    invited = Invitation(
+        "clinics", "hub", "", b"", nobody, PEOPLE["hub"], PUBLIC, "hub"
+    )
+    algorithm = {"name": "FedAvg", "step_size": 0.1}
+    return Coordinator({**TABLES, "algorithm": algorithm, "name": "heart"}, invited)
+
+
 def test_agents_accept_or_refuse_an_offer():
-    run = describe()
+    centre = starter()
+    run = centre.run
     envelopes = {name: Sealed(name, keys, PUBLIC) for name, keys in PEOPLE.items()}
 
     def gather(words: dict[str, tuple[str, dict]]) -> dict[str, int]:
         def answer(to: str, content: bytes) -> list[bytes]:
             letter = envelopes[to].open(content, 1 << 20)
-            read_signed(letter.text, "clinics", PUBLIC, "hub")
+            assert read_signed(letter.text, "clinics", PUBLIC, "hub") == run
             kind, told = words[to]
-            reply = agreement.note(kind, "clinics", to, "hub", json.dumps(told))
+            reply = note(kind, "clinics", to, "hub", json.dumps(told))
             return [b"rubbish", envelopes[to].close(reply)]
 
-        box = Box(InProcessPost(), answer)
-        offer = run.signed(PEOPLE["hub"])
-        return agreement.gather(run, offer, envelopes["hub"], box, 0.5, patience=0.1)
+        return centre._gather(Box(InProcessPost(), answer), 0.5)
 
     yes = {"run": run.digest, "rows": 7}
     assert gather({"oslo": ("accept", yes), "turku": ("accept", yes)}) == {
@@ -210,10 +220,11 @@ def test_agents_accept_or_refuse_an_offer():
 
 
 def test_a_run_is_withdrawn_from_everybody():
-    run = describe()
+    centre, post = starter(), InProcessPost()
+    run = centre.run
     envelopes = {name: Sealed(name, keys, PUBLIC) for name, keys in PEOPLE.items()}
-    post = InProcessPost()
-    agreement.withdraw(run, envelopes["hub"], Box(post, None))
+    with pytest.raises(tacita.TacitaError, match="no answer from oslo, turku"):
+        centre._agree(Box(post, None), 0.0)
     for _ in run.agents:
         item = post.next()
         assert item is not None

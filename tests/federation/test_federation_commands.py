@@ -18,11 +18,10 @@ import tacita
 from tacita.cli.app import app
 from tacita.federation import Agent, Hub, Invitation, PrivateKeys
 from tacita.federation import setting as party
-from tacita.federation.agreement import note
 from tacita.federation.description import Description
 from tacita.federation.own_rows import blank_problem, own_problem
 from tacita.federation.party import Withdrawn
-from tacita.federation.wire import Identity
+from tacita.federation.wire import Identity, note
 from tacita.privacy import Ledger
 from tests.federation.towns import run_of
 
@@ -212,6 +211,16 @@ def test_no_budget_for_an_algorithm_that_looks_at_the_rows(tmp_path: Path):
         ),
     ):
         party.with_budget(setting, "ada", ledger, None)
+
+
+def test_nobody_joins_letters_on_a_graph():
+    run = describe(
+        algorithm={"name": "FedRelax", "alpha": 0.4, "damping": 0.1},
+        graph={"kind": "ring"},
+        run={"rounds": 3, "aggregation": "Mean"},
+    )
+    with pytest.raises(tacita.TacitaError, match="has no coordinator who joins"):
+        party.setting_of(run, blank_problem(run))
 
 
 def test_a_description_names_whom_its_budget_is_against():
