@@ -80,10 +80,10 @@ class AdaptiveClipping(Wrapper):
         state, letter = self.algorithm.init(w)
         return state, WithShare(letter, jnp.asarray(self.quantile, w.dtype))
 
-    def hub(self, w: Array) -> WithNorm:
+    def init_coordinator(self, w: Array) -> WithNorm:
         """The coordinator keeps the norm."""
         norm = jnp.asarray(self._clipped.norm, w.dtype)
-        return WithNorm(self.algorithm.hub(w), norm)
+        return WithNorm(self.algorithm.init_coordinator(w), norm)
 
     def combine(
         self, key: Array, kept: WithNorm, mean: WithShare, now: Round

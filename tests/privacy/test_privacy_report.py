@@ -188,7 +188,8 @@ def test_the_text_names_every_term(run):
         assert told["epsilon"] and told["theorem"] in marks
         for mark in told["assumptions"].split():
             assert mark in marks
-    assert {mark[0] for mark in marks} == {"T", "E", "B"}
+    assert {mark[0] for mark in marks} == {"T", "E", "B", "m"}
+    assert "without noise" in marks["metrics"]
 
 
 def test_runs_without_noise_say_so(problem):
