@@ -21,7 +21,6 @@ from tacita.federation.tally import tally_for
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, norm_of
 from tacita.federation.work import ServerWork
-from tacita.runtime.rounds import rule_key
 from tacita.trees import in_double_precision
 
 _NOTHING = (0, 0)
@@ -114,7 +113,7 @@ class ServerCoordinator(Party):
         for agent in range(n):
             self._tally.add(agent, to_list(work.first_letters(agent)))
         key = keys.coordinator_key(self._base, 0, 0)
-        joint = form.in_types(self._tally.close(work.keeps(last), rule_key(key)))
+        joint = form.in_types(self._tally.close(work.keeps(last), key))
         state = work.algorithm.init_coordinator(work.start)
         self.state, self.broadcast = work.combine(last, key, state, joint, 0, n)
         self._members = self._active(1)
@@ -229,7 +228,7 @@ class ServerCoordinator(Party):
         silent = not self._counted and work.algorithm.averages == "active"
         if not silent:
             key = keys.coordinator_key(self._base, number, phase)
-            joint = self._tally.close(work.keeps(phase), rule_key(key))
+            joint = self._tally.close(work.keeps(phase), key)
             letter = work.exchanges[phase].letter.in_types(joint)
             self.state, self.broadcast = work.combine(
                 phase, key, self.state, letter, number, len(self._counted)

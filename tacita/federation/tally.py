@@ -17,6 +17,7 @@ from tacita.aggregation import Aggregation, Heard
 from tacita.federation.exact_sum import ExactSum
 from tacita.federation.shapes import Form, to_list
 from tacita.federation.wire import require_finite
+from tacita.runtime.rounds import rule_key
 
 
 class SumTally:
@@ -82,7 +83,8 @@ class LetterTally:
 
 @jax.jit
 def _join(rule: Aggregation, heard: Heard) -> object:
-    return rule(heard)
+    # As in a simulation: a key of the rule's own, out of the coordinator's.
+    return rule(heard._replace(key=rule_key(heard.key)))
 
 
 def tally_for(rule: Aggregation, weights: np.ndarray) -> SumTally | LetterTally:
