@@ -100,7 +100,16 @@ def _without_repeats(
     arrays: Sequence[np.ndarray],
 ) -> tuple[list[np.ndarray], list[int]]:
     """Write equal arrays once: a state often holds the letter just sent."""
-    keys = [(array.dtype, array.shape, array.tobytes()) for array in arrays]
-    unique = dict(zip(keys, arrays, strict=True))
-    place = {key: number for number, key in enumerate(unique)}
-    return list(unique.values()), [place[key] for key in keys]
+    unique: list[np.ndarray] = []
+    places = []
+    # Compared one by one: hashing large arrays takes longer than all the rest.
+    for array in arrays:
+        for place, known in enumerate(unique):
+            same = known.shape == array.shape and known.dtype == array.dtype
+            if same and known.tobytes() == array.tobytes():
+                places.append(place)
+                break
+        else:
+            places.append(len(unique))
+            unique.append(array)
+    return unique, places
