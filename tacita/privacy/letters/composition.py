@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from tacita import check
-from tacita.privacy.accounting.curve import GaussianCurve, take_part
-from tacita.privacy.accounting.guarantee import Guarantee, believed
+from tacita.privacy.accounting.curve import GaussianCurve, compose, take_part
+from tacita.privacy.accounting.guarantee import Guarantee, believed, enforced
 from tacita.privacy.accounting.subsampling import (
     Poisson,
     Sampling,
     WithoutReplacement,
     WithReplacement,
 )
-from tacita.privacy.clipped import Clipped
+from tacita.privacy.clipped import Clipped, schedule_of
 from tacita.privacy.letters.question import (
     BROADCAST_ONLY,
     Question,
@@ -24,9 +26,13 @@ from tacita.privacy.letters.question import (
     number_of,
     present_noise,
 )
+from tacita.privacy.noise_schedule import NoiseSchedule
 from tacita.privacy.scope import Observer, Scope, Unit
 from tacita.problem.problem import Problem
 from tacita.trees import replace
+
+#: At least what single precision leaves of a multiple of the noise.
+_ROUNDED = 1 - 1e-6
 
 
 def by_composition(
@@ -36,7 +42,8 @@ def by_composition(
 
     Needs clipping only, no convexity; an observer is assumed to see every local step.
     """
-    return over_rounds(one_round(algorithm, problem, question, mixed), question)
+    one = partial(one_round, algorithm, problem, question, mixed)
+    return scheduled(one, schedule_of(algorithm.oracle), question)
 
 
 def noisy_gradients(algorithm: Any) -> tuple[int, ...]:
@@ -54,12 +61,17 @@ def noisy_gradients(algorithm: Any) -> tuple[int, ...]:
 
 
 def one_round(
-    algorithm: Any, problem: Problem, question: Question, mixed: Any
+    algorithm: Any,
+    problem: Problem,
+    question: Question,
+    mixed: Any,
+    multiple: float = 1.0,
 ) -> Guarantee:
     """The guarantee of one round in which the agent takes part.
 
     Of mixed letters a broadcast carries the noise of them all; `mixed` is what a
-    gradient is multiplied by in a letter, None for letters that are not.
+    gradient is multiplied by in a letter, None for letters that are not. All noise is
+    `multiple` times what the oracle says.
     """
     asked, oracle = (
         noisy_gradients(algorithm),
@@ -75,8 +87,8 @@ def one_round(
     if mixed is not None:
         seen = _mixed_noise(algorithm, problem, question, mixed)
     if seen is None:
-        return question.releases(own, change, releases, sampling)
-    return question.releases(seen, change, releases, sampling).noting(
+        return question.releases(multiple * own, change, releases, sampling)
+    return question.releases(multiple * seen, change, releases, sampling).noting(
         believed("others' letters and noise stay secret"),
         after="; a broadcast carries the noise of all its letters",
     )
@@ -90,6 +102,34 @@ def gradient_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarr
     about = {"unit": scope.unit, "model": problem.model}
     changes = [unit_norm.sensitivity(scope.relation, m, **about) for m in sizes]
     return np.array(changes)[where.ravel()] * np.asarray(oracle.norm)
+
+
+def scheduled(
+    one: Callable[..., Guarantee], schedule: NoiseSchedule | None, question: Question
+) -> Guarantee:
+    """All rounds of the question, of which `one` tells the cost of each.
+
+    Given the multiple of the usual noise that a round has. In which rounds an agent
+    took part is not asked: those with the least noise count.
+    """
+    if schedule is None or question.rounds == 0:
+        return over_rounds(one(), question)
+    if question.number is None:
+        rounds = max(question.rounds, question.total or 0)
+        noise = schedule.least(question.rounds, rounds)
+    else:
+        noise = schedule.multiples(question.number)[-1:]
+    found = [
+        over_rounds(
+            one(multiple=value * _ROUNDED), replace(question, rounds=int(times))
+        )
+        for value, times in zip(*np.unique(noise, return_counts=True), strict=True)
+    ]
+    curve = reduce(compose, (each.curve for each in found))
+    spent = f"the first half of {schedule.rounds} rounds spends {schedule.early:.0%}"
+    return replace(found[0], curve=curve).noting(
+        enforced(f"noise follows a schedule set before the run: {spent} of mu^2")
+    )
 
 
 def over_rounds(one: Guarantee, question: Question) -> Guarantee:

@@ -21,7 +21,7 @@ import numpy as np
 
 from tacita.algorithm import DPADMM, DPSGD, FedAvg, GossipSGD, GraphADMM, ServerGD
 from tacita.privacy.accounting.guarantee import Guarantee, believed
-from tacita.privacy.clipped import clipping_of, without_noise
+from tacita.privacy.clipped import clipping_of, schedule_of, without_noise
 from tacita.privacy.letters.composition import by_composition, gradient_changes
 from tacita.privacy.letters.question import Question
 from tacita.privacy.noisy import Noisy
@@ -78,7 +78,8 @@ def of_gradients(algorithm: Any, **more: Any) -> Letters:
     """Letters that are functions of the gradients of a `Noisy` oracle, and no more."""
 
     def with_noise(noise_std: Any) -> Any:
-        oracle = Noisy(std=noise_std, oracle=without_noise(algorithm.oracle))
+        inner, schedule = without_noise(algorithm.oracle), schedule_of(algorithm.oracle)
+        oracle = Noisy(std=noise_std, oracle=inner, schedule=schedule)
         return replace(algorithm, oracle=oracle)
 
     given: dict[str, Any] = {

@@ -37,6 +37,7 @@ class Question:
         participation: Probability of taking part in a round.
         active: Agents active in every round, or None if their number varies.
         total: All rounds of the run, where `rounds` counts the agent's own.
+        number: Of a question about one round alone, which; the first is 1.
         aggregation: How the coordinator joins letters.
     """
 
@@ -46,6 +47,7 @@ class Question:
     participation: float = 1.0
     active: int | None = None
     total: int | None = None
+    number: int | None = None
     aggregation: Aggregation = Mean()
 
     def releases(

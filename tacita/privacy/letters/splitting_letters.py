@@ -10,6 +10,7 @@ import numpy as np
 from tacita.algorithm import FedPLT
 from tacita.algorithm.solvers import GradientDescent
 from tacita.privacy.accounting.guarantee import Guarantee
+from tacita.privacy.clipped import schedule_of
 from tacita.privacy.letters.composition import (
     by_composition,
     noisy_gradients,
@@ -80,6 +81,8 @@ def _theorem_numbers(
     convex = isinstance(model, Linear | Logistic)
     if not convex or not isinstance(regulariser, SquaredL2):
         return None
+    if schedule_of(algorithm.oracle) is not None:
+        return None  # the theorem is about constant noise
     plain = isinstance(oracle.oracle, Full) and isinstance(solver, GradientDescent)
     if not plain or question.scope != Scope(question.scope.observer):
         return None
