@@ -25,7 +25,8 @@ from tacita.algorithm.wrapper import Wrapper
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.clipped import Clipped, schedule_of
 from tacita.privacy.letters import Letters, Question, around, letters_of
-from tacita.privacy.letters.composition import noisy_gradients, one_round, scheduled
+from tacita.privacy.letters.composition import noisy_gradients, one_round
+from tacita.privacy.letters.over_rounds import scheduled
 from tacita.privacy.letters.question import clipped_oracle, number_of
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Unit

@@ -11,13 +11,10 @@ from tacita.algorithm import FedPLT
 from tacita.algorithm.solvers import GradientDescent
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.clipped import schedule_of
-from tacita.privacy.letters.composition import (
-    by_composition,
-    noisy_gradients,
-    over_rounds,
-)
+from tacita.privacy.letters.composition import by_composition, noisy_gradients
 from tacita.privacy.letters.dispatch import Letters, letters_of, of_gradients
 from tacita.privacy.letters.noisy_training import fed_plt, step_noise
+from tacita.privacy.letters.over_rounds import over_rounds
 from tacita.privacy.letters.question import (
     Question,
     clipped_oracle,
