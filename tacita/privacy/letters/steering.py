@@ -9,7 +9,7 @@ is mu-GDP with
 
 for the shifted noise is an adaptive sequence of Gaussian releases, and the view is
 computed from it. All agents' noises may be shifted, own ones first. The proof, and what
-the formulas here follow from: docs/explanation-steering.md.
+the formulas here follow from: docs/proof-steering.md.
 
 In units of a local step's own change, T steps of agent i cost T. Let its model drift a
 part c of the way in the last k of them: only 1 - c is undone by its own noise, and what
