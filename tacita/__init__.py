@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tacita.algorithm import *  # noqa: F403
     from tacita.audits import audit
     from tacita.check import TacitaError
-    from tacita.privacy import Clipped, Noisy, private
+    from tacita.privacy import Clipped, NoiseSchedule, Noisy, private
     from tacita.problem import Full, GTVMin, Minibatch, Problem, from_arrays
     from tacita.runtime import Asynchronous, debug, simulate, sweep
     from tacita.trace import Run, load_run
@@ -49,6 +49,7 @@ __all__ = [
     "Minibatch",
     "ModelAgnosticFedRelax",
     "NodeErrors",
+    "NoiseSchedule",
     "Noisy",
     "Problem",
     "Run",

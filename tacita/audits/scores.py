@@ -93,7 +93,7 @@ def _expected(agent: Any, world: World, algorithm: Any, seen: Seen) -> Array:
     seat = world.seats(algorithm)[agent]
 
     def one(state: Any, broadcast: Any) -> Array:
-        return flat(seat.answer(0, key, state, broadcast)[1])
+        return flat(seat.answer(1, 0, key, state, broadcast)[1])
 
     def one_run(run: Seen) -> Array:
         """Replay a node whose state carries no noise, from what it received."""
@@ -103,7 +103,7 @@ def _expected(agent: Any, world: World, algorithm: Any, seen: Seen) -> Array:
             active, inbox, bits = each
             # The key decides when letters leave, which the network shows.
             when = jax.random.wrap_key_data(bits)
-            after, letter = seat.answer(0, when, state, inbox)
+            after, letter = seat.answer(1, 0, when, state, inbox)
             kept = jax.tree.map(lambda a, b: jnp.where(active, a, b), after, state)
             return kept, flat(letter)
 

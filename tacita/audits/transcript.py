@@ -96,7 +96,7 @@ def _watch(
             else:
                 # Mean letters only are kept; the same key gives the same letter again.
                 seat = world.seats(algorithm)[agent]
-                letter = seat.answer(0, key, state, told)[1]
+                letter = seat.answer(number, 0, key, state, told)[1]
             return after, Seen(letter, active, told, state, ())
 
         carry = first_carry(world, algorithm, base, jnp.asarray(start))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,6 +36,10 @@ def plan(
     largest_noise: Annotated[
         float | None, typer.Option(help="Refuse more noise than this in a gradient.")
     ] = None,
+    schedule: Annotated[
+        str | None,
+        typer.Option(help="How noise is spread: uniform, prefix or momentum."),
+    ] = None,
     change: Changes = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the run file with the noise set.")
@@ -49,7 +53,7 @@ def plan(
             f"--out {out} exists already; choose another name or remove it"
         )
     job = tacita.job.read(file, change or ())
-    asked = {key: job.options[key] for key in ("rounds", "participation")}
+    asked = _asked(job)
     safe = tacita.private(
         job.problem,
         job.algorithm,
@@ -59,6 +63,7 @@ def plan(
         unit=unit,
         norm=norm,
         largest_noise=largest_noise,
+        schedule=schedule,
         **asked,
     )
     planned = job.with_algorithm(safe)
@@ -73,6 +78,12 @@ def plan(
                 f"cannot write --out {out}: {error.strerror}; name another file"
             )
         typer.echo(f"\nrun file: {out}")
+
+
+def _asked(job: Any) -> dict[str, Any]:
+    """What a forecast asks of a run file, besides problem and algorithm."""
+    about = ("rounds", "participation", "aggregation")
+    return {key: job.options[key] for key in about if key in job.options}
 
 
 @app.command("account", epilog="Example:  tacita privacy account runs/private-1")
@@ -95,10 +106,12 @@ def account(
                 "--set changes a plan; what a finished run has spent is as it is"
             )
         run, job = tacita.load_run(path), tacita.job.read(path / "config.toml")
-        told = tacita.privacy.report(run, job.problem, job.algorithm, delta=delta)
+        rule = job.options.get("aggregation")
+        told = tacita.privacy.report(
+            run, job.problem, job.algorithm, delta=delta, aggregation=rule
+        )
     else:
         job = tacita.job.read(path, change or ())
-        asked = {key: job.options[key] for key in ("rounds", "participation")}
         how = job.problem, job.algorithm
-        told = tacita.privacy.forecast(*how, delta=delta, **asked)
+        told = tacita.privacy.forecast(*how, delta=delta, **_asked(job))
     typer.echo(str(told))

@@ -213,7 +213,7 @@ class GraphAgent(Party):
 
     def _step(self, number: int, received: list[np.ndarray]) -> None:
         key = keys.agent_key(self._secret, number, 0)
-        state, letters = self._work.step(key, self.state, received)
+        state, letters = self._work.step(number, key, self.state, received)
         (array,) = to_list(letters)
         require_finite([array])
         # Ledger first: a crash may waste budget, never under-count it.

@@ -144,7 +144,7 @@ class ServerAgent(Party):
 
     def _compute(self, number: int, phase: int, told: Any, counted: int) -> None:
         key = keys.agent_key(self._secret, number, phase)
-        state, letter = answer(phase, self._seat, key, self.state, told)
+        state, letter = answer(phase, number, self._seat, key, self.state, told)
         arrays = to_list(letter)
         require_finite(arrays)
         if arrays:

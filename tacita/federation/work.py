@@ -110,7 +110,7 @@ class ServerWork:
             )
             forms = []
             for number, phase in enumerate(self.algorithm.phases):
-                mine, letter = seat.answer(number, key, mine, told)
+                mine, letter = seat.answer(1, number, key, mine, told)
                 forms.append((told, letter))
                 state, told = phase.combine(key, state, letter, alone)
             return forms, state, told
@@ -164,9 +164,9 @@ class GraphWork:
         return letters[place] if self.slots else letters
 
     def step(
-        self, key: Array, state: Any, received: list[np.ndarray]
+        self, number: int, key: Array, state: Any, received: list[np.ndarray]
     ) -> tuple[Any, Any]:
-        """One active round; `received` is in the order of `neighbours`."""
+        """Its step of round `number`; `received` is in the order of `neighbours`."""
         inbox = np.zeros(self._inbox, self.start.dtype)
         if self.slots:
             for place, letter in enumerate(received):
@@ -174,7 +174,7 @@ class GraphWork:
         else:
             for weight, letter in zip(self._weights, received, strict=True):
                 inbox = inbox + weight.astype(inbox.dtype) * letter
-        return answer(0, self._seat, key, state, jnp.asarray(inbox))
+        return answer(0, number, self._seat, key, state, jnp.asarray(inbox))
 
     def model(self, state: Any) -> np.ndarray:
         """The agent's own model."""
@@ -182,9 +182,11 @@ class GraphWork:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def answer(phase: int, seat: Seat, key: Array, state: Any, told: Any) -> Any:
-    """An agent's step: its new state, and its letter."""
-    return seat.answer(phase, key, state, told)
+def answer(
+    phase: int, number: int, seat: Seat, key: Array, state: Any, told: Any
+) -> Any:
+    """An agent's step in round `number`: its new state, and its letter."""
+    return seat.answer(number, phase, key, state, told)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -150,7 +150,13 @@ def _records(algorithm: type, field: str, word: Any = None) -> dict[str, type]:
 
 
 #: What a record in a field of that name must be able to do.
-_DOES = {"oracle": "draws", "solver": "solve", "solvers": "solve", "penalty": "mask"}
+_DOES = {
+    "oracle": "draws",
+    "solver": "solve",
+    "solvers": "solve",
+    "penalty": "mask",
+    "schedule": "multiples",
+}
 
 
 def _usable(names: Mapping[str, Any], field: str) -> dict[str, type]:

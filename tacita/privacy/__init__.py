@@ -39,6 +39,7 @@ from tacita.privacy.clipped import Clipped, Promise
 from tacita.privacy.ledger import BrokenLedger, BudgetExceeded, Ledger
 from tacita.privacy.letters import Letters, Question, guarantee, letters_of
 from tacita.privacy.letters.noisy_training import fed_plt, gradient_noise
+from tacita.privacy.noise_schedule import NoiseSchedule
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.private import private, rounds_within
 from tacita.privacy.scope import Observer, Relation, Scope, Unit
@@ -55,6 +56,7 @@ __all__ = [
     "Guarantee",
     "Ledger",
     "Letters",
+    "NoiseSchedule",
     "Noisy",
     "Observer",
     "PaperClaim",

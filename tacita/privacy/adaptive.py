@@ -23,9 +23,10 @@ from tacita import check
 from tacita.algorithm.base import Round
 from tacita.algorithm.wrapper import Wrapper
 from tacita.privacy.accounting.guarantee import Guarantee
-from tacita.privacy.clipped import Clipped
+from tacita.privacy.clipped import Clipped, schedule_of
 from tacita.privacy.letters import Letters, Question, around, letters_of
-from tacita.privacy.letters.composition import noisy_gradients, one_round, over_rounds
+from tacita.privacy.letters.composition import noisy_gradients, one_round
+from tacita.privacy.letters.over_rounds import scheduled
 from tacita.privacy.letters.question import clipped_oracle, number_of
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Unit
@@ -100,7 +101,7 @@ class AdaptiveClipping(Wrapper):
         for_letter, for_share = jax.random.split(key)
         scale = inbox.norm / self._clipped.norm
         clipped = replace(self._clipped, norm=inbox.norm)
-        noisy = Noisy(std=self.algorithm.oracle.std * scale, oracle=clipped)
+        noisy = Noisy(std=oracle.oracle.std * scale, oracle=clipped)  # of this round
         inner = replace(self.algorithm, oracle=noisy)
         here = AgentOracle(noisy, oracle.local)
         state, letter = inner.local(for_letter, here, state, inbox.broadcast)
@@ -136,5 +137,6 @@ def _letter_and_share(
     samples = 1 if client else int(problem.counts[question.agent])
     noise = number_of(algorithm.share_noise_std, question.agent)
     share = question.releases(noise, 1 / samples)
-    one = one_round(algorithm.algorithm, problem, question, mixed).compose(share)
-    return over_rounds(one, question)
+    letter = partial(one_round, algorithm.algorithm, problem, question, mixed)
+    schedule = schedule_of(algorithm.algorithm.oracle)
+    return scheduled(lambda **how: letter(**how).compose(share), schedule, question)

@@ -20,6 +20,7 @@ from tacita.privacy.example_gradients import (
     example_norms,
     lengths_along,
 )
+from tacita.privacy.noise_schedule import NoiseSchedule
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Relation, Scope, Unit, word
 from tacita.problem.model.linear import Linear, Logistic, Model, Softmax
@@ -93,6 +94,10 @@ class Clipped:
                 f"clipping wraps Full or Minibatch, got {type(self.oracle).__name__}"
             )
         self.oracle.check(problem)
+
+    def in_round(self, number: Array | int) -> Clipped:
+        """The same in all rounds."""
+        return self
 
     def draws(self, local: Local, key: Array, steps: int) -> Any:
         """The inner oracle's draws: clipping is not random."""
@@ -198,6 +203,11 @@ class Clipped:
 def without_noise(oracle: Oracle) -> Oracle:
     """What noise, if there is any, was put around."""
     return oracle.oracle if isinstance(oracle, Noisy) else oracle
+
+
+def schedule_of(oracle: Oracle) -> NoiseSchedule | None:
+    """How the noise of an oracle differs between rounds; None where it does not."""
+    return oracle.schedule if isinstance(oracle, Noisy) else None
 
 
 def clipping_of(oracle: Oracle) -> Clipped | None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
+from tacita.privacy.noise_schedule import NoiseSchedule
 from tacita.problem.oracles import Full, Oracle
 from tacita.problem.population import Local, Population
 from tacita.random_numbers import normal
-from tacita.trees import frozen, needed
+from tacita.trees import frozen, needed, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -28,6 +30,9 @@ class Noisy:
     Attributes:
         std: Of the noise; one number or one per agent, see `tacita.private`.
         oracle: Whose gradients; `Clipped` ones if the noise is to bound what they say.
+        schedule: How the noise differs between rounds; None for constant noise.
+        correlation: Refused: noise that is correlated over the rounds gains nothing
+            where every record is in every round.
 
     >>> import tacita
     >>> quiet = Noisy(std=0.1, oracle=tacita.Clipped(norm=1.0))
@@ -37,11 +42,26 @@ class Noisy:
 
     std: Any = needed(check.not_negative)
     oracle: Oracle = Full()
+    schedule: NoiseSchedule | None = None
+    correlation: None = static(default=None)
 
     def __post_init__(self) -> None:
         check.given(std=self.std)
         if isinstance(self.oracle, Noisy):
             check.refuse("the oracle is noisy already; change its std instead")
+        if self.correlation is not None:
+            check.refuse(
+                "correlated noise is not offered: with every record in every round "
+                "independent noise is optimal (docs/explanation-noise-schedule.md); "
+                "use schedule=tacita.NoiseSchedule.prefix(rounds)"
+            )
+
+    def in_round(self, number: Array | int) -> Noisy:
+        """With the noise of this round."""
+        if self.schedule is None:
+            return self
+        std = self.std * self.schedule.multiple(number)
+        return Noisy(std=std, oracle=self.oracle)
 
     @property
     def random(self) -> bool:
@@ -80,4 +100,5 @@ class Noisy:
     def grad(self, local: Local, draw: tuple[Any, Array], w: Array) -> Array:
         """The inner oracle's gradient + std N(0, I)."""
         rows, noise = draw
-        return self.oracle.grad(local, rows, w) + self.std * noise
+        std = jnp.asarray(self.std, noise.dtype)  # a schedule's is in double precision
+        return self.oracle.grad(local, rows, w) + std * noise

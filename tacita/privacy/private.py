@@ -17,8 +17,10 @@ from tacita.privacy import inputs
 from tacita.privacy.accounting.calibrate import affordable_rounds, calibrate_noise
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.adaptive import AdaptiveClipping
-from tacita.privacy.clipped import Clipped, Promise, without_noise
-from tacita.privacy.letters import letters_of
+from tacita.privacy.clipped import Clipped, Promise, schedule_of, without_noise
+from tacita.privacy.letters import Letters, letters_of
+from tacita.privacy.noise_schedule import NoiseSchedule
+from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Scope, Unit
 from tacita.privacy.spend import Turns, known_observer, largest, planned
 from tacita.privacy.statement import relation_of
@@ -48,6 +50,7 @@ def private(
     norm: float | None = None,
     quantile: float | None = None,
     largest_noise: float | None = None,
+    schedule: NoiseSchedule | str | None = None,
     aggregation: Aggregation | None = None,
 ) -> A:
     """The same algorithm with clipping and noise set for a budget, or a refusal.
@@ -74,6 +77,11 @@ def private(
         quantile: Let the norm follow this quantile of the gradient norms.
         largest_noise: Refuse more noise than this in a gradient, and say what would
             fit.
+        schedule: How the noise of gradients is spread over the rounds: "uniform";
+            "prefix", less of it early, which makes the models of the run less noisy on
+            the whole; "momentum", the same with the algorithm's own momentum and
+            average; or a `NoiseSchedule`. The budget is spent early then: see
+            docs/explanation-noise-schedule.md. Default: that of the algorithm's oracle.
         aggregation: As in `tacita.simulate`; only a mean covers a letter with the
             noise of the others.
 
@@ -100,6 +108,7 @@ def private(
         scope=Scope(known_observer(ready, observer), unit, relation),
         delta=delta,
         quantile=quantile,
+        schedule=_schedule(algorithm, schedule, rounds),
     )
     multiplier = calibrate_noise(
         lambda z: plan.guarantee(z, rounds),
@@ -159,6 +168,27 @@ def _clipped(problem: Problem, algorithm: Any, norm: float | None) -> Any:
     return algorithm.resolve(problem)
 
 
+def _schedule(
+    algorithm: Any, asked: NoiseSchedule | str | None, rounds: int
+) -> NoiseSchedule | None:
+    """The schedule that a word stands for; None for constant noise."""
+    if asked is None:
+        return schedule_of(algorithm.oracle)
+    if isinstance(asked, NoiseSchedule):
+        return asked
+    check.one_of(("uniform", "prefix", "momentum"), schedule=asked)
+    if asked == "momentum" and not hasattr(algorithm, "momentum"):
+        check.refuse(
+            f"{type(algorithm).__name__} has no momentum; use schedule='prefix'"
+        )
+    if asked == "uniform":
+        return None
+    if asked == "prefix":
+        return NoiseSchedule.prefix(rounds)
+    kept = {"momentum": algorithm.momentum, "average": algorithm.average}
+    return NoiseSchedule.prefix(rounds, **kept)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
     """All that is settled before the noise is."""
@@ -169,6 +199,7 @@ class _Plan:
     scope: Scope
     delta: float
     quantile: float | None
+    schedule: NoiseSchedule | None
 
     @property
     def tolerance(self) -> float:
@@ -194,17 +225,27 @@ class _Plan:
         oracle = replace(self.algorithm.oracle, promise=promise)
         clipped = letters_of(replace(self.algorithm, oracle=oracle))
         if self.quantile is None:
-            return clipped.with_noise(self._rounded(multiplier * self.changes))
+            return self._noised(clipped, multiplier * self.changes)
         # Gradient and share cost (1 - s) and s of the round's 1/multiplier^2.
         grow, spend = 1 / math.sqrt(1 - _SHARE_OF_BUDGET), math.sqrt(_SHARE_OF_BUDGET)
-        noise = self._rounded(multiplier * grow * self.changes)
         client = self.scope.unit == Unit.CLIENT
         share = 1.0 if client else 1 / self.problem.counts
         return AdaptiveClipping(
-            algorithm=clipped.with_noise(noise),
+            algorithm=self._noised(clipped, multiplier * grow * self.changes),
             share_noise_std=self._rounded(multiplier / spend * share),
             quantile=self.quantile,
         )
+
+    def _noised(self, clipped: Letters, noise: Any) -> Any:
+        made = clipped.with_noise(self._rounded(noise))
+        if self.schedule is None:
+            return made
+        if not isinstance(made.oracle, Noisy):
+            check.refuse(
+                f"{type(made).__name__} adds noise to its letters, and a schedule is "
+                "for noise in gradients; leave schedule out"
+            )
+        return replace(made, oracle=replace(made.oracle, schedule=self.schedule))
 
     def _rounded(self, noise: Any) -> Any:
         """One number if all are equal, else the problem's type, never rounded down."""

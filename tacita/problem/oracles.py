@@ -13,7 +13,7 @@ algorithm that asks for gradients does not know that they are clipped or noised.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +49,10 @@ class Oracle(Protocol):
         """Of the noise in every entry of a gradient; 0 where there is none."""
         ...
 
+    def in_round(self, number: Array | int) -> Oracle:
+        """The oracle that answers in this round; the first is 1."""
+        ...
+
     def draws(self, local: Local, key: Array, steps: int) -> Any:
         """The randomness of `steps` gradients: a pytree with a first axis of steps."""
         ...
@@ -72,6 +76,10 @@ class Oracle(Protocol):
 
 class _Bare:
     """Neither clipped nor noised."""
+
+    def in_round(self, number: Array | int) -> Self:
+        """The same in all rounds."""
+        return self
 
     @property
     def norm(self) -> None:
@@ -194,16 +202,16 @@ class AgentOracle:
     """An oracle bound to one agent: what an algorithm's `local` is handed."""
 
     def __init__(self, oracle: Oracle, local: Local) -> None:
-        self._oracle = oracle
+        self.oracle = oracle
         self.local = local
 
     def draws(self, key: Array, steps: int) -> Any:
         """The randomness of `steps` gradients."""
-        return self._oracle.draws(self.local, key, steps)
+        return self.oracle.draws(self.local, key, steps)
 
     def __call__(self, draw: Any, w: Array) -> Array:
         """The gradient of f_i at w for one draw."""
-        return self._oracle.grad(self.local, draw, w)
+        return self.oracle.grad(self.local, draw, w)
 
     def once(self, key: Array, w: Array) -> Array:
         """One draw and its gradient."""

@@ -174,7 +174,9 @@ def _ask(
     seat = stage.world.seats(stage.algorithm)[agent]
     where = f"agent {problem.ids[agent]!r} in round {stage.number}"
     try:
-        state, letter = seat.answer(phase, stage.agent_key(agent, phase), state, told)
+        state, letter = seat.answer(
+            stage.number, phase, stage.agent_key(agent, phase), state, told
+        )
     except Exception as error:
         raise AgentError(f"{where}: {error}") from error
     for leaf in jax.tree.leaves(letter):

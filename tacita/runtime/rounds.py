@@ -210,7 +210,7 @@ def _exchange(
 
     def one(key: Array, mine: Slice) -> tuple[Any, Any]:
         told = mine.inbox if graph else carry.broadcast
-        return seats.at(mine.own).answer(phase, key, mine.state, told)
+        return seats.at(mine.own).answer(stage.number, phase, key, mine.state, told)
 
     gathering = Gathering(
         one,

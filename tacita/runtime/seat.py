@@ -31,9 +31,14 @@ class Seat(NamedTuple):
             return self.algorithm.init(w, self.edges)
         return self.algorithm.init(w)
 
-    def answer(self, phase: int, key: Array, state: Any, told: Any) -> tuple[Any, Any]:
-        """State and letter with which it answers a broadcast, or its neighbours."""
-        oracle = AgentOracle(self.algorithm.oracle, self.local)
+    def answer(
+        self, number: Any, phase: int, key: Array, state: Any, told: Any
+    ) -> tuple[Any, Any]:
+        """State and letter with which it answers a broadcast, or its neighbours.
+
+        In round `number`; the first is 1.
+        """
+        oracle = AgentOracle(self.algorithm.oracle.in_round(number), self.local)
         if isinstance(self.algorithm, GraphAlgorithm):
             return self.algorithm.local(key, oracle, self.edges, state, told)
         return self.algorithm.phases[phase].local(key, oracle, state, told)

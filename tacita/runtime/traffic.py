@@ -32,7 +32,7 @@ def _exchanges(world: World, algorithm: Any, start: Any) -> list[tuple[Any, Any]
     state, told = tree_rows(carry.states, 0), carry.broadcast
     memory, exchanges = carry.memory, []
     for number, phase in enumerate(algorithm.phases):
-        state, letter = seat.answer(number, key, state, told)
+        state, letter = seat.answer(1, number, key, state, told)
         exchanges.append((told, letter))
         memory, told = phase.combine(key, memory, letter, alone)
     return exchanges

@@ -84,7 +84,11 @@ def test_local_steps_compose():
     found = guarantee(several, problem, ask())
     assert found.mu == pytest.approx(math.sqrt(70) * 2 * 0.5 / 20 / 0.2)
     for observer in ("final_model", "neighbour"):  # noise passes through gradients
-        assert guarantee(several, problem, ask(observer=observer)).mu == found.mu
+        seen = guarantee(several, problem, ask(observer=observer))
+        # Without a bound on rows only the last step is covered by the others.
+        others = 2 if observer == "final_model" else 1
+        left = 6 + 1 / (1 + others)
+        assert seen.mu == pytest.approx(found.mu * math.sqrt(left / 7))
 
 
 def test_a_mean_carries_the_noise_of_all_its_letters(problem):
@@ -151,7 +155,14 @@ def test_batches_are_accounted_as_they_are_drawn(problem):
     )
     # Three disjoint batches of 5 out of 20: a record is in one of them at most.
     shuffled = of("permutation", "replace_one")
-    assert shuffled.mu == pytest.approx(math.sqrt(10) * 0.2 / 0.4)
+    once = account(
+        **seen,
+        relation="replace_one",
+        sensitivity=0.2,
+        rounds=10,
+        sampling=WithoutReplacement(15, 20),
+    )
+    assert shuffled.epsilon(1e-5) == pytest.approx(once.epsilon(1e-5))
     again = account(
         **seen,
         relation="replace_one",
@@ -182,7 +193,7 @@ def test_shuffled_batches_are_disjoint_within_one_draw_only(problem):
         (tacita.TAMUNA(step_size=0.1, local_steps=18, fixed=True), 1, 2),
         (tacita.FiveGCS(gamma=1.0, tau=0.1, strong_convexity=0.3), 2, 2),
         (tacita.FedAvg(step_size=0.1, local_steps=4), 5, 1),
-    ):
+    ):  # all records are used: nothing is gained from the draw
         batch = tacita.Minibatch(size=size, sampling="permutation")
         oracle = noisy(0.4, Clipped(norm=0.5, oracle=batch))
         found = guarantee(

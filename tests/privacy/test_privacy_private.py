@@ -76,7 +76,9 @@ def test_every_agent_is_within_the_budget_and_one_uses_it_up(problem, name, obse
     ]
     assert max(spent) <= 1.5
     assert max(spent) == pytest.approx(1.5, rel=1e-4)
-    if observer == "coordinator":  # everybody has the noise it needs, hardly more
+    # Everybody has the noise it needs, hardly more; drawn batches aside, which hide
+    # the records of larger agents better.
+    if observer == "coordinator" and name != "shuffled":
         assert min(spent) > 0.8
 
 

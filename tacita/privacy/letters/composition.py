@@ -3,40 +3,59 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tacita import check
-from tacita.privacy.accounting.curve import GaussianCurve, take_part
-from tacita.privacy.accounting.guarantee import Guarantee, believed
+from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.accounting.subsampling import (
     Poisson,
     Sampling,
     WithoutReplacement,
     WithReplacement,
 )
-from tacita.privacy.clipped import Clipped
+from tacita.privacy.clipped import Clipped, schedule_of
+from tacita.privacy.letters.over_rounds import scheduled, until_the_last_model
 from tacita.privacy.letters.question import (
-    BROADCAST_ONLY,
     Question,
     clipped_oracle,
     number_of,
     present_noise,
+    public_smoothness,
 )
-from tacita.privacy.scope import Observer, Scope, Unit
+from tacita.privacy.letters.steering import (
+    kept_of_a_difference,
+    noise_of_a_mean,
+    shown_in_a_mean,
+)
+from tacita.privacy.scope import Scope, Unit
 from tacita.problem.problem import Problem
 from tacita.trees import replace
 
 
 def by_composition(
-    algorithm: Any, problem: Problem, question: Question, mixed: Any = None
+    algorithm: Any,
+    problem: Problem,
+    question: Question,
+    mixed: Any = None,
+    descends: Any = None,
 ) -> Guarantee:
     """Every noisy gradient of every round is a Gaussian release: they compose.
 
     Needs clipping only, no convexity; an observer is assumed to see every local step.
+    `mixed` and `descends` are those of `Letters`.
     """
-    return over_rounds(one_round(algorithm, problem, question, mixed), question)
+    one, schedule = (
+        partial(one_round, algorithm, problem, question, mixed),
+        schedule_of(algorithm.oracle),
+    )
+    if descends is None or schedule is not None:
+        return scheduled(one, schedule, question)
+    return until_the_last_model(
+        one(), question, kept_of_a_difference(problem, descends)
+    )
 
 
 def noisy_gradients(algorithm: Any) -> tuple[int, ...]:
@@ -54,32 +73,44 @@ def noisy_gradients(algorithm: Any) -> tuple[int, ...]:
 
 
 def one_round(
-    algorithm: Any, problem: Problem, question: Question, mixed: Any
+    algorithm: Any,
+    problem: Problem,
+    question: Question,
+    mixed: Any,
+    multiple: float = 1.0,
 ) -> Guarantee:
     """The guarantee of one round in which the agent takes part.
 
     Of mixed letters a broadcast carries the noise of them all; `mixed` is what a
-    gradient is multiplied by in a letter, None for letters that are not.
+    gradient is multiplied by in a letter, None for letters that are not. All noise is
+    `multiple` times what the oracle says.
     """
     asked, oracle = (
         noisy_gradients(algorithm),
         clipped_oracle(algorithm, question.agent),
     )
     scope, samples = question.scope, int(problem.counts[question.agent])
-    sampling, releases = _sampling(oracle, samples, asked, scope.unit)
+    sampling, releases = _sampling(oracle, samples, asked, scope)
     change = oracle.sensitivity(
         scope.relation, samples, unit=scope.unit, model=problem.model
     )
     own = number_of(algorithm.oracle.std, question.agent)
-    seen = None
-    if mixed is not None:
-        seen = _mixed_noise(algorithm, problem, question, mixed)
+    seen, steps = None, sum(asked)
+    # Of several steps, all must use the record: batches are accounted one by one.
+    if mixed is not None and (steps == 1 or (sampling is None and releases == steps)):
+        seen = noise_of_a_mean(
+            algorithm,
+            problem,
+            question,
+            factor=mixed,
+            std=algorithm.oracle.std,
+            steps=steps,
+            smoothness=public_smoothness(problem),
+        )
     if seen is None:
-        return question.releases(own, change, releases, sampling)
-    return question.releases(seen, change, releases, sampling).noting(
-        believed("others' letters and noise stay secret"),
-        after="; a broadcast carries the noise of all its letters",
-    )
+        return question.releases(multiple * own, change, releases, sampling)
+    one = question.releases(multiple * seen, change, releases, sampling)
+    return shown_in_a_mean(one)
 
 
 def gradient_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarray:
@@ -92,25 +123,12 @@ def gradient_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarr
     return np.array(changes)[where.ravel()] * np.asarray(oracle.norm)
 
 
-def over_rounds(one: Guarantee, question: Question) -> Guarantee:
-    """From one round in which the agent takes part to all rounds of the question."""
-    if question.rounds == 0:
-        return replace(one, curve=GaussianCurve(0.0))
-    if question.participation == 1.0:
-        return one.repeat(question.rounds)
-    curve = take_part(one.curve, question.participation)
-    return replace(one, curve=curve.repeat(question.rounds)).noting(
-        believed("participation is drawn independently of the data"),
-        after="; participation mixture",
-    )
-
-
 def _sampling(
-    oracle: Clipped, samples: int, asked: tuple[int, ...], unit: Unit
+    oracle: Clipped, samples: int, asked: tuple[int, ...], scope: Scope
 ) -> tuple[Sampling | None, int]:
     """How records are drawn for a gradient, and in how many gradients one may be."""
     steps, (size, sampling) = sum(asked), oracle.drawn(samples)
-    if sampling == "all" or unit == Unit.CLIENT:
+    if sampling == "all" or scope.unit == Unit.CLIENT:
         return None, steps
     if sampling == "without_replacement":
         return WithoutReplacement(size, samples), steps
@@ -119,32 +137,10 @@ def _sampling(
     if sampling == "permutation":
         # Batches of one epoch are disjoint: a record is in at most one of them. Every
         # call of `draws` shuffles anew.
+        replaced = scope.relation == WithoutReplacement.relation
+        if replaced and len(asked) == 1 and steps * size < samples:
+            # One draw of all their records, and of which one stands where.
+            return WithoutReplacement(steps * size, samples), 1
         epoch = samples // size
         return None, sum(math.ceil(steps / epoch) for steps in asked)
     return WithReplacement(size, samples), steps
-
-
-def _mixed_noise(
-    algorithm: Any, problem: Problem, question: Question, factor: Any
-) -> float | None:
-    """The noise of a mean letter, in units of the agent's own gradient; None if unseen.
-
-    With weights a_j and letters c_j g_j the mean moves by a_i c_i g_i / sum a and
-    carries noise of standard deviation sqrt(sum_j (a_j c_j s_j)^2) / sum a. A neighbour
-    knows the noise of one of the letters, its own. Of the letters of a varying cohort
-    the least noisy count.
-    """
-    observer = question.scope.observer
-    if observer not in BROADCAST_ONLY or question.active is None:
-        return None
-    if not question.aggregation.additive:
-        return None  # a rule may pass on a single letter
-    counts = np.asarray(problem.counts, dtype=float)
-    weights = counts if algorithm.weights == "samples" else np.ones_like(counts)
-    share = weights * np.asarray(factor, dtype=float)
-    spread = share * np.asarray(algorithm.oracle.std, dtype=float)
-    known = 1 if observer == Observer.NEIGHBOUR else 0
-    helpers = max(question.active - 1 - known, 0)
-    others = np.sort(np.delete(spread, question.agent))
-    total = math.hypot(spread[question.agent], *others[:helpers])
-    return total / float(share[question.agent])

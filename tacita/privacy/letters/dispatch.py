@@ -21,7 +21,7 @@ import numpy as np
 
 from tacita.algorithm import DPADMM, DPSGD, FedAvg, GossipSGD, GraphADMM, ServerGD
 from tacita.privacy.accounting.guarantee import Guarantee, believed
-from tacita.privacy.clipped import clipping_of, without_noise
+from tacita.privacy.clipped import clipping_of, schedule_of, without_noise
 from tacita.privacy.letters.composition import by_composition, gradient_changes
 from tacita.privacy.letters.question import Question
 from tacita.privacy.noisy import Noisy
@@ -51,6 +51,8 @@ class Letters:
         mixed: Of letters that are a function of the broadcast plus a noisy gradient
             times a factor, and that a broadcast shows only in a mean with all their
             noise: the factor, one number or one per agent.
+        descends: Of rounds that do nothing but step from the broadcast model along
+            the agents' gradients at it: the step size, one number or one per agent.
         public_state: Who sees all letters can compute what an agent's next one starts
             from.
         replayed: An agent's state carries no noise: who knows two data sets and what
@@ -68,6 +70,7 @@ class Letters:
     relation: Relation
     facts: Callable[[Problem], list[np.ndarray] | None] = nothing
     mixed: Any = None
+    descends: Any = None
     public_state: bool = False
     replayed: bool = False
     secret_turns: bool = False
@@ -78,11 +81,17 @@ def of_gradients(algorithm: Any, **more: Any) -> Letters:
     """Letters that are functions of the gradients of a `Noisy` oracle, and no more."""
 
     def with_noise(noise_std: Any) -> Any:
-        oracle = Noisy(std=noise_std, oracle=without_noise(algorithm.oracle))
+        inner, schedule = without_noise(algorithm.oracle), schedule_of(algorithm.oracle)
+        oracle = Noisy(std=noise_std, oracle=inner, schedule=schedule)
         return replace(algorithm, oracle=oracle)
 
     given: dict[str, Any] = {
-        "theorem": partial(by_composition, algorithm, mixed=more.get("mixed")),
+        "theorem": partial(
+            by_composition,
+            algorithm,
+            mixed=more.get("mixed"),
+            descends=more.get("descends"),
+        ),
         "with_noise": with_noise,
         "noise_std": algorithm.oracle.std,
     }
@@ -142,19 +151,26 @@ def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee
     )
 
 
-@letters_of.register(ServerGD)
-@letters_of.register(DPSGD)
-def _(algorithm: Any) -> Letters:
+@letters_of.register
+def _(algorithm: ServerGD) -> Letters:
     # A letter is a gradient at the broadcast.
-    return of_gradients(algorithm, mixed=1.0, public_state=True)
+    step = algorithm.step_size
+    return of_gradients(algorithm, mixed=1.0, descends=step, public_state=True)
+
+
+@letters_of.register
+def _(algorithm: DPSGD) -> Letters:
+    plain = algorithm.momentum == 0 and algorithm.average == 0
+    step = algorithm.step_size if plain else None
+    return of_gradients(algorithm, mixed=1.0, descends=step, public_state=True)
 
 
 @letters_of.register
 def _(algorithm: FedAvg) -> Letters:
-    # A letter is w - step_size g; but the noise of earlier local steps passes through
-    # later gradients.
-    mixed = algorithm.step_size if algorithm.local_steps == 1 else None
-    return of_gradients(algorithm, mixed=mixed, public_state=True)
+    # A letter is w - step_size times the sum of its gradients.
+    step = algorithm.step_size
+    once = step if algorithm.local_steps == 1 else None
+    return of_gradients(algorithm, mixed=step, descends=once, public_state=True)
 
 
 @letters_of.register(DPADMM)

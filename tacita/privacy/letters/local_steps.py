@@ -36,8 +36,8 @@ from tacita.privacy.accounting.subsampling import (
     WithoutReplacement,
     WithReplacement,
 )
-from tacita.privacy.letters.composition import over_rounds
 from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
+from tacita.privacy.letters.over_rounds import over_rounds, until_the_last_model
 from tacita.privacy.letters.primal_dual_steps import hidden_state_norm, printed_claim
 from tacita.privacy.letters.question import (
     Question,
@@ -47,6 +47,11 @@ from tacita.privacy.letters.question import (
     number_of,
     present_noise,
     refuse_poisson,
+)
+from tacita.privacy.letters.steering import (
+    kept_of_a_difference,
+    noise_of_a_mean,
+    shown_in_a_mean,
 )
 from tacita.privacy.scope import Relation, Unit
 from tacita.problem.model.linear import Linear, Logistic
@@ -100,7 +105,14 @@ def _dp_fed_avg(algorithm: DPFedAvg, problem: Problem, question: Question) -> Gu
     step = number_of(algorithm.step_size, question.agent)
     use = _use(algorithm, problem, question, 2 / step)
     change = use.change * (use.times or algorithm.local_steps)
-    return _rounds(question, use, change, number_of(noise, question.agent))
+    seen = noise_of_a_mean(
+        algorithm, problem, question, factor=algorithm.step_size, std=noise
+    )
+    if seen is None:
+        return _rounds(question, use, change, number_of(noise, question.agent))
+    told = shown_in_a_mean(_one(question, use, change, seen))
+    kept = kept_of_a_difference(problem, algorithm.step_size, algorithm.local_steps)
+    return until_the_last_model(told, question, kept)
 
 
 def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarantee:
@@ -128,9 +140,15 @@ def _rounds(
     question: Question, use: Use, change: float, noise: float, before: str = ""
 ) -> Guarantee:
     """Rounds that start equal given all letters: each is one release."""
+    one = _one(question, use, change, noise)
+    return over_rounds(one.noting(before=before), question)
+
+
+def _one(question: Question, use: Use, change: float, noise: float) -> Guarantee:
+    """The release of one round."""
     loose = "; local steps may expand: 2 C in every step" if use.expands else ""
     one = question.releases(noise, change, sampling=use.sampling)
-    return over_rounds(one.noting(*use.notes, before=before, after=loose), question)
+    return one.noting(*use.notes, after=loose)
 
 
 def _hidden(

@@ -28,8 +28,8 @@ from tacita.privacy.accounting.guarantee import (
     enforced,
 )
 from tacita.privacy.clipped import Clipped
-from tacita.privacy.letters.composition import over_rounds
 from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
+from tacita.privacy.letters.over_rounds import over_rounds
 from tacita.privacy.letters.question import (
     Question,
     alike,

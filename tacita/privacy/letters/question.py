@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from tacita.privacy.accounting.guarantee import Assumption, Guarantee, believed
 from tacita.privacy.accounting.subsampling import Sampling
 from tacita.privacy.clipped import Clipped, clipping_of
 from tacita.privacy.scope import Observer, Scope
+from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.population import Population
 from tacita.problem.problem import Problem
 from tacita.trees import replace
@@ -37,6 +40,7 @@ class Question:
         participation: Probability of taking part in a round.
         active: Agents active in every round, or None if their number varies.
         total: All rounds of the run, where `rounds` counts the agent's own.
+        number: Of a question about one round alone, which; the first is 1.
         aggregation: How the coordinator joins letters.
     """
 
@@ -46,6 +50,7 @@ class Question:
     participation: float = 1.0
     active: int | None = None
     total: int | None = None
+    number: int | None = None
     aggregation: Aggregation = Mean()
 
     def releases(
@@ -114,6 +119,21 @@ def longest_row(problem: Problem) -> float:
 def no_longer_rows(problem: Problem) -> Assumption:
     """That a neighbour's rows are no longer than the longest one here."""
     return believed(f"no record has features longer than {longest_row(problem):g}")
+
+
+def public_smoothness(problem: Problem) -> float:
+    """By how much a clipped gradient changes with the model, for any rows; or infinite.
+
+    Clipping is a projection, which lengthens no difference, so a clipped gradient of a
+    smooth loss is as smooth. Known from public numbers only: the bound on rows.
+    """
+    model, regulariser = problem.model, problem.population.regulariser
+    linear = isinstance(model, Linear | Logistic | Softmax)
+    bound = getattr(problem, "bound", None)
+    if bound is None or not linear or not isinstance(regulariser, SquaredL2):
+        return math.inf
+    steepest = model.curvature_bounds[1] * bound**2
+    return steepest + float(regulariser.weight)
 
 
 def alike(*columns: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -10,13 +10,11 @@ import numpy as np
 from tacita.algorithm import FedPLT
 from tacita.algorithm.solvers import GradientDescent
 from tacita.privacy.accounting.guarantee import Guarantee
-from tacita.privacy.letters.composition import (
-    by_composition,
-    noisy_gradients,
-    over_rounds,
-)
+from tacita.privacy.clipped import schedule_of
+from tacita.privacy.letters.composition import by_composition, noisy_gradients
 from tacita.privacy.letters.dispatch import Letters, letters_of, of_gradients
 from tacita.privacy.letters.noisy_training import fed_plt, step_noise
+from tacita.privacy.letters.over_rounds import over_rounds
 from tacita.privacy.letters.question import (
     Question,
     clipped_oracle,
@@ -80,6 +78,8 @@ def _theorem_numbers(
     convex = isinstance(model, Linear | Logistic)
     if not convex or not isinstance(regulariser, SquaredL2):
         return None
+    if schedule_of(algorithm.oracle) is not None:
+        return None  # the theorem is about constant noise
     plain = isinstance(oracle.oracle, Full) and isinstance(solver, GradientDescent)
     if not plain or question.scope != Scope(question.scope.observer):
         return None
