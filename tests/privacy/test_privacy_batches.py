@@ -143,10 +143,8 @@ def test_the_figures_by_which_loss_distributions_are_tighter():
     rare = WithoutReplacement(1, 1000)
     once = spent(rare, 1.0, 1, "rdp") / spent(rare, 1.0, 1)
     assert once == pytest.approx(67, rel=0.01)
-    for batch, samples, noise, rounds in ((32, 500, 1.0, 300), (10, 325, 1.0, 200)):
-        drawn = WithoutReplacement(batch, samples)
-        gain = spent(drawn, noise, rounds, "rdp") / spent(drawn, noise, rounds)
-        assert 1.6 < gain < 2.3
+    drawn = WithoutReplacement(10, 325)
+    assert 1.6 < spent(drawn, 1.0, 200, "rdp") / spent(drawn, 1.0, 200) < 2.3
     for rate, noise, rounds in ((0.15, 2.0, 200), (0.01, 1.0, 1000), (0.1, 0.7, 100)):
         drawn = Poisson(rate)
         gain = spent(drawn, noise, rounds, "rdp") / spent(drawn, noise, rounds)

@@ -35,11 +35,8 @@ from tacita.privacy.accounting.curve import (
     compose,
     take_part,
 )
-from tacita.privacy.accounting.releases import (
-    Laplace,
-    RandomisedResponse,
-    SampledGaussian,
-)
+from tacita.privacy.accounting.pure_releases import Laplace, RandomisedResponse
+from tacita.privacy.accounting.releases import SampledGaussian
 from tacita.privacy.accounting.subsampling import WithReplacement
 from tacita.privacy.accounting.words import curve_of, words_of
 from tests.privacy import ledger_victim as victim

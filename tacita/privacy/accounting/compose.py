@@ -39,9 +39,6 @@ from tacita.privacy.scope import Relation, Scope
 
 Method = Literal["auto", "gdp", "rdp", "pld"]
 
-#: Of more noise levels than this, loss distributions take long to convolve.
-_MANY_LEVELS = 64
-
 
 def account(
     *,
@@ -90,7 +87,7 @@ def account(
     if method == "auto":
         method = "gdp" if sampling is None and participation == 1.0 else "pld"
     curve: Curve = GaussianCurve(0.0)
-    for multiplier, count in _multipliers(noise_std, sensitivity, rounds, method):
+    for multiplier, count in _multipliers(noise_std, sensitivity, rounds):
         one = take_part(_one_round(multiplier, sampling, method), participation)
         curve = compose_curves(curve, one.repeat(count))
     bound = f"each release changes by at most {sensitivity:g} in l2 norm"
@@ -111,23 +108,14 @@ def account(
 
 
 def _multipliers(
-    noise_std: Any, sensitivity: float, rounds: int, method: Method
+    noise_std: Any, sensitivity: float, rounds: int
 ) -> list[tuple[float, int]]:
-    """Distinct noise multipliers with the number of rounds that use each.
-
-    Of very many they are rounded down to some, unless they only need to be added up.
-    """
+    """Distinct noise multipliers with the number of rounds that use each."""
     noise = inputs.positive_array(noise_std=noise_std)
     if noise.ndim == 0:
         return [(float(noise) / sensitivity, rounds)]
     check.shape((rounds,), noise_std=noise)
     values, counts = np.unique(noise / sensitivity, return_counts=True)
-    if method != "gdp" and len(values) > _MANY_LEVELS:
-        levels = np.geomspace(values[0], values[-1], _MANY_LEVELS)
-        levels[0] = values[0]  # exactly: nothing lies below the lowest level
-        below = np.searchsorted(levels, values, side="right") - 1
-        counts = np.bincount(below, weights=counts, minlength=len(levels)).astype(int)
-        values, counts = levels[counts > 0], counts[counts > 0]
     return [(float(v), int(c)) for v, c in zip(values, counts, strict=True)]
 
 

@@ -24,12 +24,13 @@ import numpy as np
 from tacita import check
 from tacita.privacy import inputs
 from tacita.privacy.accounting import profiles
-from tacita.privacy.accounting.gaussian import epsilon_of_mu, log_delta
+from tacita.privacy.accounting.gaussian import GaussianCurve
 from tacita.privacy.accounting.releases import (
     NORMAL_REACH,
-    Release,
+    Counted,
     gaussian_loss,
     gaussian_reach,
+    levelled,
     loss_of,
 )
 from tacita.privacy.accounting.renyi import ORDERS, RenyiCurve, order_above_one
@@ -46,33 +47,6 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class GaussianCurve:
-    """A release as hard to tell from its neighbour as N(0, 1) from N(mu, 1)."""
-
-    mu: float
-
-    def __post_init__(self) -> None:
-        inputs.not_negative(mu=self.mu)
-
-    def epsilon(self, delta: float) -> float:
-        """The exact epsilon at delta."""
-        return epsilon_of_mu(self.mu, inputs.inside_unit(delta=delta))
-
-    def delta(self, epsilon: float) -> float:
-        """The exact delta at epsilon."""
-        epsilon = inputs.not_negative(epsilon=epsilon)
-        return math.exp(log_delta(epsilon, self.mu)) if self.mu else 0.0
-
-    def rdp(self, order: float) -> float:
-        """The Renyi divergence order * mu^2 / 2."""
-        return order_above_one(order) * self.mu**2 / 2
-
-    def repeat(self, times: int) -> GaussianCurve:
-        """The curve of `times` independent releases."""
-        return GaussianCurve(self.mu * math.sqrt(times))
-
-
-@dataclass(frozen=True)
 class LossCurve:
     """Releases whose privacy loss distributions are convolved.
 
@@ -82,7 +56,7 @@ class LossCurve:
         rest: Those of which Renyi divergences are all that is known.
     """
 
-    releases: tuple[tuple[Release, int], ...]
+    releases: Counted
     mu: float = 0.0
     rest: RenyiCurve | None = None
 
@@ -138,7 +112,8 @@ class LossCurve:
 
     def loss(self, step: float) -> Any:
         """The loss distribution on multiples of `step`."""
-        parts = [_many(loss_of(one, step), count) for one, count in self.releases]
+        some = levelled(self.releases)
+        parts = [_many(loss_of(one, step), count) for one, count in some]
         if self.mu:
             parts.append(gaussian_loss(self.mu, step))
         if self.rest is not None:
@@ -147,7 +122,7 @@ class LossCurve:
 
     def renyi(self) -> RenyiCurve | None:
         """Bounds on the Renyi divergences; None where some are not known."""
-        known = [(one.renyi(), count) for one, count in self.releases]
+        known = [(one.renyi(), count) for one, count in levelled(self.releases)]
         if any(one is None for one, _ in known):
             return None
         parts = [one.repeat(count) for one, count in known if one is not None]
@@ -214,6 +189,26 @@ class TookPart:
     def pure(self) -> float:
         """That of the round."""
         return self.round.pure
+
+    @property
+    def kind(self) -> Any:
+        """All but the noise of the round, if that is one release."""
+        if len(self.round.releases) != 1 or self.round.mu or self.round.rest:
+            return self
+        ((one, count),) = self.round.releases
+        return self.chance, one.kind, count
+
+    @property
+    def level(self) -> float:
+        """That of the one release in the round."""
+        return 1.0 if self.kind is self else self.round.releases[0][0].level
+
+    def at(self, level: float) -> TookPart:
+        """The same round with another noise."""
+        if self.kind is self:
+            return self
+        ((one, count),) = self.round.releases
+        return TookPart(LossCurve(((one.at(level), count),)), self.chance)
 
     def loss(self, step: float) -> Any:
         """Exactly: the loss is 0 in a silent round that is seen."""

@@ -20,7 +20,7 @@ from tacita import check
 from tacita.privacy import inputs
 from tacita.privacy.accounting.curve import GaussianCurve, LossCurve
 from tacita.privacy.accounting.guarantee import Guarantee, believed, enforced
-from tacita.privacy.accounting.releases import Laplace, RandomisedResponse
+from tacita.privacy.accounting.pure_releases import Laplace, RandomisedResponse
 from tacita.privacy.scope import Scope
 from tacita.random_numbers import normal
 

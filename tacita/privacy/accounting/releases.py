@@ -11,19 +11,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from tacita.privacy import inputs
 from tacita.privacy.accounting import profiles
-from tacita.privacy.accounting.renyi import ORDERS, RenyiCurve
+from tacita.privacy.accounting.renyi import RenyiCurve
 from tacita.privacy.accounting.subsampling import (
     Poisson,
     Sampling,
     WithReplacement,
     sampled_rdp,
 )
+
+Counted: TypeAlias = "tuple[tuple[Release, int], ...]"
 
 #: Standard deviations after which less than 1e-15 of a normal distribution is left.
 NORMAL_REACH = 8.0
@@ -45,6 +47,20 @@ class Release(Protocol):
     @property
     def pure(self) -> float:
         """A loss that is never passed; infinite where there is none."""
+        ...
+
+    @property
+    def kind(self) -> Any:
+        """All but its noise."""
+        ...
+
+    @property
+    def level(self) -> float:
+        """Of its noise: of releases of one kind a higher one tells less."""
+        ...
+
+    def at(self, level: float) -> Release:
+        """A release of the same kind with another noise."""
         ...
 
     def loss(self, step: float) -> Any:
@@ -90,6 +106,20 @@ class SampledGaussian:
         return math.inf
 
     @property
+    def kind(self) -> Sampling:
+        """How batches are drawn."""
+        return self.sampling
+
+    @property
+    def level(self) -> float:
+        """The multiplier."""
+        return self.multiplier
+
+    def at(self, level: float) -> SampledGaussian:
+        """The same batches."""
+        return SampledGaussian(level, self.sampling)
+
+    @property
     def _mu(self) -> float:
         # Draws with replacement hold a record twice often enough to reckon with it.
         twice = isinstance(self.sampling, WithReplacement) and self.sampling.draws > 1
@@ -107,96 +137,6 @@ class SampledGaussian:
         if isinstance(self.sampling, WithReplacement):
             return None
         return RenyiCurve(sampled_rdp(self.multiplier, self.sampling))
-
-
-@dataclass(frozen=True)
-class Laplace:
-    """Laplace noise; `epsilon` is the l1 sensitivity over its scale."""
-
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        inputs.positive(epsilon=self.epsilon)
-
-    @property
-    def spread(self) -> float:
-        """Most losses lie at either end."""
-        return self.epsilon
-
-    @property
-    def reach(self) -> float:
-        """That is all."""
-        return self.epsilon
-
-    @property
-    def pure(self) -> float:
-        """Pure privacy."""
-        return self.epsilon
-
-    def loss(self, step: float) -> Any:
-        """By the library."""
-        from dp_accounting.pld import privacy_loss_distribution as pld
-
-        return pld.from_laplace_mechanism(
-            1 / self.epsilon, value_discretization_interval=step
-        )
-
-    def renyi(self) -> RenyiCurve:
-        """Mironov 2017, Proposition 6."""
-        order, loss = np.asarray(ORDERS), self.epsilon
-        # eps + log(1 + (a-1)(e^{(1-2a) eps} - 1)/(2a-1)) / (a-1)
-        shrink = (order - 1) * np.expm1((1 - 2 * order) * loss) / (2 * order - 1)
-        values = np.clip(loss + np.log1p(shrink) / (order - 1), 0.0, loss)
-        return RenyiCurve(tuple(values.tolist()), pure=loss)
-
-
-@dataclass(frozen=True)
-class RandomisedResponse:
-    """One of `classes` labels, true with e^epsilon times another one's probability."""
-
-    epsilon: float
-    classes: int
-
-    def __post_init__(self) -> None:
-        inputs.positive(epsilon=self.epsilon)
-        inputs.whole(2, classes=self.classes)
-
-    @property
-    def spread(self) -> float:
-        """Most losses lie at either end, or at 0."""
-        return self.epsilon
-
-    @property
-    def reach(self) -> float:
-        """That is all."""
-        return self.epsilon
-
-    @property
-    def pure(self) -> float:
-        """Pure privacy."""
-        return self.epsilon
-
-    def loss(self, step: float) -> Any:
-        """By the profile p - e^eps q = p (1 - e^{eps - epsilon}), p the true label's.
-
-        The library rounds these losses up, which adds up over many labels.
-        """
-        keep = 1 / (1 + (self.classes - 1) * math.exp(-self.epsilon))
-
-        def profile(epsilon: np.ndarray) -> np.ndarray:
-            return -keep * np.expm1(np.minimum(epsilon - self.epsilon, 0.0))
-
-        return profiles.distribution(profile, step)
-
-    def renyi(self) -> RenyiCurve:
-        """Between the answers to two labels: keep p = e^eps q, every other q."""
-        order, epsilon = np.asarray(ORDERS), self.epsilon
-        other = -np.logaddexp(epsilon, math.log(self.classes - 1))
-        either = np.logaddexp(order * epsilon, (1 - order) * epsilon)
-        rest = math.log(self.classes - 2) if self.classes > 2 else -math.inf
-        moments = other + np.logaddexp(either, rest)
-        values = np.clip(moments / (order - 1), 0.0, epsilon)
-        return RenyiCurve(tuple(values.tolist()), pure=epsilon)
 
 
 def gaussian_reach(mu: float) -> float:
@@ -218,3 +158,27 @@ def gaussian_loss(mu: float, step: float, rate: float = 1.0) -> Any:
 def loss_of(release: Release, step: float) -> Any:
     """The loss distribution of one release; those of many rounds start from it."""
     return release.loss(step)
+
+
+def levelled(releases: Counted, most: int = 32) -> Counted:
+    """The same releases, of each kind with not very many levels of noise.
+
+    Where there are more, each is rounded down to the next of some: never too small, and
+    quicker to convolve.
+    """
+    kinds: dict[Any, list[tuple[Release, int]]] = {}
+    for one in releases:
+        kinds.setdefault(one[0].kind, []).append(one)
+    found: list[tuple[Release, int]] = []
+    for many in kinds.values():
+        if len(many) <= most:
+            found += many
+            continue
+        levels = np.array([one.level for one, _ in many])
+        grid = np.geomspace(levels.min(), levels.max(), most)
+        grid[0] = levels.min()  # exactly: nothing lies below the lowest
+        below = np.searchsorted(grid, levels, side="right") - 1
+        counts = np.bincount(below, weights=[count for _, count in many])
+        used = np.flatnonzero(counts)
+        found += [(many[0][0].at(float(grid[k])), int(counts[k])) for k in used]
+    return tuple(found)

@@ -13,11 +13,8 @@ from typing import Any
 
 from tacita import check
 from tacita.privacy.accounting.curve import Curve, LossCurve, TookPart
-from tacita.privacy.accounting.releases import (
-    Laplace,
-    RandomisedResponse,
-    SampledGaussian,
-)
+from tacita.privacy.accounting.pure_releases import Laplace, RandomisedResponse
+from tacita.privacy.accounting.releases import SampledGaussian
 from tacita.privacy.accounting.renyi import RenyiCurve
 from tacita.privacy.accounting.subsampling import (
     Poisson,
