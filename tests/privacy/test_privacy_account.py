@@ -89,21 +89,21 @@ def test_closed_form_of_different_noise_each_round():
 
 
 def test_very_many_noise_levels_are_rounded_down_to_some():
-    noise, drawn = np.geomspace(2.0, 6.0, 30), Poisson(0.05)
+    noise, drawn = np.geomspace(2.0, 3.0, 30), Poisson(0.05)
     releases = {"sensitivity": 1.0, "rounds": 30, "noise_std": noise}
     gaussian = run(**releases, relation="replace_one")
     assert gaussian.mu == pytest.approx(math.sqrt(np.sum(noise**-2.0)), rel=1e-12)
     curve = run(**releases, relation="add_remove", sampling=drawn).curve
     assert isinstance(curve, LossCurve) and len(curve.releases) == 30
     some = levelled(curve.releases, most=10)
-    assert len(some) <= 10 and sum(count for _, count in some) == 30
+    assert len(some) < 30 and sum(count for _, count in some) == 30
     for one, other in zip(noise, np.repeat(*zip(*some, strict=True)), strict=True):
-        assert 0.88 * one < other.level <= one  # quieter is never promised
+        assert 0.975 * one < other.level <= one  # quieter is never promised
     assert levelled(curve.releases, most=30) == curve.releases
-    assert 1 < LossCurve(some).epsilon(1e-5) / curve.epsilon(1e-5) < 1.1
+    assert 1 < LossCurve(some).epsilon(1e-5) / curve.epsilon(1e-5) < 1.02
     # Rounds that may not happen have levels too.
     seldom = [take_part(LossCurve((one,)), 0.5).releases[0] for one in curve.releases]
-    assert len(levelled(tuple(seldom), most=10)) <= 10
+    assert len(levelled(tuple(seldom), most=10)) == len(some)
 
 
 def test_the_replace_one_trap():

@@ -52,7 +52,7 @@ def cut(edges, upper, lower):
 
 
 def theorem_9_pair(mu, rate):
-    """The pair of `docs/explanation-batches.md`, put together from its three parts.
+    """The pair of `docs/proof-batches.md`, put together from its three parts.
 
     Losses above 0 are those of (1 - q) N(0) + q N(mu) against N(0), losses below 0
     those of N(mu) against (1 - q) N(mu) + q N(0), and the rest lies at 0.

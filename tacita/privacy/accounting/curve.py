@@ -113,7 +113,7 @@ class LossCurve:
     def loss(self, step: float) -> Any:
         """The loss distribution on multiples of `step`."""
         some = levelled(self.releases)
-        parts = [_many(loss_of(one, step), count) for one, count in some]
+        parts = [loss_of(one, step, count) for one, count in some]
         if self.mu:
             parts.append(gaussian_loss(self.mu, step))
         if self.rest is not None:
@@ -148,10 +148,6 @@ class LossCurve:
             # As much as the Gaussian release of the same divergence.
             mu = math.sqrt(2 * float(self.rest.totals()[0]) / ORDERS[0])
             yield mu, profiles.reach(profiles.renyi_profile(self.rest)), 1
-
-
-def _many(distribution: Any, times: int) -> Any:
-    return distribution if times == 1 else distribution.self_compose(times)
 
 
 @lru_cache(maxsize=32)

@@ -12,7 +12,7 @@ the chance that a batch holds the record that differs,
 
 where k counts how often it does, with probability p_k, and delta_k is the profile of a
 Gaussian release k times as sensitive. Batches of fixed size hold it once: p_1 = eta
-(Theorem 9; the proof is in `docs/explanation-batches.md`). Independent draws hold it
+(Theorem 9; the proof is in `docs/proof-batches.md`). Independent draws hold it
 a binomial number of times (Theorem 10). Renyi divergences are of no use for these: at
 the orders that matter they are ruled by the rare batches that hold a record often.
 """

@@ -27,6 +27,8 @@ from tacita.privacy.accounting.subsampling import (
 
 Counted: TypeAlias = "tuple[tuple[Release, int], ...]"
 
+#: Of very many levels of noise, between how many (in logarithms) one stands for all.
+_LEVEL = math.log(2) / 32
 #: Standard deviations after which less than 1e-15 of a normal distribution is left.
 NORMAL_REACH = 8.0
 
@@ -154,17 +156,19 @@ def gaussian_loss(mu: float, step: float, rate: float = 1.0) -> Any:
     )
 
 
-@lru_cache(maxsize=128)
-def loss_of(release: Release, step: float) -> Any:
-    """The loss distribution of one release; those of many rounds start from it."""
-    return release.loss(step)
+@lru_cache(maxsize=256)
+def loss_of(release: Release, step: float, times: int = 1) -> Any:
+    """The loss distribution of a release made so many times."""
+    if times == 1:
+        return release.loss(step)
+    return loss_of(release, step).self_compose(times)
 
 
 def levelled(releases: Counted, most: int = 32) -> Counted:
     """The same releases, of each kind with not very many levels of noise.
 
-    Where there are more, each is rounded down to the next of some: never too small, and
-    quicker to convolve.
+    Where there are more, each is rounded down to a step above the lowest: never too
+    small, and quicker to convolve.
     """
     kinds: dict[Any, list[tuple[Release, int]]] = {}
     for one in releases:
@@ -174,11 +178,10 @@ def levelled(releases: Counted, most: int = 32) -> Counted:
         if len(many) <= most:
             found += many
             continue
-        levels = np.array([one.level for one, _ in many])
-        grid = np.geomspace(levels.min(), levels.max(), most)
-        grid[0] = levels.min()  # exactly: nothing lies below the lowest
-        below = np.searchsorted(grid, levels, side="right") - 1
-        counts = np.bincount(below, weights=[count for _, count in many])
-        used = np.flatnonzero(counts)
-        found += [(many[0][0].at(float(grid[k])), int(counts[k])) for k in used]
+        levels, counts = zip(*((one.level, count) for one, count in many), strict=True)
+        lowest = min(levels)
+        steps = np.floor(np.log(np.divide(levels, lowest)) / _LEVEL)
+        for step in np.unique(steps):
+            same = many[0][0].at(lowest * math.exp(step * _LEVEL) * (1 - 1e-12))
+            found.append((same, int(np.dot(counts, steps == step))))
     return tuple(found)
