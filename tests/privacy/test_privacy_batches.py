@@ -41,7 +41,7 @@ def composed_delta(losses, masses, rounds, epsilon, *, up, step=2e-3):
     size = fft.next_fast_len(rounds * len(pmf))
     total = fft.irfft(fft.rfft(pmf, size) ** rounds, size)
     at = (np.arange(size) + rounds * lowest) * step
-    return float(np.sum(np.maximum(-np.expm1(epsilon - at), 0.0) * total))
+    return float(np.sum(-np.expm1(np.minimum(epsilon - at, 0.0)) * total))
 
 
 def cut(edges, upper, lower):
@@ -161,3 +161,49 @@ def test_a_batch_of_all_records_is_no_batch():
         rounds=7,
     ).epsilon(DELTA)
     assert 0 <= spent(WithoutReplacement(40, 40), 3.0, 7) / exact - 1 < 1e-4
+
+
+def poisson_pairs(mu, rate):
+    """With the record against without it, and the other way round."""
+    edges, normal = np.linspace(-9.5, mu + 9.5, 60_001), stats.norm.cdf
+
+    def drawn(x):
+        return (1 - rate) * normal(x) + rate * normal(x, mu)
+
+    return cut(edges, drawn, normal), cut(edges, normal, drawn)
+
+
+def check_random_accounts(count, seed):
+    """Epsilons of random settings against an independent convolution."""
+    draw = np.random.default_rng(seed)
+    for _ in range(count):
+        samples, noise = int(draw.integers(20, 2000)), float(draw.uniform(0.7, 5.0))
+        batch, rounds = int(draw.integers(1, samples)), int(draw.integers(1, 120))
+        if draw.random() < 0.5:
+            sampling = WithoutReplacement(batch, samples)
+            pairs = (theorem_9_pair(1 / noise, batch / samples),)
+        else:
+            sampling = Poisson(batch / samples)
+            pairs = poisson_pairs(1 / noise, batch / samples)
+        epsilon = spent(sampling, noise, rounds)
+        scale = max(np.dot(p, at**2) for at, p in pairs)
+        low, high = (
+            max(
+                composed_delta(
+                    *pair, rounds, epsilon, up=up, step=0.03 * math.sqrt(scale)
+                )
+                for pair in pairs
+            )
+            for up in (False, True)
+        )
+        assert low <= DELTA * 1.001, (sampling, noise, rounds)
+        assert epsilon == 0 or DELTA <= high * 1.001, (sampling, noise, rounds)
+
+
+def test_some_random_accounts_against_an_independent_convolution():
+    check_random_accounts(6, seed=1)
+
+
+@pytest.mark.long
+def test_many_random_accounts_against_an_independent_convolution():
+    check_random_accounts(92, seed=2)

@@ -152,7 +152,9 @@ class LossCurve:
 
 @lru_cache(maxsize=32)
 def _convolved(curve: LossCurve, step: float) -> Any:
-    return curve.loss(step)
+    # Where a tail is all but empty the library finds no bound on it, and uses none.
+    with np.errstate(over="ignore"):
+        return curve.loss(step)
 
 
 @lru_cache(maxsize=512)

@@ -90,6 +90,44 @@ def gaussian_profile(epsilon: np.ndarray, mu: float) -> np.ndarray:
     return np.maximum(np.where(low > -5.0, right, left), 0.0)
 
 
+def poisson(mu: float, rate: float, step: float) -> Any:
+    """The privacy loss of a Gaussian release of a Poisson batch, in either order.
+
+    Between R = (1-q) N(0) + q N(mu), with the record, and N(0), without it,
+
+        H_a(R, N(0)) = q delta(log(1 + (a-1)/q)),                 if a > 1 - q
+        H_a(N(0), R) = (1 - a(1-q)) delta(log(aq/(1 - a(1-q)))),  if a(1-q) < 1
+
+    and else max(1 - a, 0), with delta the profile without sampling (Zhu, Dong, Wang
+    2022, Theorem 11).
+    """
+    silent = 1 - rate
+
+    def removed(epsilon: np.ndarray) -> np.ndarray:
+        more = np.expm1(epsilon) / rate
+        seen = more > -1
+        inner = np.log1p(np.where(seen, more, 0.0))
+        return np.where(seen, rate * _gaussian(inner, mu), -np.expm1(epsilon))
+
+    def added(epsilon: np.ndarray) -> np.ndarray:
+        left = 1 - silent * np.exp(epsilon)
+        seen = left > 0
+        inner = epsilon + math.log(rate) - np.log(np.where(seen, left, 1.0))
+        return np.where(seen, left * _gaussian(np.where(seen, inner, 0.0), mu), 0.0)
+
+    ends = math.ceil(reach(removed) / step)
+    points = np.arange(-ends, ends + 1)
+    deltas = (np.clip(one(points * step), 0.0, 1.0) for one in (removed, added))
+    return _connected(step, points, *map(np.minimum.accumulate, deltas))
+
+
+def _gaussian(epsilon: np.ndarray, mu: float) -> np.ndarray:
+    """`gaussian_profile` for epsilons of any sign."""
+    size = np.abs(epsilon)
+    up = gaussian_profile(size, mu)
+    return np.where(epsilon >= 0, up, 1 - np.exp(-size) * (1 - up))
+
+
 def renyi_profile(bounds: RenyiCurve) -> Profile:
     """The best delta over the orders (Canonne, Kamath, Steinke 2020, Prop. 12)."""
     orders, divergences = np.asarray(ORDERS), bounds.totals()
@@ -139,11 +177,13 @@ def _mirrored(profile: Profile, step: float, ends: int) -> np.ndarray:
     return np.concatenate([down[::-1], up])
 
 
-def _connected(step: float, points: np.ndarray, deltas: np.ndarray) -> Any:
+def _connected(step: float, points: np.ndarray, *deltas: np.ndarray) -> Any:
+    """The loss of a symmetric pair, or of one pair per order."""
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-    made = pld_pmf.create_pmf_pessimistic_connect_dots(step, points, deltas)
-    return privacy_loss_distribution.PrivacyLossDistribution(made)
+    dots = pld_pmf.create_pmf_pessimistic_connect_dots
+    made = (dots(step, points, one) for one in deltas)
+    return privacy_loss_distribution.PrivacyLossDistribution(*made)
 
 
 def _lower_hull(x: np.ndarray, y: np.ndarray) -> list[int]:

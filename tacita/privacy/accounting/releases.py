@@ -29,6 +29,8 @@ Counted: TypeAlias = "tuple[tuple[Release, int], ...]"
 
 #: Of very many levels of noise, between how many (in logarithms) one stands for all.
 _LEVEL = math.log(2) / 32
+#: How often a release is convolved with itself in one go.
+_AT_ONCE = 10_000
 #: Standard deviations after which less than 1e-15 of a normal distribution is left.
 NORMAL_REACH = 8.0
 
@@ -128,9 +130,9 @@ class SampledGaussian:
         return (2 if twice else 1) / self.multiplier
 
     def loss(self, step: float) -> Any:
-        """By the library for Poisson batches, else by the profile."""
+        """By its privacy profile."""
         if isinstance(self.sampling, Poisson):
-            return gaussian_loss(1 / self.multiplier, step, self.sampling.rate)
+            return profiles.poisson(1 / self.multiplier, self.sampling.rate, step)
         profile = profiles.batch_profile(self.multiplier, self.sampling)
         return profiles.distribution(profile, step)
 
@@ -147,13 +149,11 @@ def gaussian_reach(mu: float) -> float:
 
 
 @lru_cache(maxsize=128)
-def gaussian_loss(mu: float, step: float, rate: float = 1.0) -> Any:
-    """The loss distribution of Gaussian noise, on all records or on a Poisson batch."""
+def gaussian_loss(mu: float, step: float) -> Any:
+    """The loss distribution of Gaussian noise on all records, by the library."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    return pld.from_gaussian_mechanism(
-        1 / mu, value_discretization_interval=step, sampling_prob=rate
-    )
+    return pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=step)
 
 
 @lru_cache(maxsize=256)
@@ -161,6 +161,11 @@ def loss_of(release: Release, step: float, times: int = 1) -> Any:
     """The loss distribution of a release made so many times."""
     if times == 1:
         return release.loss(step)
+    if times > _AT_ONCE:
+        # The library computes points^times, which has millions of digits otherwise.
+        many, left = divmod(times, _AT_ONCE)
+        most = loss_of(release, step, _AT_ONCE).self_compose(many)
+        return most.compose(loss_of(release, step, left)) if left else most
     return loss_of(release, step).self_compose(times)
 
 
