@@ -17,6 +17,7 @@ import numpy as np
 
 from tacita import check, keys
 from tacita.aggregation import Aggregation
+from tacita.federation.draws import SharedDraws
 from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
 from tacita.federation.program import TICK, send
 from tacita.federation.roles import Roles
@@ -180,7 +181,8 @@ class InProcess:
         desk = self.desk(name)
         if name == COORDINATOR:
             weights = mean_weights(self.algorithm, self.problem.population)
-            return self.roles.make_coordinator(desk, np.asarray(weights))  # pyright: ignore
+            draws = SharedDraws(self.roles.base)
+            return self.roles.make_coordinator(desk, draws, np.asarray(weights))  # pyright: ignore
         i = self.names.index(name)
         return self.roles.make_agent(desk, self.locals[i], self.secrets[i])
 
