@@ -245,8 +245,8 @@ def _refuse_violated(price: Guarantee) -> None:
     for one in price.assumptions:
         if one.status == "violated":
             refuse(
-                f"the run's epsilon would not hold, for it needs that {one.statement}; "
-                "in a description that is problem.bound"
+                "the run's epsilon would not hold, for numbers would come from private "
+                "rows; add a public bound on rows to the description, problem.bound"
             )
 
 

@@ -158,7 +158,7 @@ def sweep(
             "or in which numbers are per agent: run one sweep for each"
         )
     stacked = jax.tree.map(lambda *v: jnp.stack([jnp.asarray(x) for x in v]), *ready)
-    private = is_private(ready[0])
+    private = any(map(is_private, ready))
     drawn = [seeds_of(private, seed) for _ in ready]
     lanes = dataclasses.replace(drawn[0], lanes=[one.first for one in drawn])
     plan = make_plan(problem, ready[0], record, reference, stop, lanes=True)

@@ -225,7 +225,10 @@ def _convexity(algorithm: DPNorm, problem: Problem, agent: int) -> _Steps:
     mu, steepest = number_of(algorithm.step_size, agent), model.curvature_bounds[1]
     smoothness = steepest * row**2 + float(problem.population.regulariser.weight)
     if mu * smoothness <= 2 * (1 + 1e-9):
-        return _Steps("", (rows, enforced("losses are convex and steps at most 2/L")))
+        words = "losses are convex and steps at most 2/L"
+        if problem.bound is not None:
+            words = f"losses are convex and {smoothness:g}-smooth for such records"
+        return _Steps("", (rows, enforced(words)))
     # In a federation nobody knows all rows.
     with contextlib.suppress(check.TacitaError):
         if isinstance(oracle.oracle, Full):
