@@ -117,7 +117,7 @@ def simulate(
         progress=progress,
         folder=folder,
         resume=resume,
-        looked=looks_at_rows(algorithm, problem),
+        looked=drawn.private and looks_at_rows(algorithm, problem),
     )
 
 
@@ -163,7 +163,8 @@ def sweep(
     lanes = dataclasses.replace(drawn[0], lanes=[one.first for one in drawn])
     plan = make_plan(problem, ready[0], record, reference, stop, lanes=True)
     world = make_world(problem, ready[0], participation, lanes=True)
-    told = {"configs": len(ready), "participation": participation}
+    # Lanes are configurations here, so no list of seeds is told.
+    told = {"seeds": None, "configs": len(ready), "participation": participation}
     return _run(
         problem,
         stacked,

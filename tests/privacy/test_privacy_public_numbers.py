@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tacita
+from tacita.audits import Canary
 from tacita.audits.canary import with_record
-from tacita.privacy import letters_of
+from tacita.privacy import Noisy, letters_of
 from tacita.privacy.blind import looks_at_rows
 from tacita.problem import graph, synthetic
+from tacita.trees import frozen
 from tests.cases import CASES
 
 DELTA, BOUND, ROUNDS = 1e-5, 6.0, 4
@@ -195,3 +198,34 @@ def test_a_canary_is_a_row_like_the_others():
     made = with_record(problem, 0, 0, (np.array([400.0, 300.0, 0.0]), 1.0))
     assert made.bound == BOUND
     np.testing.assert_allclose(made.stacked()[0][0, 0], [4.8, 3.6, 0], rtol=1e-12)
+
+
+@frozen
+class NoiseOfTheRows(Noisy):
+    """Noise in proportion to the longest row, as if it were set by looking at it."""
+
+    def grad(self, local, draw, w):
+        rows, noise = draw
+        longest = jnp.sqrt(jnp.max(jnp.sum(local.x**2, axis=1)))
+        return super().grad(local, (rows, longest * noise), w)
+
+
+def test_an_audit_refutes_noise_that_depends_on_a_row():
+    problem = tacita.from_arrays(np.zeros((4, 2)), np.ones(4), [0, 0, 1, 1], l2=0.1)
+    plain = tacita.ServerGD(step_size=0.3)
+    asked = {"epsilon": 1.0, "delta": 0.01, "observer": "coordinator", "rounds": 3}
+    honest = tacita.private(problem, plain, **asked)
+    looked = NoiseOfTheRows(std=honest.oracle.std, oracle=honest.oracle.oracle)
+    pair = Canary(([4.0, 0.0], 1.0), ([1.0, 0.0], 1.0))
+    found = [
+        tacita.audit(
+            problem,
+            dataclasses.replace(honest, oracle=oracle),
+            observer="coordinator",
+            rounds=3,
+            runs=2000,
+            canary=pair,
+        )
+        for oracle in (honest.oracle, looked)
+    ]
+    assert [one.refuted for one in found] == [False, True]
