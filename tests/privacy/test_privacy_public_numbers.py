@@ -29,6 +29,16 @@ SAFE = {
     ),
     "DPNorm": tacita.DPNorm(step_size=0.2, local_steps=3),
 }
+#: Steps that would not expand for the rows that are there, but for rows within the
+#: bound: what is there must not decide.
+BETWEEN = {
+    "FedSPD": tacita.FedSPD(rho=1.0, gamma=4.0, local_steps=3),
+    "DPFedAvg": tacita.DPFedAvg(step_size=0.25, local_steps=3),
+    "FedPLT": tacita.FedPLT(
+        rho=1.0, solver=tacita.solvers.GradientDescent(step_size=0.21, local_steps=3)
+    ),
+    "DPNorm": tacita.DPNorm(step_size=0.25, local_steps=3),
+}
 each = pytest.mark.parametrize("name", SAFE)
 
 
@@ -65,11 +75,11 @@ def noise(problem, algorithm) -> float:
 
 @each
 def test_with_a_bound_one_row_moves_no_noise(name):
-    algorithm, problem = SAFE[name], data(BOUND)
-    assert noise(problem, algorithm) == noise(longer(problem), algorithm)
     # Left to theory, numbers are public too.
-    free = type(algorithm)()
-    assert noise(problem, free) == noise(longer(problem), free)
+    for algorithm in (SAFE[name], BETWEEN[name], type(SAFE[name])()):
+        problem = data(BOUND)
+        assert noise(problem, algorithm) == noise(longer(problem), algorithm)
+    assert noise(data(BOUND), BETWEEN[name]) > noise(data(), BETWEEN[name])
 
 
 @each
@@ -91,6 +101,7 @@ def test_without_one_it_does_and_the_report_says_so(name):
     longest = np.linalg.norm(problem.stacked()[0], axis=-1).max()
     facts = [longest, *problem.moduli.smoothness, *problem.moduli.strong_convexity]
     facts += [0.25 * longest**2 + 0.1, np.sqrt(2) * longest]
+    facts += [*(problem.moduli.smoothness + 0.25 * longest**2 / 10)]
     told = str(report) + json.dumps(report.as_dict())
     for fact in facts:
         for shown in (f"{fact:g}", f"{fact:.4g}", repr(float(fact))):
@@ -154,6 +165,15 @@ def test_with_a_bound_theory_never_looks_at_rows(case):
     free = emptied(case.algorithm)
     bounded = dataclasses.replace(case.problem(), bound=50.0)
     assert not looks_at_rows(free, bounded)
+
+
+def test_nor_for_coupled_linear_models():
+    """Their Hessian is looked at where there is no bound."""
+    free = tacita.FedGD(alpha=0.5)
+    for bound, looked in ((None, True), (50.0, False)):
+        problem = synthetic.linear(4, 3, 10, graph=RING, bound=bound)
+        assert looks_at_rows(free, problem) == looked
+        assert free.resolve(problem).step_size > 0
 
 
 def emptied(algorithm):
