@@ -27,7 +27,7 @@ NAME = "seed.secret"
 _BITS = 62
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Seeds:
     """The seeds of a run.
 
@@ -61,13 +61,18 @@ class Seeds:
             return self.first
         return SEED_ASKED_FOR if self.asked else SEED_SECRET
 
+    def keep_in(self, folder: Path) -> None:
+        """Keep a secret beside the checkpoint, for whoever goes on with the run."""
+        if self.private and not self.asked:
+            words = str(self.first)
+            checkpoint.write_whole(folder / NAME, lambda path: _write(path, words))
+
 
 def seeds_of(
     private: bool,
     seed: int | None,
     seeds: Any = None,
-    folder: Path | None = None,
-    resume: bool = False,
+    resumed: Path | None = None,
 ) -> Seeds:
     """The seeds that were asked for; else 0, or for a private run a fresh secret.
 
@@ -75,8 +80,7 @@ def seeds_of(
         private: Whether the run is.
         seed: As in `tacita.simulate`.
         seeds: As there.
-        folder: Where the checkpoint is kept, and a secret beside it.
-        resume: Whether to go on with the secret that is there.
+        resumed: The folder of the run to go on with, which holds its secret.
     """
     listed = None if seeds is None or _is_count(seeds) else _listed(seeds)
     asked = seed is not None or listed is not None
@@ -85,7 +89,7 @@ def seeds_of(
     elif listed is not None or not private:
         first = 0
     else:
-        first = _secret(folder, resume)
+        first = _secret(resumed)
     lanes = listed
     if seeds is not None and listed is None:
         lanes = list(range(first, first + check.count(seeds=seeds)))
@@ -105,18 +109,21 @@ def _listed(seeds: Any) -> list[int]:
     return listed
 
 
-def _secret(folder: Path | None, resume: bool) -> int:
-    """A seed from the operating system; with a folder it is kept there."""
-    path = None if folder is None else folder / NAME
-    if path is not None and resume and path.exists():
-        words = path.read_text()
-        if not words.isdecimal() or int(words) >> _BITS:
-            check.refuse(f"{path} is damaged; delete it and the checkpoint beside it")
-        return int(words)
-    made = secrets.randbits(_BITS)
-    if path is not None:
-        checkpoint.write_whole(path, lambda partial: _write(partial, str(made)))
-    return made
+def _secret(resumed: Path | None) -> int:
+    """The secret of a run that is gone on with, or one from the operating system."""
+    # Without its checkpoint nothing tells whether it is the same run that goes on.
+    if resumed is None or not (resumed / checkpoint.NAME).exists():
+        return secrets.randbits(_BITS)
+    path = resumed / NAME
+    if not path.exists():
+        check.refuse(
+            f"there is no {path}, so this private run cannot go on with its own "
+            "noise; give the seed= that it was begun with, or delete the checkpoint"
+        )
+    words = path.read_text()
+    if not words.isdecimal() or int(words) >> _BITS:
+        check.refuse(f"{path} is damaged; delete it and the checkpoint beside it")
+    return int(words)
 
 
 def _write(path: Path, words: str) -> None:

@@ -92,7 +92,8 @@ def simulate(
     choices.problem_of(problem)
     ready = prepare(problem, algorithm)
     folder = choices.folder_of(checkpoint, resume)
-    drawn = seeds_of(is_private(ready), seed, seeds, folder, resume)
+    resumed = folder if resume else None
+    drawn = seeds_of(is_private(ready), seed, seeds, resumed)
     many = drawn.lanes is not None
     plan = make_plan(problem, ready, record, reference, stop, mapping, many)
     world = make_world(problem, ready, participation, asynchronous, aggregation, many)
@@ -250,6 +251,7 @@ def _run(
     limits = (tolerance, reference)
     chunks = Chunks(plan, world, algorithm, bases, *limits, counts_turns=told_of)
     if folder is not None:
+        seeds.keep_in(folder)
         parts = (
             problem.population,
             algorithm,

@@ -158,6 +158,17 @@ def test_a_coordinator_that_dies_draws_the_same_again(tmp_path: Path):
     np.testing.assert_array_equal(people["coordinator"].model(), calm)
 
 
+def test_a_report_says_that_everybody_knows_shared_noise(tmp_path: Path):
+    alike = {"step_size": 0.1}
+    for more, known in (({}, 0), ({"shared_seed": 1}, 1)):
+        run = describe("FedAvg", algorithm=alike, bound=6.0)
+        run.tables["run"].update(more)  # pyright: ignore
+        made = party.setting_of(run, own_problem(run, rows()))
+        with Ledger(tmp_path / f"{known}.db") as ledger:
+            ready, _ = party.with_budget(made, "ada", ledger, None)
+        assert len(party.privacy_of(ready, 4).violated()) == known
+
+
 def test_a_report_says_whose_noise_it_is():
     told = tacita.privacy.forecast(CLIENT.problem(), CLIENT.algorithm, rounds=3)
     assert told.row("final_model", "client").epsilon is not None

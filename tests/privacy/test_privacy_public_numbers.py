@@ -117,6 +117,8 @@ def test_with_a_bound_the_report_holds(name):
     assert "enforced: no record has features longer than 6" in str(report)
     assert "believed: no number of the algorithm was chosen by looking" in str(report)
     assert report.row(budget(algorithm)["observer"]).epsilon == pytest.approx(1, 1e-3)
+    if name in ("FedPLT", "DPNorm"):
+        assert "9.1-smooth" in str(report)  # BOUND^2/4 + l2
 
 
 def test_numbers_that_theory_sets_from_rows_are_named():

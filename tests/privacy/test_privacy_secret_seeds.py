@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import tacita
+from tacita.cli.execute import execute
 from tacita.problem import synthetic
-from tacita.runtime import seeds
+from tacita.runtime import checkpoint, seeds
 
 NOISY = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=1.0))
 PRIVATE = tacita.FedAvg(step_size=0.1, oracle=NOISY)
@@ -80,11 +81,26 @@ def test_a_run_file_keeps_its_seed_to_itself(problem, tmp_path):
         "algorithm": tacita.job.table_of(PRIVATE),
         "run": {"rounds": 2, "seed": 918273645},
     }
-    run = tacita.job.job_from(table, tmp_path).simulate()
-    assert "918273645" not in str(run.config) + str(run.info)
+    job = tacita.job.job_from(table, tmp_path)
+    folder = tacita.job.folder.create(tmp_path / "asked", "asked", job.toml)
+    assert "918273645" in (folder / "config.toml").read_text()  # to resume with
+    execute(job, folder)
+    assert not any(b"918273645" in path.read_bytes() for path in folder.iterdir())
     del table["run"]["seed"]
-    jobs = [tacita.job.job_from(table, tmp_path).simulate() for _ in range(2)]
-    assert np.any(jobs[0].params != jobs[1].params)
+    runs = []
+    for name in ("one", "two"):
+        job = tacita.job.job_from(table, tmp_path)
+        folder = tacita.job.folder.create(tmp_path / name, name, job.toml)
+        runs.append(execute(job, folder))
+        assert not (folder / seeds.NAME).exists()  # nobody goes on with a finished run
+    assert np.any(runs[0].params != runs[1].params)
+
+
+def test_who_took_part_is_not_told_where_a_bound_counts_on_that(problem):
+    run = tacita.simulate(problem, BY_COORDINATOR, 3, participation=0.5)
+    assert "turns" not in run.info
+    assert run.privacy.row("final_model", "client").epsilon is not None
+    assert "turns" in tacita.simulate(problem, PRIVATE, 3, participation=0.5).info
 
 
 def test_a_secret_stays_beside_its_checkpoint(problem, tmp_path):
@@ -97,13 +113,21 @@ def test_a_secret_stays_beside_its_checkpoint(problem, tmp_path):
     assert int(path.read_text()) == secret
     straight = tacita.simulate(problem, PRIVATE, 4, seed=secret, record=())
     np.testing.assert_array_equal(resumed.params, straight.params)
+    with pytest.raises(tacita.TacitaError, match="expected rounds"):
+        tacita.simulate(problem, PRIVATE, 0, **whole)
+    assert int(path.read_text()) == secret  # a refusal costs nobody a run
     # Not to go on is to begin anew, with noise of its own.
     tacita.simulate(problem, PRIVATE, 2, **whole)
     assert int(path.read_text()) != secret
     # Without its secret a run cannot go on.
     path.unlink()
-    with pytest.raises(tacita.TacitaError, match="belongs to another run"):
+    with pytest.raises(tacita.TacitaError, match=r"no .*seed\.secret, so"):
         tacita.simulate(problem, PRIVATE, 4, resume=True, **whole)
+    # Nor is it used for what may be another run.
+    path.write_text(str(secret))
+    (tmp_path / "whole" / checkpoint.NAME).unlink()
+    tacita.simulate(problem, PRIVATE, 2, resume=True, **whole)
+    assert int(path.read_text()) != secret
     path.write_text("-1")
     with pytest.raises(tacita.TacitaError, match=r"seed\.secret is damaged"):
         tacita.simulate(problem, PRIVATE, 4, resume=True, **whole)
