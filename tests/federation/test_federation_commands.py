@@ -204,6 +204,7 @@ def test_one_budget_for_a_server_run_and_a_graph_run(tmp_path: Path):
     budget = {"privacy": {"epsilon": 1.0, "delta": 1e-5}}
     server = describe(algorithm={"name": "DPSGD", "step_size": 0.1}, **budget)
     graph = describe(
+        problem={**run_of()["problem"], "bound": 5.0},
         algorithm={"name": "DPNorm", "step_size": 0.1, "local_steps": 3},
         graph={"edges": [["ada", "bob"], ["bob", "cyd"]]},
         **budget,
