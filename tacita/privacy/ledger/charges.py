@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from tacita.privacy import inputs
 from tacita.privacy.accounting.curve import Curve
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.ledger.database import BudgetExceeded, Row, Store
-from tacita.privacy.ledger.spending import cost_of
+from tacita.privacy.ledger.spending import Cost, cost_of
 from tacita.privacy.ledger.totals import Totals, people_of
 from tacita.privacy.scope import Observer, Person, Relation, Unit, people, word
 
@@ -139,6 +140,7 @@ class Ledger:
         round: int,
         content: bytes,
         phase: str = "letter",
+        whole_round: bool = False,
     ) -> tuple[Charge, ...]:
         """Write one release down; when this returns, the letter may leave.
 
@@ -151,6 +153,8 @@ class Ledger:
             round: The round, from 0.
             content: The letter's bytes (only their SHA-256 is stored).
             phase: Which letter of the round.
+            whole_round: The guarantees are of all letters of the round together, so
+                the first of them pays, and those of other phases cost nothing more.
 
         Raises:
             BudgetExceeded: A budget would be passed; nothing was written.
@@ -170,14 +174,22 @@ class Ledger:
         }
         digest = hashlib.sha256(content).hexdigest()
         with self._store.transaction(self._totals.clear):
-            return tuple(self._charge_one(one, identity, digest) for one in several)
+            return tuple(
+                self._charge_one(one, identity, digest, whole_round) for one in several
+            )
 
     def _charge_one(
-        self, guarantee: Guarantee, identity: dict[str, Any], content: str
+        self,
+        guarantee: Guarantee,
+        identity: dict[str, Any],
+        content: str,
+        whole_round: bool,
     ) -> Charge:
         agent, cost = identity["agent"], guarantee.scope.words
         observer = cost.pop("observer")
         price = cost_of(guarantee.curve)
+        if whole_round and self._paid(identity, observer):
+            price = Cost()
         cost |= {"content": content, **price._asdict()}
         known = self._known(identity, observer)
         if known is not None:
@@ -221,6 +233,16 @@ class Ledger:
         )
         return next(found, None)
 
+    def _paid(self, identity: dict[str, Any], observer: str) -> bool:
+        """Whether another letter of the round was written down before this one."""
+        where = "kind = 'release' AND agent = ? AND run = ? AND round = ?"
+        who = (identity["agent"], identity["run"], identity["round"])
+        found = self._store.find(
+            f"{where} AND observer = ? ORDER BY id", (*who, observer)
+        )
+        first = next(found, None)
+        return first is not None and first.phase != identity["phase"]
+
     def budget(self, agent: str) -> Row | None:
         """The budget in force, as the row that set it; None if none was set."""
         return self._totals.budget(agent)
@@ -260,41 +282,40 @@ class Ledger:
 
     def after(
         self,
-        guarantee: Guarantee,
+        rounds: Mapping[int, Guarantee],
         *,
         agent: str,
         run: str,
-        times: int,
         delta: float,
         separate: Sequence[Sequence[str]] | None = None,
     ) -> float:
         """The epsilon spent once a run is over, against whoever sees its releases.
 
         Args:
-            guarantee: What every release of the run costs.
+            rounds: What every round of the run costs, against one observer.
             agent: Whose data it is.
-            run: The run's name; its releases that are charged already count once.
-            times: How many releases the whole run has.
+            run: The run's name; its rounds that are charged already count once.
             delta: At which delta.
             separate: Observers who never compare notes, as in `allow`.
         """
         delta = inputs.inside_unit(delta=delta)
-        observer = guarantee.scope.observer
-        left = max(times - self.releases(agent, observer.value, run), 0)
-        price = cost_of(guarantee.curve)
-        return max(
-            self._totals.seen(agent, person)
-            .total.plus(price, left)
-            .curve()
-            .epsilon(delta)
-            for person in people(separate)
-            if observer in person.observers
-        )
+        (observer,) = {one.scope.observer for one in rounds.values()}
+        charged = self.rounds(agent, observer.value, run)
+        left = Counter(one.curve for k, one in rounds.items() if k not in charged)
+        found = []
+        for person in people(separate):
+            if observer in person.observers:
+                total = self._totals.seen(agent, person).total
+                for curve, times in left.items():
+                    total = total.plus(cost_of(curve), times)
+                found.append(total.curve().epsilon(delta))
+        return max(found)
 
-    def releases(self, agent: str, observer: str, run: str) -> int:
-        """How many releases of a run to an observer are charged."""
+    def rounds(self, agent: str, observer: str, run: str) -> set[int]:
+        """The rounds of a run that are charged against an observer."""
         where = "kind = 'release' AND agent = ? AND observer = ? AND run = ?"
-        return sum(1 for _ in self._store.find(where, (agent, observer, run)))
+        found = self._store.find(where, (agent, observer, run))
+        return {row.round for row in found if row.round is not None}
 
     def head(self) -> str:
         """The digest of the last row: it vouches for every row before it."""
