@@ -11,7 +11,12 @@ import numpy as np
 from tacita import check
 from tacita.aggregation import Aggregation, Mean
 from tacita.privacy.accounting.compose import account
-from tacita.privacy.accounting.guarantee import Assumption, Guarantee, believed
+from tacita.privacy.accounting.guarantee import (
+    Assumption,
+    Guarantee,
+    enforced,
+    violated,
+)
 from tacita.privacy.accounting.subsampling import Sampling
 from tacita.privacy.clipped import Clipped, clipping_of
 from tacita.privacy.scope import Observer, Scope
@@ -38,6 +43,8 @@ class Question:
         active: Agents active in every round, or None if their number varies.
         total: All rounds of the run, where `rounds` counts the agent's own.
         aggregation: How the coordinator joins letters.
+        looked: Whether theory set a number of the algorithm from the rows.
+        seeded: Whether somebody chose the seed that all noise comes from.
     """
 
     scope: Scope
@@ -47,6 +54,8 @@ class Question:
     active: int | None = None
     total: int | None = None
     aggregation: Aggregation = Mean()
+    looked: bool = False
+    seeded: bool = False
 
     def releases(
         self,
@@ -101,7 +110,12 @@ def clipped_oracle(algorithm: Any, agent: int | None = None) -> Clipped:
 
 
 def longest_row(problem: Problem) -> float:
-    """The largest norm of a row's features."""
+    """How long a row's features may be: the public bound, or else the longest row.
+
+    Whoever asks notes `no_longer_rows` with the answer, whatever it was used for.
+    """
+    if problem.bound is not None:
+        return problem.bound
     population = problem.population
     if population not in _LONGEST:
         x = np.asarray(population.rows.x, dtype=np.float64)
@@ -112,8 +126,13 @@ def longest_row(problem: Problem) -> float:
 
 
 def no_longer_rows(problem: Problem) -> Assumption:
-    """That a neighbour's rows are no longer than the longest one here."""
-    return believed(f"no record has features longer than {longest_row(problem):g}")
+    """That no neighbour has longer rows, which only a public bound makes true."""
+    if problem.bound is not None:
+        return enforced(f"no record has features longer than {problem.bound:g}")
+    return violated(
+        "no noise and no epsilon was set by looking at private rows: the longest one "
+        "was looked at, so give the problem bound="
+    )
 
 
 def alike(*columns: Any) -> tuple[np.ndarray, np.ndarray]:
