@@ -251,6 +251,7 @@ def draw_shape(rng: np.random.Generator, algorithm: str) -> Shape:
     sampling = None
     if rng.uniform() < 0.35 and algorithm != "ClientDPFedAvg":
         sampling = str(rng.choice(SAMPLINGS))
+    mixed = sampling is not None or algorithm == "ClientDPFedAvg"
     own, agents = bool(rng.uniform() < 0.6), int(rng.integers(2, 5))
     counts = np.full(agents, 4 if sampling else rng.choice([2, 3, 5, 8]))
     if own:
@@ -266,7 +267,7 @@ def draw_shape(rng: np.random.Generator, algorithm: str) -> Shape:
         sampling=sampling,
         participation=str(partly),
         relation=None if rng.uniform() < 0.7 else "add_remove",
-        curved=sampling is None and bool(rng.uniform() < 0.5),
+        curved=not mixed and bool(rng.uniform() < 0.5),
         graph=str(rng.choice(["ring", "path", "star"])),
         weights=str(rng.choice(["uniform", "samples"])),
         asynchronous=algorithm in ("GossipSGD", "DPNorm") and bool(rng.uniform() < 0.3),

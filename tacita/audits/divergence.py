@@ -19,8 +19,9 @@ from tacita.audits.statistics import clopper_pearson
 
 #: Singular values below this, of the largest, are no noise at all.
 _NO_NOISE = 1e-10
-#: A part of a difference that noise must not be missing in, relative to all of it.
-_SEEN = 1e-6
+#: A part of a difference that noise must not be missing in, relative to all of it, and
+#: to the noise elsewhere: less is rounding.
+_SEEN, _ROUNDED = 1e-6, 1e-9
 #: How sure to be of the lower bound for mixtures: thousands are compared.
 _ERROR = 1e-6
 
@@ -33,13 +34,15 @@ def shifts(slope: np.ndarray, *differences: np.ndarray) -> list[np.ndarray] | No
         differences: Each (..., numbers).
     """
     _, values, rows = np.linalg.svd(slope, full_matrices=False)
-    noisy = values > _NO_NOISE * max(values.max(initial=0.0), 1e-300)
+    largest = float(values.max(initial=0.0))
+    noisy = values > _NO_NOISE * max(largest, 1e-300)
     values, rows = values[noisy], rows[noisy]
     found = []
     for difference in differences:
         inside = difference @ rows.T
         rest = np.linalg.norm(difference - inside @ rows, axis=-1)
-        if np.any(rest > _SEEN * np.linalg.norm(difference, axis=-1)):
+        bare = rest > _SEEN * np.linalg.norm(difference, axis=-1)
+        if np.any(bare & (rest > _ROUNDED * largest)):
             return None
         found.append(inside / values)
     return found
