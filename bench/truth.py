@@ -56,6 +56,8 @@ class Shape:
     graph: str
     weights: str
     asynchronous: bool
+    bounded: bool  # rows have a public bound, so that more theorems apply
+    scheduled: bool  # noise differs between rounds
 
     @property
     def agents(self) -> int:
@@ -89,7 +91,11 @@ class Draw:
 
     def noisy(self) -> Noisy:
         """With noise in the gradient."""
-        return Noisy(std=self.noise(), oracle=self.clipped())
+        schedule = None
+        if self.shape.scheduled:
+            weights = [self.one(0.2, 5.0) for _ in range(self.shape.rounds)]
+            schedule = tacita.NoiseSchedule(weights=weights)
+        return Noisy(std=self.noise(), oracle=self.clipped(), schedule=schedule)
 
     def noise(self) -> Any:
         """Noise of the size of what a row changes."""
@@ -271,6 +277,8 @@ def draw_shape(rng: np.random.Generator, algorithm: str) -> Shape:
         graph=str(rng.choice(["ring", "path", "star"])),
         weights=str(rng.choice(["uniform", "samples"])),
         asynchronous=algorithm in ("GossipSGD", "DPNorm") and bool(rng.uniform() < 0.3),
+        bounded=bool(rng.uniform() < 0.5),
+        scheduled=bool(rng.uniform() < 0.2),
     )
 
 
@@ -296,6 +304,7 @@ def problem_of(d: Draw) -> Any:
         model="linear",
         l2=shape.l2,
         graph=graph_of(shape) if shape.algorithm in ON_GRAPHS else None,
+        bound=1.0 if shape.bounded else None,
     )
 
 
