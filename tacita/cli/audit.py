@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 import tacita
-from tacita import check
 from tacita.cli.options import Changes
 
 EXAMPLE = "Example:  tacita audit private.toml --observer coordinator"
@@ -59,7 +58,9 @@ def audit(
     if exact:
         return _exactly(job, observer, rounds, delta, seed)
     if observer is None:
-        check.refuse("who looks? give --observer, or --exact to compare all of them")
+        tacita.check.refuse(
+            "who looks? give --observer, or --exact to compare all of them"
+        )
     result = tacita.audit(
         job.problem,
         job.algorithm,
