@@ -181,24 +181,41 @@ def noise_root(setting: Setting, name: str, secret: bytes) -> Any:
     return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What a run's budget means for one agent.
+
+    Attributes:
+        setting: The run, with the noise that the budget asks for.
+        price: What every letter costs.
+        after: The epsilon of all runs of these rows together once this one is over.
+        allowed: The epsilon that the ledger is to allow them.
+    """
+
+    setting: Setting
+    price: Guarantee
+    after: float
+    allowed: float
+
+
 @in_double_precision
-def with_budget(
-    setting: Setting, name: str, ledger: Ledger, limit: float | None
-) -> tuple[Setting, ChargeLetter]:
-    """Set the agent's noise for the run's budget, and how its letters are charged.
+def plan_of(
+    setting: Setting, name: str, account: str, ledger: Ledger, limit: float | None
+) -> Plan:
+    """Set the agent's noise for the run's budget; nothing is written.
 
     Refused where the ledger has no room for the whole run.
 
     Args:
-        setting: The run.
+        setting: A run with a budget.
         name: The agent.
-        ledger: Where its letters are charged.
+        account: What its rows are called in the ledger.
+        ledger: Where its letters will be charged.
         limit: The epsilon that all its runs together may spend; None for whatever
             this run adds.
     """
     run, roles, told = setting.run, setting.roles, setting.run.privacy
-    if told is None:
-        return setting, no_charge
+    assert told is not None
     epsilon, promise = float(told["epsilon"]), setting.promise
     delta = promise["delta"]
     ready = private(
@@ -215,7 +232,7 @@ def with_budget(
     asked = Question(scope=scope, agent=number, rounds=1)
     price = guarantee(ready, setting.known, asked)
     after = ledger.after(
-        price, agent=name, run=run.digest, times=run.rounds, delta=delta
+        price, agent=account, run=run.digest, times=run.rounds, delta=delta
     )
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
@@ -225,10 +242,29 @@ def with_budget(
             "ask for a smaller epsilon"
         )
     allowed = max(epsilon, after * _ROUNDING) if limit is None else limit
-    ledger.allow(agent=name, epsilon=allowed, delta=delta, **scope.words)
-
     changed = replace(setting, roles=replace(roles, algorithm=ready))
-    return changed, _charging(ledger, name, price)
+    return Plan(changed, price, after, allowed)
+
+
+def with_budget(
+    setting: Setting,
+    name: str,
+    ledger: Ledger,
+    limit: float | None,
+    account: str | None = None,
+) -> tuple[Setting, ChargeLetter]:
+    """Set the agent's noise for the run's budget, and how its letters are charged.
+
+    As `plan_of`, whose arguments it takes, and the ledger allows it; the account is
+    the agent's own name if it is left out.
+    """
+    if setting.run.privacy is None:
+        return setting, no_charge
+    account = account or name
+    plan = plan_of(setting, name, account, ledger, limit)
+    delta, scope = setting.promise["delta"], plan.price.scope
+    ledger.allow(agent=account, epsilon=plan.allowed, delta=delta, **scope.words)
+    return plan.setting, _charging(ledger, account, plan.price)
 
 
 def _charging(ledger: Ledger, name: str, price: Guarantee) -> ChargeLetter:
