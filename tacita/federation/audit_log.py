@@ -46,10 +46,10 @@ class AuditLog:
     def note(self, event: str, *, durable: bool = True, **words: Any) -> None:
         """Append an event; when this returns it is on the disk if it is `durable`."""
         with self._held() as file:
-            number, previous, torn = _last(file, self.path)
-            lines = [b"\n" if torn else b""]
+            number, previous, tail, torn = _last(file, self.path)
+            lines = [b"\n" if tail else b""]
             if torn:
-                told = {"event": "torn", "bytes": hashlib.sha256(torn).hexdigest()}
+                told = {"event": "torn", "bytes": hashlib.sha256(tail).hexdigest()}
                 number, previous, line = _next(number, previous, told)
                 lines.append(line)
             cut = {
@@ -81,14 +81,13 @@ class AuditLog:
         Args:
             head: A digest kept elsewhere; it must still be one of the lines.
         """
-        if not self.path.exists():
-            content = b""
-        else:
-            content = self.path.read_bytes()
+        content = self.path.read_bytes() if self.path.exists() else b""
         found: list[dict[str, Any]] = []
         previous, seen, torn = _GENESIS, head is None, None
-        lines = content.split(b"\n")
-        for place, line in enumerate(lines[:-1], 1):
+        *lines, tail = content.split(b"\n")
+        if _read(tail) is not None:
+            lines.append(tail)  # whole, but for its end
+        for place, line in enumerate(lines, 1):
             told = _read(line)
             if told is None:
                 # Only a torn line, and the next one must say so.
@@ -101,12 +100,12 @@ class AuditLog:
                 fits &= told.get("bytes") == hashlib.sha256(torn).hexdigest()
                 fits &= told.get("event") == "torn"
             if not fits:
-                self._refuse(place)
+                self._refuse(place if torn is None else place - 1)
             torn, previous = None, told["digest"]
             seen = seen or previous == head
             found.append(told)
         if torn is not None:
-            self._refuse(len(lines) - 1)
+            self._refuse(len(lines))
         if not seen:
             refuse(f"{self.path}: no line has the digest {head}; lines were cut off")
         return found
@@ -150,17 +149,21 @@ def _read(line: bytes) -> dict[str, Any] | None:
     return {**told, "digest": digest}
 
 
-def _last(file: int, path: Path) -> tuple[int, str, bytes]:
-    """Number and digest of the last whole line, and the bytes that follow it."""
+def _last(file: int, path: Path) -> tuple[int, str, bytes, bool]:
+    """Number and digest of the last line; the bytes after the last end of a line.
+
+    And whether those are torn: else they are that last line, and lack its end only.
+    """
     size = os.fstat(file).st_size
     start = max(0, size - 3 * _MOST_LINE)
     content = os.pread(file, size - start, start)
-    whole, _, torn = content.rpartition(b"\n")
-    if not whole:
-        if start:
-            refuse(f"{path} is damaged at its end; restore it from a backup")
-        return 0, _GENESIS, torn
+    whole, _, tail = content.rpartition(b"\n")
+    told = _read(tail)
+    if told is not None:
+        return told["number"], told["digest"], tail, False
+    if not whole and not start:
+        return 0, _GENESIS, tail, bool(tail)
     told = _read(whole.rpartition(b"\n")[2])
     if told is None:
         refuse(f"{path} is damaged at its end; restore it from a backup")
-    return told["number"], told["digest"], torn
+    return told["number"], told["digest"], tail, bool(tail)
