@@ -84,7 +84,7 @@ def join(
     )
     if preview:
         for line in agent.preview(run):
-            typer.echo(line)
+            typer.echo(tacita.check.printable(line, 2_000))
         return
     if abandon:
         agent.abandon()

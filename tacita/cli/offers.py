@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import tacita
+from tacita.check import printable
 from tacita.cli.show import show
 
 OFFERS = "Example:  tacita offers --folder tacita-clinics-oslo"
@@ -41,13 +42,13 @@ def offers(folder: Folder = None) -> None:
     rows = [
         (
             offer.run.digest[:12],
-            _plain(offer.run.name),
+            printable(offer.run.name),
             words[offer.decision],
             terms_of(offer.run),
             str(offer.run.rounds),
-            _plain(str(offer.run.tables["algorithm"]["name"])),
-            _plain(", ".join(map(str, offer.run.problem["columns"]))),
-            _plain(str(offer.run.problem["target"])),
+            printable(str(offer.run.tables["algorithm"]["name"])),
+            printable(", ".join(map(str, offer.run.problem["columns"]))),
+            printable(str(offer.run.problem["target"])),
             str(len(offer.run.agents)),
         )
         for offer in found
@@ -69,7 +70,7 @@ def decline(digest: Digest, folder: Folder = None) -> None:
 def _decide(digest: str, folder: Path | None, yes: bool) -> None:
     offer = _book(folder).decide(digest, yes, getpass.getuser())
     word = "accepted" if yes else "declined"
-    typer.echo(f"{_plain(offer.run.name)} ({offer.run.digest}) is {word}")
+    typer.echo(f"{printable(offer.run.name)} ({offer.run.digest}) is {word}")
 
 
 def log(
@@ -89,7 +90,7 @@ def log(
         (
             str(told["number"]),
             str(told["time"])[:19],
-            _plain(str(told["event"])),
+            printable(str(told["event"])),
             _details({k: v for k, v in told.items() if k not in hidden}),
         )
         for told in events[-last:]
@@ -99,12 +100,7 @@ def log(
 
 
 def _details(told: dict[str, Any]) -> str:
-    return _plain(", ".join(f"{k}: {json.dumps(v)}" for k, v in told.items()))
-
-
-def _plain(words: str) -> str:
-    """Words that came from elsewhere, without what a terminal would act on."""
-    return "".join(c if c.isprintable() else "?" for c in words)[:300]
+    return printable(", ".join(f"{k}: {json.dumps(v)}" for k, v in told.items()))
 
 
 def _book(folder: Path | None) -> Any:

@@ -142,6 +142,7 @@ class Agent(Program):
         if begun:
             run = self.read(begun[0].read_text())
             self.judge.require_still_allowed(run)
+            self.site.require_other_rows(run)
             self._agree_to(run)
             self.tell(f"going on with {run.name} ({run.digest}); --abandon gives it up")
         else:
@@ -219,7 +220,11 @@ class Agent(Program):
         for content, letter in self.await_contents(post, say, None, 1.0, most):
             one = letter.identity
             if not one.run:
-                reply = self.greet(letter)
+                try:
+                    reply = self.greet(letter)
+                except LetterRefused as refusal:
+                    self.tell(f"a letter was refused: {refusal}")
+                    continue
                 self.deliver(post, [] if reply is None else [reply])
                 if agreement.agreed and at_once:
                     return []

@@ -44,6 +44,7 @@ class Agreement:
         self.run, self._me, self._keys, self._log, self._tell = run, me, keys, log, tell
         self._path = home / run.digest / _CONSENTS
         self._least = max(run.least_agents, least)
+        self._complaints: set[str] = set()
         #: Whether a letter of the run has left.
         self.spoken = False
         #: What is told beside the word that consents came: a number of rows.
@@ -90,12 +91,18 @@ class Agreement:
                 known = self._me.others
                 who = consent.require_enough(run, text, known, self._least)
             except LetterRefused as refusal:
-                self._log.note("consents refused", run=run.digest, reason=str(refusal))
-                self._tell(f"nothing is sent: {refusal}")
+                self._complain(str(refusal))
                 return None
             self._log.note("consents", run=run.digest, agents=len(who))
             write_private(self._path, text)
         return self._letter("done", **self.more())
+
+    def _complain(self, reason: str) -> None:
+        """Once for each reason, however often the same is sent."""
+        if reason not in self._complaints:
+            self._complaints.add(reason)
+            self._log.note("consents refused", run=self.run.digest, reason=reason)
+            self._tell(f"nothing is sent: {reason}")
 
     def _letter(self, kind: str, **words: Any) -> Letter:
         me, told = self._me, {"run": self.run.digest, **words}

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tacita.check import refuse
+from tacita.check import printable, refuse
 from tacita.federation.audit_log import AuditLog
 from tacita.federation.consent import Refusal
 from tacita.federation.description import Description
@@ -85,7 +85,7 @@ class Judge:
             answer = Verdict(False, Refusal.REFUSED)
             reason = str(error) or type(error).__name__
             self._say(run, "refused", f"refused: {reason}", reason=reason)
-        if answer.code is not Refusal.WAITING:
+        if answer.code is Refusal.REFUSED:
             self._known[run.digest] = answer
         return answer
 
@@ -141,4 +141,4 @@ class Judge:
         if (run.digest, event) not in self._said:
             self._said.add((run.digest, event))
             self.log.note(event, run=run.digest, **told)
-            self._tell(words)
+            self._tell(printable(words))

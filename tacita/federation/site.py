@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tacita.check import refuse
 from tacita.federation.description import Description
@@ -12,6 +15,7 @@ from tacita.federation.own_rows import OwnRows, own_problem
 from tacita.federation.party import no_charge
 from tacita.federation.policy import PolicyInForce
 from tacita.federation.rehearsal import require_parts_allowed
+from tacita.federation.seal import write_private
 from tacita.federation.setting import Setting, privacy_of, setting_of, with_budget
 from tacita.federation.wire import Identity
 from tacita.privacy import Ledger
@@ -47,7 +51,7 @@ class Site:
                 "in the policy, the same in all federations"
             )
         self._name, self.rows, self._in_force = name, rows, in_force
-        self._judge, self._shared = judge, ledger is not None
+        self._judge, self._shared, self._home = judge, ledger is not None, home
         self.ledger_path = Path(ledger or home / "ledger.db")
         self.ledger: Any = None
         #: The run as its rows and its budget set it; None before rows are read.
@@ -92,12 +96,33 @@ class Site:
             self._set_budget()
         except Exception as error:  # whatever the rows are like, nobody else is told
             self._judge.log.note("unfit", run=run.digest)
+            write_private(self._unfit(run), _stamp(self.rows))
             first = (str(error) or type(error).__name__).split("\n")[0]
             refuse(
                 f"{run.name} ({run.digest}) was accepted, but these rows cannot take "
                 f"part, which nobody else is told: {first}; correct them, or give the "
                 "run up with --abandon"
             )
+
+    def require_other_rows(self, run: Description) -> None:
+        """Refuse to try rows again that did not fit.
+
+        A program that is started again and again by a machine would otherwise turn to
+        the next run that is offered, and tell of the rows by what it answers.
+        """
+        path = self._unfit(run)
+        if not path.exists():
+            return
+        if path.read_text() == _stamp(self.rows):
+            refuse(
+                f"these rows could not take part in {run.name} ({run.digest}), and "
+                "they are still the same; correct them, or give the run up with "
+                "--abandon"
+            )
+        path.unlink()
+
+    def _unfit(self, run: Description) -> Path:
+        return self._home / run.digest / "unfit"
 
     def _set_budget(self) -> None:
         policy = self._in_force.policy
@@ -148,3 +173,14 @@ class Site:
         observer, run = self.setting.promise["observer"], self.setting.run
         charged = self.ledger.releases(self._judge.account, observer, run.digest)
         return privacy_of(self.setting, charged)
+
+
+def _stamp(rows: OwnRows) -> str:
+    """Which rows they are: the file's size and time, or a digest of all values."""
+    if isinstance(rows, str | Path):
+        told = Path(rows).stat()
+        return f"{told.st_size} {told.st_mtime_ns}"
+    digest = hashlib.sha256()
+    for name in rows:
+        digest.update(f"{name} {np.asarray(rows[name]).tolist()}".encode())
+    return digest.hexdigest()

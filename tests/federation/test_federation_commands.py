@@ -239,6 +239,7 @@ def test_an_agents_invitation_proposes_no_run(tmp_path: Path):
     words = ["coordinate", tmp_path / "run.toml", "--invitation", made["oslo"]]
     assert "invites the agent 'oslo'" in refused(*words)
     words = ["join", made["oslo"], "--data", tmp_path / "none.csv"]
+    words += ["--trust-everything"]
     assert "there is no file" in refused(*words)
 
 

