@@ -215,6 +215,8 @@ class Agent(Program):
         at_once = self._outline.roles.on_graph or kept.exists()
         if agreement.agreed and at_once:
             return []
+        note = "accepted; waits until all have agreed and the first letter is asked for"
+        self.write_status({"party": self.me.name, "run": run.digest, "note": note})
         roles = self._outline.roles
         most = MOST_NOTE if roles.on_graph else roles.server.most_bytes + MOST_NOTE
         for content, letter in self.await_contents(post, say, None, 1.0, most):
@@ -248,10 +250,9 @@ class Agent(Program):
         now = time.monotonic()
         if kind == "done" or now - self._told_at >= 1.0:
             told: dict[str, Any] = {"round": self.party.round}
-            # What is spent after so many rounds may depend on how many rows there are.
-            budget = self.site.budget() if self.policy.allow_row_counts else {}
-            for word in ("spent", "allowed") if budget else ():
-                told[word] = budget[f"epsilon_{word}"]
+            if self.site.tells_budget:
+                budget = self.site.budget()
+                told |= {w: budget[f"epsilon_{w}"] for w in ("spent", "allowed")}
             self._told, self._told_at = json.dumps(told), now
         return self._told
 

@@ -56,7 +56,7 @@ def lines_of(
     except ValueError as error:
         yield f"would not take part: {error}"
         return
-    yield from _sent(made, me.name, policy)
+    yield from _sent(made, me.name)
     if run.privacy is None:
         yield "costs: nothing is accounted, for nothing is protected"
         return
@@ -67,7 +67,7 @@ def lines_of(
             yield from _cost(made, me.name, policy, account, opened)
 
 
-def _sent(made: Setting, name: str, policy: Policy) -> Iterator[str]:
+def _sent(made: Setting, name: str) -> Iterator[str]:
     rounds = made.run.rounds
     for letter in outgoing(made, name):
         arrays = ", ".join(letter.arrays)
@@ -77,10 +77,7 @@ def _sent(made: Setting, name: str, policy: Policy) -> Iterator[str]:
         )
     if made.weighted:
         yield f"tells: its number of rows, {int(made.own.counts[0])}"
-    if made.run.privacy is not None and policy.allow_row_counts:
-        yield "tells: its round, and what is spent and left of its budget"
-    else:
-        yield "tells: its round"
+    yield "tells: its round; what is left of its budget, unless that is kept back"
 
 
 def _cost(

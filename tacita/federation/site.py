@@ -168,6 +168,16 @@ class Site:
             **promise,
         }
 
+    @property
+    def tells_budget(self) -> bool:
+        """Whether the coordinator may see what is spent and left.
+
+        That may depend on how many rows there are, and in a shared ledger on what
+        other federations asked for.
+        """
+        private = self.setting.run.privacy is not None
+        return private and self._in_force.policy.allow_row_counts and not self._shared
+
     def privacy(self) -> PrivacyReport:
         """What each observer may have learnt in this run."""
         observer, run = self.setting.promise["observer"], self.setting.run

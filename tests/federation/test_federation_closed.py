@@ -175,6 +175,25 @@ class Deaf(Post):
         raise AssertionError("something was waited for")
 
 
+def test_a_refusal_is_one_of_three_words(town: ByHand, tmp_path: Path):
+    policy = {**LENIENT, "max_epsilon": 1.0, "max_rounds": 9, "max_offers": 4}
+    town.join("ada", table_of_rows("ada"), policy)
+    private = {**BUDGET, "epsilon": 3.0}
+    for tables, agents, code in (
+        (run_of(10), NAMES, "refused"),
+        (run_of(privacy=private), NAMES, "refused"),
+        (run_of(), ["ada", "eve"], "refused"),
+        (run_of(algorithm={"name": "Unknown"}), NAMES, "refused"),
+        (run_of(8), NAMES, "busy"),
+    ):
+        run = town.describe(tables, agents)
+        assert town.answer_of(run) == {
+            "kind": "refuse",
+            "run": run.digest,
+            "code": code,
+        }
+
+
 def write(path: Path, **words: Any) -> Path:
     path.write_text(tomli_w.dumps({**LENIENT, **words}))
     return path
@@ -273,6 +292,8 @@ def test_an_agent_without_consents_answers_no_question(town: ByHand):
     run = town.describe(run_of())
     assert town.answer_of(run)["kind"] == "accept"
     town.ask(run, np.zeros(3))
+    for kind, text in (("offer", "no offer"), ("consents", "{}"), ("withdraw", "x")):
+        town.say(kind, "ada", text)  # nor does it stumble over these
     town.drain(0.5)
     assert not any(x.arrays for x in town.sent)
     town.consents(run)

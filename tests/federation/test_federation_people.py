@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -187,12 +188,18 @@ def test_a_preview_tells_what_would_leave_and_sends_nothing(tmp_path: Path):
         "reads: columns x0, x1, x2; target y",
         "costs: epsilon 0 now, 1 after this run (delta 1e-05, against the coordinator",
         "for one record, replace_one), all runs of 'ada' together; allowed 1.5",
-        "tells: its round, and what is spent",
+        "tells: its round",
         "theorem: ",
         "assumes (enforced): ",
     ):
         assert word in said, said
     assert not (tmp_path / "home").exists()
+    ring = {"name": "DPNorm", "step_size": 0.1, "local_steps": 2}
+    told = run_of(3, privacy=BUDGET, algorithm=ring, graph={"kind": "ring"})
+    run.write_text(tomli_w.dumps(told))
+    said = invoke(*words, "--run", run)
+    for word in ("3 letters to bob", "3 letters to cyd", "against the neighbour"):
+        assert word in said, said
     assert "no offer waits" in refused(*words)
     run.write_text(tomli_w.dumps(run_of(3, privacy={**BUDGET, "epsilon": 2.0})))
     assert "would not take part: epsilon=2.0 is above" in invoke(*words, "--run", run)
@@ -219,6 +226,29 @@ def test_joining_without_a_policy_is_refused(tmp_path: Path):
     run.write_text(tomli_w.dumps(told))
     said = invoke(*trusting, "--preview", "--run", run)
     assert "sends: 3 letters" in said and "NO PRIVACY" in said
+
+
+def test_what_is_left_is_told_unless_it_could_tell_of_rows(tmp_path: Path):
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
+    tables = run_of(2, privacy={**BUDGET, "observer": "coordinator"})
+    run = ByHand(tmp_path / "other").describe(tables)
+    lenient = {**LENIENT, "max_epsilon": 2.0, "data_name": "patients"}
+    for number, (policy, ledger, words) in enumerate(
+        (
+            (lenient, None, {"round", "spent", "allowed"}),
+            ({**lenient, "allow_row_counts": False}, None, {"round"}),
+            (lenient, tmp_path / "shared.db", {"round"}),
+        )
+    ):
+        home = tmp_path / f"home-{number}"
+        home.mkdir()
+        rows = table_of_rows("ada")
+        agent = Agent(made, rows, policy, ledger=ledger, folder=home)
+        agent.party = SimpleNamespace(round=1)
+        agent._agree_to(run)
+        with agent.site.open_ledger():
+            agent.site.prepare(run, agent._outline)
+            assert set(json.loads(agent.remark("ask"))) == words
 
 
 def release_all(agent: Agent, run: Any) -> float:
