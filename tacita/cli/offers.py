@@ -42,7 +42,7 @@ def offers(folder: Folder = None) -> None:
     rows = [
         (
             offer.run.digest[:12],
-            printable(offer.run.name),
+            printable(str(offer.run.name)),
             words[offer.decision],
             terms_of(offer.run),
             str(offer.run.rounds),
@@ -70,7 +70,7 @@ def decline(digest: Digest, folder: Folder = None) -> None:
 def _decide(digest: str, folder: Path | None, yes: bool) -> None:
     offer = _book(folder).decide(digest, yes, getpass.getuser())
     word = "accepted" if yes else "declined"
-    typer.echo(f"{printable(offer.run.name)} ({offer.run.digest}) is {word}")
+    typer.echo(f"{printable(str(offer.run.name))} ({offer.run.digest}) is {word}")
 
 
 def log(

@@ -31,6 +31,8 @@ _GENESIS = "0" * 64
 #: Bytes of one line, at most; what is told in it is cut before.
 _MOST_LINE = 1 << 16
 _MOST_WORDS = 2_000
+#: Bytes at the end of the file in which the last line usually is.
+_NEAR = 1 << 11
 
 
 class AuditLog:
@@ -154,10 +156,14 @@ def _last(file: int, path: Path) -> tuple[int, str, bytes, bool]:
 
     And whether those are torn: else they are that last line, and lack its end only.
     """
-    size = os.fstat(file).st_size
-    start = max(0, size - 3 * _MOST_LINE)
-    content = os.pread(file, size - start, start)
-    whole, _, tail = content.rpartition(b"\n")
+    size, near = os.fstat(file).st_size, _NEAR
+    while True:
+        start = max(0, size - near)
+        content = os.pread(file, size - start, start)
+        whole, _, tail = content.rpartition(b"\n")
+        if not start or b"\n" in whole or near > 3 * _MOST_LINE:
+            break
+        near *= 4  # the last line is a long one
     told = _read(tail)
     if told is not None:
         return told["number"], told["digest"], tail, False

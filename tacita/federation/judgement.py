@@ -78,7 +78,7 @@ class Judge:
         most = self._in_force.policy.max_offers
         if not self.book.admit(self._me.coordinator, run.digest, most):
             return self._busy(most)
-        self._say(run, "offer", f"offered: {run.name} ({run.digest})", name=run.name)
+        self._say(run, "offer", f"offered: {run.name} ({run.digest})", name=str(run.name))
         try:
             answer = self._judge(run, offer, ledger)
         except Exception as error:  # whatever a description does to us, we go on

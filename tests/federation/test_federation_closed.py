@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,9 @@ def test_a_description_that_breaks_the_program_is_refused(hub: Hub, tmp_path: Pa
         {"graph": {"edges": 3}},
     ):
         refusal(agent, describe(**tables))
+    for name in (["x" * 100_000], "y" * 100_000, {"a": 1}, None):
+        odd = replace(describe(), name=name)  # pyright: ignore
+        assert agent.judge.verdict(odd, "an offer", agent.site.ledger)
 
 
 class Deaf(Post):
