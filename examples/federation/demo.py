@@ -124,6 +124,7 @@ def four_hospitals() -> None:
             "classes": ["0", "1"],
             "l2": 0.05,
             "intercept": True,
+            "bound": 3.5,  # public: longer rows are scaled down to it
         },
         "algorithm": {
             "name": "FedPLT",
@@ -179,6 +180,7 @@ def ring_without_coordinator() -> None:
             "classes": ["0", "1"],
             "l2": 0.05,
             "intercept": True,
+            "bound": 3.5,  # public: longer rows are scaled down to it
         },
         "algorithm": {
             "name": "DPNorm",

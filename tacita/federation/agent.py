@@ -119,8 +119,8 @@ class Agent(Program):
                 self.site.rows,
                 self.me,
                 self.policy,
-                self.judge.account,
                 self.site.ledger_path,
+                **self.judge.allowance,
             )
         ]
 

@@ -66,6 +66,16 @@ class Judge:
         """What the rows are called in the ledger."""
         return self._in_force.policy.data_name or self._me.name
 
+    @property
+    def allowance(self) -> dict[str, Any]:
+        """What the ledger allows the rows, as arguments of `plan_of`."""
+        policy = self._in_force.policy
+        return {
+            "limit": policy.max_epsilon,
+            "separate": policy.separate,
+            "account": self.account,
+        }
+
     def verdict(self, run: Description, offer: str, ledger: Ledger) -> Verdict:
         """Accept a run, or say no more than a word of why not.
 
@@ -78,7 +88,9 @@ class Judge:
         most = self._in_force.policy.max_offers
         if not self.book.admit(self._me.coordinator, run.digest, most):
             return self._busy(most)
-        self._say(run, "offer", f"offered: {run.name} ({run.digest})", name=str(run.name))
+        self._say(
+            run, "offer", f"offered: {run.name} ({run.digest})", name=str(run.name)
+        )
         try:
             answer = self._judge(run, offer, ledger)
         except Exception as error:  # whatever a description does to us, we go on
@@ -102,7 +114,7 @@ class Judge:
             word = f"tacita accept {run.digest[:8]} --folder {self._home}"
             self._say(run, "waiting", f"a person has to agree to it: {word}")
             return Verdict(False, Refusal.WAITING)
-        rehearse(run, self._me, policy, ledger, self.account)
+        rehearse(run, self._me, policy, ledger, **self.allowance)
         write_private(kept / OFFER, offer)
         told = {"rounds": run.rounds, "privacy": dict(run.privacy or {})}
         words = f"accepted: {run.name} ({run.digest}), {run.rounds} rounds"

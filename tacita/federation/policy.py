@@ -15,6 +15,7 @@ from tacita import check
 from tacita.check import refuse
 from tacita.federation.description import Description
 from tacita.job.run_file import read_toml
+from tacita.privacy.scope import people
 from tacita.trees import checked, count, flag, number, ruled, rules
 
 
@@ -31,6 +32,13 @@ def _word(**named: Any) -> str | None:
     ((name, value),) = named.items()
     if value is not None and not (isinstance(value, str) and value.strip()):
         refuse(f"expected {name} a word, got {name}={value!r}")
+    return value
+
+
+def _groups(**named: Any) -> Sequence[Sequence[str]] | None:
+    """Refuse what is not a list of groups of observers."""
+    ((_, value),) = named.items()
+    people(value)
     return value
 
 
@@ -52,6 +60,10 @@ class Policy:
             be protected at all.
         allow_unprotected: Accept runs that promise no privacy.
         max_delta: Largest delta: the chance, roughly, that the promise fails.
+        separate: Groups of observers who never compare notes, such as
+            `[["coordinator"], ["neighbour"]]`: `max_epsilon` holds against each group
+            on its own. Who is in no group counts with each; by default all observers
+            of all runs may be one person.
         observers: Against whom a run's budget may be stated.
         units: What a budget may protect: "record", or "client" for all rows at once.
         relations: How neighbouring data may differ: "replace_one", "add_remove".
@@ -81,6 +93,9 @@ class Policy:
     max_epsilon: float | None = number(check.positive)
     allow_unprotected: bool = flag(False)
     max_delta: float | None = number(check.inside_unit, 1e-5)
+    separate: Sequence[Sequence[str]] | None = ruled(
+        None, _groups, words="groups of observers"
+    )
     observers: Sequence[str] | None = _list()
     units: Sequence[str] | None = _list()
     relations: Sequence[str] | None = _list()

@@ -12,7 +12,7 @@ from tacita.federation.hub import Invitation
 from tacita.federation.own_rows import OwnRows, own_problem
 from tacita.federation.policy import Policy
 from tacita.federation.rehearsal import outgoing, require_allowed, require_parts_allowed
-from tacita.federation.setting import Plan, Setting, plan_of, setting_of
+from tacita.federation.setting import Setting, plan_of, setting_of
 from tacita.privacy import Ledger
 
 
@@ -33,8 +33,8 @@ def lines_of(
     rows: OwnRows,
     me: Invitation,
     policy: Policy,
-    account: str,
     ledger: Path,
+    **allowance: Any,
 ) -> Iterator[str]:
     """The preview, a line for each thing.
 
@@ -43,8 +43,8 @@ def lines_of(
         rows: The agent's own.
         me: Its invitation.
         policy: What it agrees to.
-        account: What the rows are called in the ledger.
-        ledger: Its file; it need not be there yet.
+        ledger: The file of its ledger; it need not be there yet.
+        **allowance: What that allows, as in `plan_of`.
     """
     yield f"{run.name} ({run.digest}), proposed by {run.starter}"
     columns = ", ".join(map(str, run.problem["columns"]))
@@ -64,7 +64,7 @@ def lines_of(
         known = ledger.exists()
         path = ledger if known else Path(folder) / "ledger.db"
         with Ledger(path, read_only=known) as opened:
-            yield from _cost(made, me.name, policy, account, opened)
+            yield from _cost(made, me.name, policy, opened, **allowance)
 
 
 def _sent(made: Setting, name: str) -> Iterator[str]:
@@ -81,16 +81,17 @@ def _sent(made: Setting, name: str) -> Iterator[str]:
 
 
 def _cost(
-    made: Setting, name: str, policy: Policy, account: str, ledger: Ledger
+    made: Setting, name: str, policy: Policy, ledger: Ledger, **allowance: Any
 ) -> Iterator[str]:
     try:
-        plan: Plan = plan_of(made, name, account, ledger, policy.max_epsilon)
+        plan = plan_of(made, name, ledger, **allowance)
         require_parts_allowed(plan.setting, name, policy)
     except ValueError as error:
         yield f"would not take part: {error}"
         return
     scope, delta = plan.price.scope, made.promise["delta"]
-    before: Any = ledger.spent(delta).get((account, scope.observer), 0.0)
+    account = allowance["account"]
+    before = ledger.learnt(account, scope.observer, delta)
     yield (
         f"costs: epsilon {before:.4g} now, {plan.after:.4g} after this run "
         f"(delta {delta:g}, against the {scope.observer}, for one {scope.unit}, "

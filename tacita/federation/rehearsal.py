@@ -33,16 +33,11 @@ def require_allowed(run: Description, me: Invitation, policy: Policy) -> None:
 
 
 def rehearse(
-    run: Description, me: Invitation, policy: Policy, ledger: Ledger, account: str
+    run: Description, me: Invitation, policy: Policy, ledger: Ledger, **allowance: Any
 ) -> Setting:
     """Build the run for rows of zeros, and see whether the ledger has room for it."""
-    made, _ = with_budget(
-        setting_of(run, blank_problem(run)),
-        me.name,
-        ledger,
-        policy.max_epsilon,
-        account,
-    )
+    bare = setting_of(run, blank_problem(run))
+    made, _ = with_budget(bare, me.name, ledger, **allowance)
     require_parts_allowed(made, me.name, policy)
     return made
 

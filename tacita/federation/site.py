@@ -127,11 +127,7 @@ class Site:
     def _set_budget(self) -> None:
         policy = self._in_force.policy
         self.setting, self._charge = with_budget(
-            self._bare,
-            self._name,
-            self.ledger,
-            policy.max_epsilon,
-            self._judge.account,
+            self._bare, self._name, self.ledger, **self._judge.allowance
         )
         require_parts_allowed(self.setting, self._name, policy)
 
@@ -157,14 +153,14 @@ class Site:
         )
 
     def budget(self) -> dict[str, Any]:
-        """What all runs of these rows have spent, as the ledger says."""
+        """What all runs of these rows have told whoever may see this one's letters."""
         if self.setting.run.privacy is None:
             return {}
-        promise = self.setting.promise
-        who = (self._judge.account, promise["observer"])
+        promise, account = self.setting.promise, self._judge.account
+        who = promise["observer"]
         return {
-            "epsilon_spent": self.ledger.spent(promise["delta"]).get(who, 0.0),
-            "epsilon_allowed": self.ledger.budget(*who).epsilon,
+            "epsilon_spent": self.ledger.learnt(account, who, promise["delta"]),
+            "epsilon_allowed": self.ledger.budget(account).epsilon,
             **promise,
         }
 
@@ -181,8 +177,8 @@ class Site:
     def privacy(self) -> PrivacyReport:
         """What each observer may have learnt in this run."""
         observer, run = self.setting.promise["observer"], self.setting.run
-        charged = self.ledger.releases(self._judge.account, observer, run.digest)
-        return privacy_of(self.setting, charged)
+        charged = self.ledger.rounds(self._judge.account, observer, run.digest)
+        return privacy_of(self.setting, len(charged))
 
 
 def _stamp(rows: OwnRows) -> str:
