@@ -76,7 +76,7 @@ class Agent(Program):
     ) -> None:
         super().__init__(invitation, **options)
         self._in_force = PolicyInForce(policy)
-        self.judge = Judge(self.me, self.home, self._in_force, self.tell)
+        self.judge = Judge(lambda: self.me, self.home, self._in_force, self.tell)
         own = (self._in_force, self.judge, ledger, self.home)
         self.site = Site(self.me.name, data, *own)
         self.party: Any = None

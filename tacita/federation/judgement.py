@@ -41,7 +41,7 @@ class Judge:
     """Judges the offers that come to one agent.
 
     Args:
-        me: Its invitation.
+        me: Its invitation as it stands now.
         home: Its folder.
         in_force: Its policy.
         tell: Called with every line for its own people.
@@ -49,7 +49,7 @@ class Judge:
 
     def __init__(
         self,
-        me: Invitation,
+        me: Callable[[], Invitation],
         home: Path,
         in_force: PolicyInForce,
         tell: Callable[[str], Any],
@@ -64,7 +64,7 @@ class Judge:
     @property
     def account(self) -> str:
         """What the rows are called in the ledger."""
-        return self._in_force.policy.data_name or self._me.name
+        return self._in_force.policy.data_name or self._me().name
 
     @property
     def allowance(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Judge:
         if run.digest in self._known:
             return self._known[run.digest]
         most = self._in_force.policy.max_offers
-        if not self.book.admit(self._me.coordinator, run.digest, most):
+        if not self.book.admit(self._me().coordinator, run.digest, most):
             return self._busy(most)
         self._say(
             run, "offer", f"offered: {run.name} ({run.digest})", name=str(run.name)
@@ -103,7 +103,7 @@ class Judge:
 
     def _judge(self, run: Description, offer: str, ledger: Ledger) -> Verdict:
         policy = self._in_force.policy
-        require_allowed(run, self._me, policy)
+        require_allowed(run, self._me(), policy)
         kept = self._home / run.digest
         if (kept / "result.json").exists():
             refuse("this run is over already; give the new one another name")
@@ -114,7 +114,7 @@ class Judge:
             word = f"tacita accept {run.digest[:8]} --folder {self._home}"
             self._say(run, "waiting", f"a person has to agree to it: {word}")
             return Verdict(False, Refusal.WAITING)
-        rehearse(run, self._me, policy, ledger, **self.allowance)
+        rehearse(run, self._me(), policy, ledger, **self.allowance)
         write_private(kept / OFFER, offer)
         told = {"rounds": run.rounds, "privacy": dict(run.privacy or {})}
         words = f"accepted: {run.name} ({run.digest}), {run.rounds} rounds"
@@ -126,7 +126,7 @@ class Judge:
         self._in_force.changed()
         policy = self._in_force.policy
         try:
-            require_allowed(run, self._me, policy)
+            require_allowed(run, self._me(), policy)
             if policy.approval and not self.book.decision(run.digest):
                 refuse(f"a person has to agree to it: tacita accept {run.digest[:8]}")
         except ValueError as error:
@@ -144,7 +144,7 @@ class Judge:
         now = time.monotonic()
         if now - self._busy_at >= _QUIET:
             self._busy_at = now
-            self.log.note("busy", starter=self._me.coordinator, most=most)
+            self.log.note("busy", starter=self._me().coordinator, most=most)
             self._tell(f"more than {most} offers in an hour; further ones wait")
         return Verdict(False, Refusal.BUSY)
 
