@@ -28,6 +28,15 @@ def refuse(message: str) -> NoReturn:
     raise TacitaError(message)
 
 
+def printable(text: str, most: int = 500) -> str:
+    r"""Words of others, without what a terminal would act on.
+
+    >>> printable("a \x1b[2Jname")
+    'a ?[2Jname'
+    """
+    return "".join(c if c.isprintable() else "?" for c in text[:most])
+
+
 def is_number(value: Any) -> bool:
     """Say whether `value` is a concrete real number or an array of them."""
     if isinstance(value, bool | np.bool_ | Tracer | jax.ShapeDtypeStruct):

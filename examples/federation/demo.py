@@ -29,6 +29,15 @@ from tacita.trace import PrivacyReport
 
 HOSPITALS = ("budapest", "cleveland", "longbeach", "zurich")
 EPSILON, DELTA, ROUNDS = 4.0, 1e-5, 40
+#: What every hospital agrees to.
+POLICY = {
+    "max_epsilon": EPSILON,
+    "max_delta": DELTA,
+    "algorithms": ["FedPLT", "DPNorm"],
+    "models": ["logistic"],
+    "min_participants": len(HOSPITALS),
+    "max_rounds": ROUNDS,
+}
 PROGRAM = [sys.executable, "-m", "tacita"]
 #: Longest time for each of the two.
 SECONDS = 240.0
@@ -71,6 +80,8 @@ def _table(x: Any, y: Any, columns: list[str]) -> pd.DataFrame:
 def run_federation(folder: Path, tables: dict[str, pd.DataFrame], run: dict) -> None:
     """A hub, its broker, and one process per party, until all are done."""
     (folder / "run.toml").write_text(tomli_w.dumps(run))
+    policy = folder / "policy.toml"
+    policy.write_text(tomli_w.dumps(POLICY))
     children: list[subprocess.Popen] = []
     with Hub.create(folder / "hub", "demo", sorted(tables), port=0) as hub:
         try:
@@ -83,6 +94,7 @@ def run_federation(folder: Path, tables: dict[str, pd.DataFrame], run: dict) -> 
                     rows = folder / f"{name}.csv"
                     tables[name].to_csv(rows, index=False)
                     words = ["join", str(path), "--data", str(rows), *home]
+                    words += ["--policy", str(policy)]
                 children.append(subprocess.Popen([*PROGRAM, *words]))
             end = time.monotonic() + SECONDS
             for child in children:

@@ -22,6 +22,7 @@ from tacita.cli import (
     hub,
     join,
     ledger,
+    offers,
     papers,
     privacy,
     report,
@@ -115,6 +116,10 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(papers.app, name="papers")
 app.add_typer(hub.app, name="hub")
 app.command("join", epilog=join.EXAMPLE)(join.join)
+app.command("offers", epilog=offers.OFFERS)(offers.offers)
+app.command("accept", epilog=offers.ACCEPT)(offers.accept)
+app.command("decline", epilog=offers.DECLINE)(offers.decline)
+app.command("log", epilog=offers.LOG)(offers.log)
 app.command("coordinate", epilog=coordinate.EXAMPLE)(coordinate.coordinate)
 app.add_typer(federation.app, name="federation")
 

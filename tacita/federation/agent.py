@@ -1,4 +1,10 @@
-"""An agent's program: wait for a run, check it against the policy, take part in it."""
+"""An agent's program: wait for a run, check it against the policy, take part in it.
+
+Whether a run is accepted is decided without its rows (`judgement.py`). They are read
+after the acceptance has left: what is wrong with them is told here, to the agent's own
+people, and to nobody else. From outside an agent whose rows do not fit looks like one
+that was switched off.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +15,25 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.check import refuse
+from tacita.federation import state_file
+from tacita.federation.agreement import Agreement
+from tacita.federation.describe import describe
 from tacita.federation.description import Description, read_signed
 from tacita.federation.hub import Invitation
-from tacita.federation.own_rows import OwnRows, own_problem
-from tacita.federation.party import Party, Withdrawn, no_charge
-from tacita.federation.policy import Policy
+from tacita.federation.judgement import OFFER, Judge
+from tacita.federation.own_rows import OwnRows, blank_problem
+from tacita.federation.party import Party, Withdrawn
+from tacita.federation.policy import Policy, PolicyInForce
 from tacita.federation.post import Post
-from tacita.federation.program import Options, Program, Result
-from tacita.federation.seal import write_private
+from tacita.federation.preview import lines_of
+from tacita.federation.program import MOST_NOTE, Options, Program, Result
 from tacita.federation.server_agent import ServerAgent
-from tacita.federation.setting import noise_root, privacy_of, setting_of, with_budget
-from tacita.federation.wire import Letter
-from tacita.privacy import Ledger
+from tacita.federation.setting import noise_root, setting_of, with_observer
+from tacita.federation.site import Site
+from tacita.federation.wire import Identity, Letter, LetterRefused
 
-#: The offer of a run that this agent is in; and the one that it gave up.
-_OFFER, _GIVEN_UP = "offer.json", "withdrawn.json"
+#: The offer of a run that was given up.
+_GIVEN_UP = "withdrawn.json"
 
 
 def join(
@@ -31,6 +41,7 @@ def join(
     data: OwnRows,
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
     wait: float | None = None,
+    ledger: str | Path | None = None,
     **options: Unpack[Options],
 ) -> Result:
     """Take part in the next run of a federation; returns when it is over.
@@ -41,11 +52,15 @@ def join(
         invitation: What the hub made for this agent, or its file.
         data: Own rows: a file (.csv, .parquet, .npz), a pandas table, or a mapping
             from column to values. They never leave.
-        policy: What the owner agrees to, or the file that says so; None for any run.
+        policy: What the owner agrees to, or the file that says so. Without one nothing
+            is accepted; `Policy.anything()` trusts whoever proposes a run.
         wait: Seconds to wait for a run; None for ever.
+        ledger: A ledger that is shared with other federations' agents who hold the
+            same rows; the policy then names the rows (`data_name`). Default one in the
+            folder.
         **options: `folder`, `keys`, `post`, `tell`, `progress`; see `Options`.
     """
-    return Agent(invitation, data, policy, **options).take_part(wait)
+    return Agent(invitation, data, policy, ledger=ledger, **options).take_part(wait)
 
 
 class Agent(Program):
@@ -56,68 +71,125 @@ class Agent(Program):
         invitation: Invitation | str | Path,
         data: OwnRows,
         policy: Policy | Mapping[str, Any] | str | Path | None = None,
+        ledger: str | Path | None = None,
         **options: Unpack[Options],
     ) -> None:
         super().__init__(invitation, **options)
-        if isinstance(data, str | Path) and not Path(data).is_file():
-            refuse(f"there is no file {data}; name your own rows with --data")
-        self._rows, self.policy = data, Policy.read(policy)
-        self.ledger: Any = None
-        self.setting: Any = None
+        self._in_force = PolicyInForce(policy)
+        self.judge = Judge(lambda: self.me, self.home, self._in_force, self.tell)
+        own = (self._in_force, self.judge, ledger, self.home)
+        self.site = Site(self.me.name, data, *own)
         self.party: Any = None
-        self._charge = no_charge
+        #: The run for rows of zeros, and how it was agreed to.
+        self._outline: Any = None
+        self.agreement: Any = None
         self._told, self._told_at = "", -1.0
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as it was last read."""
+        return self._in_force.policy
 
     def take_part(self, wait: float | None = None) -> Result:
         """One run, from its offer (or its checkpoint) to its end."""
-        with self.connect() as post, Ledger(self.home / "ledger.db") as self.ledger:
+        with self.connect() as post, self.site.open_ledger():
+            self.judge.log.events()  # refused if it was changed
             self.tell(f"{self.me.name} is connected to {self.me.server}")
             while (result := self._one_run(post, wait)) is None:
                 pass  # it was withdrawn
             return result
 
+    def preview(self, run: Mapping[str, Any] | str | Path | None = None) -> list[str]:
+        """What would leave if a run were accepted, a line each; nothing is sent.
+
+        Args:
+            run: A run file or its tables; None for the offers that wait here.
+        """
+        if run is not None:
+            runs = [with_observer(describe(run, self.me))]
+        else:
+            runs = [offer.run for offer in self.judge.book.all()]
+            if not runs:
+                refuse(f"no offer waits in {self.home}; name a run file with --run")
+        return [
+            line
+            for one in runs
+            for line in lines_of(
+                one,
+                self.site.rows,
+                self.me,
+                self.policy,
+                self.site.ledger_path,
+                **self.judge.allowance,
+            )
+        ]
+
     def abandon(self) -> None:
         """Leave what was begun; offered again, it goes on where it was."""
         for path in self._begun():
             path.replace(path.with_name(_GIVEN_UP))
+            self.judge.log.note("given up", run=path.parent.name)
             self.tell(f"{path.parent.name} is given up")
 
     def _begun(self) -> list[Path]:
         """Offers of runs that were begun here and are not over."""
-        offers = sorted(self.home.glob(f"*/{_OFFER}"))
+        offers = sorted(self.home.glob(f"*/{OFFER}"))
         return [p for p in offers if not (p.parent / "result.json").exists()]
 
     def _one_run(self, post: Post, wait: float | None) -> Result | None:
         begun = self._begun()
+        self.party = self.site.setting = None
         if begun:
-            self.prepare(self.read(begun[0].read_text()))
-        else:
-            self._await_offer(post, wait)
-        run, roles = self.setting.run, self.setting.roles
-        if begun:
+            run = self.read(begun[0].read_text())
+            self.judge.require_still_allowed(run)
+            self.site.require_other_rows(run)
+            self._agree_to(run)
             self.tell(f"going on with {run.name} ({run.digest}); --abandon gives it up")
-        secret = noise_root(self.setting, self.me.name, self.secret)
-        self.party = roles.make_agent(self.desk(run, self._charge), roles.like, secret)
+        else:
+            run = self._await_offer(post, wait)
         try:
-            self.drive(self.party, post, run.rounds)
+            first = self._await_start(post)
+            self.site.prepare(run, self._outline)
+            setting = self.site.setting
+            secret = noise_root(setting, self.me.name, self.secret)
+            desk, roles = self.desk(run, self.site.release), setting.roles
+            self.party = roles.make_agent(desk, roles.like, secret)
+            self.drive(self.party, post, run.rounds, first)
         except Withdrawn as reason:
             self.tell(f"{run.name} ({run.digest}) ends here: {reason}")
             self.abandon()
             return None
         return self._finish()
 
-    def _await_offer(self, post: Post, wait: float | None) -> None:
-        """Wait for a run that is accepted here."""
+    def _agree_to(self, run: Description) -> None:
+        self._outline = setting_of(run, blank_problem(run))
+        least, judge = self.policy.min_participants, self.judge
+        self.agreement = Agreement(
+            run, self.me, self._keys, self.home, least, judge.log, self.tell
+        )
+        if self._outline.weighted:
+            self.agreement.more = self._row_count
+
+    def _await_offer(self, post: Post, wait: float | None) -> Description:
+        """Wait for a run that is accepted here; its acceptance has then left."""
         starter = self.me.coordinator
         hello = self.note("ask", starter)
         for letter in self.await_letters(post, lambda: [hello], wait, 2.0):
             one = letter.identity
             if (one.kind, one.run, one.sender) != ("offer", "", starter):
                 continue
-            answer, words = self.judge(letter.text)
-            self.deliver(post, [self.note(answer, starter, json.dumps(words))])
-            if answer == "accept":
-                return
+            try:
+                run = self.read(letter.text)
+            except LetterRefused as error:
+                self.tell(f"an offer cannot be read: {error}")
+                continue
+            accepted, code = self.judge.verdict(run, letter.text, self.site.ledger)
+            if accepted:
+                self._agree_to(run)
+                self.deliver(post, [self.agreement.acceptance()])
+                return run
+            told = json.dumps({"run": run.digest, "code": code})
+            self.deliver(post, [self.note("refuse", starter, told)])
         refuse(f"no run was offered by {starter} within {wait:g} s")
 
     def read(self, offer: str) -> Description:
@@ -125,89 +197,73 @@ class Agent(Program):
         me = self.me
         return read_signed(offer, me.federation, me.others, me.coordinator)
 
-    def judge(self, offer: str) -> tuple[str, dict[str, Any]]:
-        """Accept a run or say why not."""
-        run: Any = None
-        try:
-            run = self.read(offer)
-            if self.me.name not in run.agents:
-                refuse("this agent is not one of the run")
-            objection = self.policy.objection(run)
-            if objection:
-                refuse(objection)
-            kept = self.home / run.digest
-            if (kept / "result.json").exists():
-                refuse("this run is over already; give the new one another name")
-            self.prepare(run)
-            write_private(kept / _OFFER, offer)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            self.tell(f"refused: {error}")
-            digest = "" if run is None else run.digest
-            return "refuse", {"run": digest, "reason": str(error)}
-        self.tell(f"accepted: {run.name} ({run.digest}), {run.rounds} rounds")
-        return "accept", self.acceptance()
+    def _await_start(self, post: Post) -> list[bytes]:
+        """Wait until enough agents agreed, and the first letter is asked for.
 
-    def prepare(self, run: Description) -> None:
-        """Read the rows, set the noise, see that the ledger has room for it all."""
-        made = setting_of(run, own_problem(run, self._rows))
-        self.setting, self._charge = with_budget(
-            made,
-            self.me.name,
-            self.ledger,
-            self.policy.max_epsilon,
-            self.policy.separate,
+        Until then the rows are not looked at: whether they fit shows by an answer or
+        its absence, and an answer is charged. The question is handed on.
+        """
+        agreement, run = self.agreement, self.agreement.run
+        name = Identity(
+            run.federation, run.digest, "ask", 0, 0, self.me.name, run.starter
         )
 
-    def acceptance(self) -> dict[str, Any]:
-        """What the starter is told; the number of rows only where it is needed."""
-        rows = int(self.setting.own.counts[0]) if self.setting.weighted else 1
-        return {"run": self.setting.run.digest, "rows": rows}
+        def say() -> list[Letter]:
+            return [Letter(name) if agreement.agreed else agreement.acceptance()]
+
+        kept = self.home / run.digest / state_file.NAME
+        at_once = self._outline.roles.on_graph or kept.exists()
+        if agreement.agreed and at_once:
+            return []
+        note = "accepted; waits until all have agreed and the first letter is asked for"
+        self.write_status({"party": self.me.name, "run": run.digest, "note": note})
+        roles = self._outline.roles
+        most = MOST_NOTE if roles.on_graph else roles.server.most_bytes + MOST_NOTE
+        for content, letter in self.await_contents(post, say, None, 1.0, most):
+            one = letter.identity
+            if not one.run:
+                try:
+                    reply = self.greet(letter)
+                except LetterRefused as refusal:
+                    self.tell(f"a letter was refused: {refusal}")
+                    continue
+                self.deliver(post, [] if reply is None else [reply])
+                if agreement.agreed and at_once:
+                    return []
+            elif agreement.agreed and one.kind in ("question", "end"):
+                if (one.run, one.sender) == (run.digest, run.starter):
+                    return [content]
+        raise AssertionError("it waits for ever")
 
     def greet(self, letter: Letter) -> Letter | None:
-        """The starter may not have heard that we accepted, or take the run back."""
-        me, one, run = self.me, letter.identity, self.setting.run
-        if one.sender != me.coordinator or one.kind not in ("offer", "withdraw"):
-            return None
-        if one.kind == "withdraw":
-            if letter.text == run.digest:
-                raise Withdrawn(f"{me.coordinator} withdrew it")
-            return None
-        if self.read(letter.text).digest != run.digest:
-            # Nothing was said yet, so nothing is lost by turning to the new one.
-            if self.party.round == 0:
-                raise Withdrawn(f"{me.coordinator} offers another run instead")
-            return None
-        return self.note("accept", me.coordinator, json.dumps(self.acceptance()))
+        """Letters outside of any run."""
+        self.agreement.spoken = self.party is not None and self.party.round > 0
+        return self.agreement.greet(letter)
+
+    def _row_count(self) -> dict[str, int]:
+        """For a mean that is weighted by it: then rows are read before the start."""
+        self.site.prepare(self.agreement.run, self._outline)
+        return {"rows": int(self.site.setting.own.counts[0])}
 
     def remark(self, kind: str) -> str:
         """What the coordinator's status shows of us: each second, and at the end."""
         now = time.monotonic()
         if kind == "done" or now - self._told_at >= 1.0:
-            told, budget = {"round": self.party.round}, self.budget()
-            for word in ("spent", "allowed") if budget else ():
-                told[word] = budget[f"epsilon_{word}"]
+            told: dict[str, Any] = {"round": self.party.round}
+            if self.site.tells_budget:
+                budget = self.site.budget()
+                told |= {w: budget[f"epsilon_{w}"] for w in ("spent", "allowed")}
             self._told, self._told_at = json.dumps(told), now
         return self._told
 
-    def budget(self) -> dict[str, Any]:
-        """What all runs of this agent have told whoever may see this one's letters."""
-        if self.setting.run.privacy is None:
-            return {}
-        promise, name = self.setting.promise, self.me.name
-        who = promise["observer"]
-        return {
-            "epsilon_spent": self.ledger.learnt(name, who, promise["delta"]),
-            "epsilon_allowed": self.ledger.budget(name).epsilon,
-            **promise,
-        }
-
     def more_status(self, party: Party) -> dict[str, Any]:
         """Its budget."""
-        return self.budget()
+        return self.site.budget()
 
     def _finish(self) -> Result:
         """Keep the result here; nothing of it is sent."""
-        party, own, run = self.party, self.setting.own, self.setting.run
+        party, setting = self.party, self.site.setting
+        own, run = setting.own, setting.run
         models = {"own": party.model()}
         if isinstance(party, ServerAgent):
             models["shared"] = party.shared()
@@ -216,12 +272,10 @@ class Agent(Program):
             told[f"loss_{name}"] = own.loss(model)
             if own.model.classes is not None:
                 told[f"accuracy_{name}"] = own.accuracy(model)
-        told |= self.budget() | {"sent": party.counts.sent}
+        told |= self.site.budget() | {"sent": party.counts.sent}
         told |= {"sent_bytes": party.counts.sent_bytes}
         if run.privacy is not None:
-            who = (self.me.name, self.setting.promise["observer"], run.digest)
-            charged = self.ledger.rounds(*who)
-            report = privacy_of(self.setting, len(charged)).as_dict()
+            report = self.site.privacy().as_dict()
             path = self.home / run.digest / "privacy.json"
             path.write_text(json.dumps(report, indent=1))
         return self.keep(run, models, told)

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from tacita.algorithm.base import Algorithm
 from tacita.check import TacitaError, refuse
+from tacita.federation import consent
+from tacita.federation.consent import Refusal
+from tacita.federation.describe import describe
 from tacita.federation.description import Description
 from tacita.federation.hub import Invitation
 from tacita.federation.own_rows import blank_problem
@@ -19,8 +21,6 @@ from tacita.federation.program import Options, Program, Result
 from tacita.federation.seal import write_private
 from tacita.federation.setting import coordinator_draws, setting_of, with_observer
 from tacita.federation.wire import Letter, LetterRefused
-from tacita.job import run_file, table_of
-from tacita.trace import plain_values
 
 
 def coordinate(
@@ -63,21 +63,21 @@ class Coordinator(Program):
                 f"that of {me.coordinator!r}"
             )
         # Agents agree to a budget against somebody: the description names whom.
-        self.run = with_observer(_describe(run, me))
+        self.run = with_observer(describe(run, me))
         self.setting = setting_of(self.run, blank_problem(self.run))
+        if self.setting.weighted and self.run.least_agents < len(self.run.agents):
+            refuse("weights='samples' needs everybody's rows; leave out least_agents")
         self._offer = self.run.signed(self._keys)
+        #: Signatures of those who accepted.
+        self.consents: dict[str, str] = {}
 
     def lead(self, wait: float = 3600.0) -> Result | None:
         """Agree, run, keep the result."""
         run, setting = self.run, self.setting
         with self.connect() as post:
             rows = self._agree(post, wait)
-            if setting.weighted and len(rows) < len(run.agents):
-                refuse(
-                    "weights='samples' needs everybody's rows; leave out least_agents"
-                )
             if setting.roles.on_graph:
-                self.tell("all agents have accepted; the run is theirs")
+                self.tell("all agents have agreed; the run is theirs")
                 note = (
                     "all agents have accepted; how far they are, their own folders tell"
                 )
@@ -101,33 +101,37 @@ class Coordinator(Program):
         return self.keep(run, {"shared": party.model()}, told)
 
     def _agree(self, post: Post, wait: float) -> dict[str, int]:
-        """Everybody's consent, which is kept: it is asked for once."""
+        """Everybody's consent, which is kept; their numbers of rows if they matter."""
         path = self.home / self.run.digest / "accepted.json"
         if path.exists():
-            return json.loads(path.read_text())
+            kept = json.loads(path.read_text())
+            self.consents = kept["consents"]
+            return kept["rows"]
         self.tell(f"{self.run.name} ({self.run.digest}) is offered to the agents")
         try:
-            rows = self._gather(post, wait)
+            self.consents = self._gather(post, wait)
+            rows = self._hand_out(post, wait)
         except (TacitaError, KeyboardInterrupt):
             # Whoever accepted already would wait for ever.
             end = self.run.digest
             self.deliver(post, [self.note("withdraw", a, end) for a in self.run.agents])
             raise
-        write_private(path, json.dumps(rows))
+        write_private(path, json.dumps({"consents": self.consents, "rows": rows}))
         return rows
 
-    def _gather(self, post: Post, wait: float) -> dict[str, int]:
-        """Offer the run until enough agents have accepted; their numbers of rows.
+    def _gather(self, post: Post, wait: float) -> dict[str, str]:
+        """Offer the run until enough agents have accepted; their signatures.
 
         Those who come later find the run under way and join it.
 
         Raises:
             TacitaError: An agent refuses, or somebody does not answer in time.
         """
-        rows: dict[str, int] = {}
+        found: dict[str, str] = {}
+        said: set[str] = set()
 
         def missing() -> list[str]:
-            return [agent for agent in self.run.agents if agent not in rows]
+            return [agent for agent in self.run.agents if agent not in found]
 
         def offers() -> list[Letter]:
             return [self.note("offer", agent, self._offer) for agent in missing()]
@@ -135,23 +139,77 @@ class Coordinator(Program):
         for letter in self.await_letters(post, offers, wait, 1.0):
             sender = letter.identity.sender
             try:
-                told = _accepted(letter, self.run)
+                code = _refusal(letter, self.run)
+                if code is not None and sender not in said:
+                    said.add(sender)
+                    self.tell(f"{sender} does not accept yet: {code}")
+                signature = self._consent(letter)
             except LetterRefused as refusal:
                 self.tell(f"a letter was refused: {refusal}")
                 continue
-            if told is not None and sender not in rows:
-                rows[sender] = told
+            if signature is not None and sender not in found:
+                found[sender] = signature
                 self.tell(f"{sender} accepts")
-            if len(rows) >= self.run.least_agents:
-                return rows
+            if len(found) >= self.run.least_agents:
+                return found
         refuse(f"no answer from {', '.join(missing())} within {wait:g} s")
+
+    def _hand_out(self, post: Post, wait: float) -> dict[str, int]:
+        """Hand everybody's consents to everybody who accepted.
+
+        Agents on a graph must all have them before this program may end, and a mean
+        that is weighted by rows must be told their numbers; else whoever misses them
+        asks.
+        """
+        rows: dict[str, int] = {}
+
+        def missing() -> list[str]:
+            return [agent for agent in self.consents if agent not in rows]
+
+        def bundles() -> list[Letter]:
+            return [self._bundle(agent) for agent in missing()]
+
+        setting = self.setting
+        if not (setting.weighted or setting.roles.on_graph):
+            self.deliver(post, bundles())
+            return {}
+        for letter in self.await_letters(post, bundles, wait, 1.0):
+            try:
+                told = _rows(letter, self.run, setting.weighted)
+            except LetterRefused as refusal:
+                self.tell(f"a letter was refused: {refusal}")
+                continue
+            if told is not None and letter.identity.sender in self.consents:
+                rows[letter.identity.sender] = told
+            if not missing():
+                return rows
+        refuse(f"{', '.join(missing())} accepted, and were not heard of again")
+
+    def _bundle(self, agent: str) -> Letter:
+        return self.note("consents", agent, consent.bundle(self.run, self.consents))
+
+    def _consent(self, letter: Letter) -> str | None:
+        """The sender's signature if it accepts this run."""
+        one, run = letter.identity, self.run
+        told = _words(letter, run, "accept")
+        if told is None:
+            return None
+        signature = told.get("consent")
+        consent.require(run, one.sender, signature, self.me.others[one.sender])
+        return str(signature)
 
     def greet(self, letter: Letter) -> Letter | None:
         """Somebody who lost its folder, or comes late, is offered the run again."""
         one = letter.identity
-        if one.kind != "ask" or one.sender not in self.run.agents:
+        if one.sender not in self.run.agents:
             return None
-        return self.note("offer", one.sender, self._offer)
+        if one.kind == "ask":
+            return self.note("offer", one.sender, self._offer)
+        signature = self._consent(letter)
+        if signature is None:
+            return None
+        self.consents[one.sender] = signature
+        return self._bundle(one.sender)
 
     def more_status(self, party: Party) -> dict[str, Any]:
         """The agents, what they told, and what their budgets are about."""
@@ -160,20 +218,40 @@ class Coordinator(Program):
         return {"agents": agents, "told": _told_by(party), "promise": promise}
 
 
-def _accepted(letter: Letter, run: Description) -> int | None:
-    """The sender's number of rows if it accepts this run; its refusal is raised."""
+def _words(letter: Letter, run: Description, kind: str) -> dict[str, Any] | None:
+    """What an agent of this run says of it in a letter of this kind."""
     one = letter.identity
-    if one.sender not in run.agents or one.kind not in ("accept", "refuse"):
+    if one.run or one.sender not in run.agents or one.kind != kind:
         return None
     try:
-        told: Mapping[str, Any] = json.loads(letter.text)
-        if told["run"] != run.digest:
-            return None
-        if one.kind == "refuse":
-            refuse(f"{one.sender} refuses the run: {str(told['reason'])[:300]}")
-        rows = told["rows"]
-    except (KeyError, TypeError, json.JSONDecodeError):
+        told = json.loads(letter.text)
+        return told if told["run"] == run.digest else None
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise LetterRefused("an answer that cannot be read") from None
+
+
+def _refusal(letter: Letter, run: Description) -> Refusal | None:
+    """Why the sender does not accept yet; a refusal that is final is raised."""
+    told = _words(letter, run, "refuse")
+    if told is None:
+        return None
+    try:
+        code = Refusal(told.get("code"))
+    except ValueError:
+        raise LetterRefused("a refusal without a known word") from None
+    if code.final:
+        refuse(
+            f"{letter.identity.sender} refuses the run; its own log says why: ask there"
+        )
+    return code
+
+
+def _rows(letter: Letter, run: Description, weighted: bool) -> int | None:
+    """The sender's number of rows (1 where it does not matter), once it is ready."""
+    told = _words(letter, run, "done")
+    if told is None or not weighted:
+        return None if told is None else 1
+    rows = told.get("rows")
     if type(rows) is not int or rows < 1:
         raise LetterRefused("an answer without a number of rows")
     return rows
@@ -193,14 +271,3 @@ def _told_by(party: Party) -> dict[str, dict[str, float]]:
         except (ValueError, TypeError):
             continue
     return found
-
-
-def _describe(run: Mapping[str, Any] | str | Path, me: Invitation) -> Description:
-    given = isinstance(run, Mapping)
-    table = dict(run) if given else run_file.read(Path(run))
-    for key, value in table.items():
-        object_given = isinstance(value, Algorithm)
-        table[key] = table_of(value) if object_given else plain_values(value)
-    name = str(table.pop("name", "run" if given else Path(run).stem))
-    agents = tuple(table.pop("agents", me.agents))
-    return Description(me.federation, name, me.name, agents, table)

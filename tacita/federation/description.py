@@ -155,23 +155,41 @@ def read_signed(
     offer: str, federation: str, others: Mapping[str, PublicKeys], starter: str
 ) -> Description:
     """A description out of an offer; refused unless the starter signed every byte."""
-    try:
-        told = json.loads(offer)
-        text, signature = told["description"], bytes.fromhex(told["signature"])
-        words = json.loads(text)
-    except (ValueError, KeyError, TypeError):
-        raise LetterRefused("the offer is no run description") from None
+    text, signature = _parts(offer)
     require_signature(
         others[starter], signature, _DOMAIN + text.encode(), "the run description"
     )
-    try:
-        made = Description(**{**words, "agents": tuple(words["agents"])})
-    except (KeyError, TypeError, AttributeError):
-        raise LetterRefused("the offer is no run description") from None
-    except TacitaError as error:
-        raise LetterRefused(str(error)) from None
+    made = _made(text)
     if (made.federation, made.starter) != (federation, starter):
         raise LetterRefused("a description of another federation or starter")
-    if made.text() != text:
+    return made
+
+
+def unsigned(offer: str) -> Description:
+    """A description out of an offer whose signature was checked when it came."""
+    return _made(_parts(offer)[0])
+
+
+def _parts(offer: str) -> tuple[str, bytes]:
+    """The text and the signature of an offer."""
+    try:
+        told = json.loads(offer)
+        text, signature = told["description"], bytes.fromhex(told["signature"])
+        text.encode()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise LetterRefused("the offer is no run description") from None
+    return text, signature
+
+
+def _made(text: str) -> Description:
+    try:
+        words = json.loads(text)
+        made = Description(**{**words, "agents": tuple(words["agents"])})
+        canonical = made.text()
+    except TacitaError as error:
+        raise LetterRefused(str(error)) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise LetterRefused("the offer is no run description") from None
+    if canonical != text:
         raise LetterRefused("the description is not in its canonical form")
     return made

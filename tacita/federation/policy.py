@@ -1,4 +1,8 @@
-"""What the owner of an agent allows: a run beyond it is refused, in one line."""
+"""What the owner of an agent allows: a run beyond it is refused, in one line.
+
+A policy looks at the description of a run, never at rows: whether a run is refused
+tells nothing about them. It is closed: what it does not allow is refused.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,13 @@ def _words(**named: Any) -> Sequence[str] | None:
     return value
 
 
+def _word(**named: Any) -> str | None:
+    ((name, value),) = named.items()
+    if value is not None and not (isinstance(value, str) and value.strip()):
+        refuse(f"expected {name} a word, got {name}={value!r}")
+    return value
+
+
 def _groups(**named: Any) -> Sequence[Sequence[str]] | None:
     """Refuse what is not a list of groups of observers."""
     ((_, value),) = named.items()
@@ -37,48 +48,99 @@ def _list() -> Any:
 
 @checked
 class Policy:
-    """What the owner of an agent allows. None allows anything.
+    """What the owner of an agent allows.
+
+    It needs `max_epsilon`, or the word that letters may leave unprotected. A list that
+    is None allows every name, a limit that is None any number; `Policy.anything` has
+    no limits.
 
     Attributes:
         max_epsilon: Largest epsilon that a run may promise, and that all runs together
             may spend; a run without a budget is refused too, for its letters would not
             be protected at all.
-        max_delta: Largest delta.
+        allow_unprotected: Accept runs that promise no privacy.
+        max_delta: Largest delta: the chance, roughly, that the promise fails.
         separate: Groups of observers who never compare notes, such as
             `[["coordinator"], ["neighbour"]]`: `max_epsilon` holds against each group
             on its own. Who is in no group counts with each; by default all observers
             of all runs may be one person.
         observers: Against whom a run's budget may be stated.
+        units: What a budget may protect: "record", or "client" for all rows at once.
+        relations: How neighbouring data may differ: "replace_one", "add_remove".
+        max_norm: Largest norm that gradients may be clipped to.
         algorithms: Names that are allowed.
         models: Names that are allowed.
-        min_participants: Fewest agents of a run: those it may begin with, and those
-            whose letters may end a round at its deadline.
         columns: Columns that may be used, the target included.
+        min_participants: Fewest agents of a run, all of them invited by the hub: those
+            it may begin with, and those whose letters may end a round at its deadline.
+        max_agents: Most agents of a run.
         max_rounds: Most rounds of a run.
+        max_local_steps: Most local steps in a round.
+        max_columns: Most columns of a run.
+        max_classes: Most classes of a run.
+        max_numbers: Most numbers in one letter; memory and time grow with it.
+        allow_row_counts: Tell the number of rows where a mean is weighted by it, and
+            what is left of the budget, which may depend on it.
         allow_shared_seed: Accept a run whose randomness everybody can compute: only
             for tests, it makes all noise worthless.
+        approval: Whether a person here has to agree to every run, with `tacita accept`.
+        max_offers: Most different runs that are looked at in an hour.
+        data_name: What the rows are called in the ledger. Agents of several
+            federations who hold the same rows share one ledger and this name, and so
+            one budget; default the agent's name.
     """
 
     max_epsilon: float | None = number(check.positive)
-    max_delta: float | None = number(check.inside_unit)
+    allow_unprotected: bool = flag(False)
+    max_delta: float | None = number(check.inside_unit, 1e-5)
     separate: Sequence[Sequence[str]] | None = ruled(
         None, _groups, words="groups of observers"
     )
     observers: Sequence[str] | None = _list()
+    units: Sequence[str] | None = _list()
+    relations: Sequence[str] | None = _list()
+    max_norm: float | None = number(check.positive)
     algorithms: Sequence[str] | None = _list()
     models: Sequence[str] | None = _list()
-    min_participants: int = count(1)
     columns: Sequence[str] | None = _list()
-    max_rounds: int | None = count(None)
+    min_participants: int = count(1)
+    max_agents: int | None = count(1_000)
+    max_rounds: int | None = count(10_000)
+    max_local_steps: int | None = count(1_000)
+    max_columns: int | None = count(2_000)
+    max_classes: int | None = count(1_000)
+    max_numbers: int | None = count(10_000_000)
+    allow_row_counts: bool = flag(True)
     allow_shared_seed: bool = flag(False)
+    approval: bool = flag(False)
+    max_offers: int | None = count(20)
+    data_name: str | None = ruled(None, _word, words="a word")
+
+    def __post_init__(self) -> None:
+        if self.max_epsilon is None and not self.allow_unprotected:
+            refuse(
+                "the policy allows nothing: set max_epsilon, or "
+                "allow_unprotected = true for runs that promise no privacy"
+            )
+
+    @classmethod
+    def anything(cls, **more: Any) -> Policy:
+        """One that trusts whoever proposes a run, but for the keys that are given."""
+        limits = {name: None for name in rules(cls) if name.startswith("max_")}
+        return cls(**{**limits, "allow_unprotected": True, **more})
 
     @classmethod
     def read(cls, policy: Policy | Mapping[str, Any] | str | Path | None) -> Policy:
-        """From a policy file, from its table, or None for one that allows anything."""
+        """From a policy file, or from its table; None is refused."""
+        if policy is None:
+            refuse(
+                "no policy, so no run is accepted; say with --policy what you agree "
+                "to, or --trust-everything (in Python: policy=Policy.anything())"
+            )
         if isinstance(policy, Policy):
             return policy
-        if policy is None or isinstance(policy, Mapping):
-            return cls.of_words(policy or {})
+        if isinstance(policy, Mapping):
+            return cls.of_words(policy)
         return cls.of_words(read_toml(Path(policy)))
 
     @classmethod
@@ -95,25 +157,29 @@ class Policy:
         return next(chain(self._budget(run), self._names(run), self._limits(run)), None)
 
     def _budget(self, run: Description) -> Iterator[str]:
-        told = run.privacy or {}
-        for limit_of, key in (("max_epsilon", "epsilon"), ("max_delta", "delta")):
-            limit = getattr(self, limit_of)
-            if limit is None:
-                continue
-            if run.privacy is None:
-                yield f"the run states no {key}, this agent allows {key} <= {limit:g}"
+        if run.privacy is None:
+            if not self.allow_unprotected:
+                yield "the run states no epsilon, and letters leave protected here"
+            return
+        told = run.privacy
+        for limit_of in ("max_epsilon", "max_delta", "max_norm"):
+            limit, key = getattr(self, limit_of), limit_of.removeprefix("max_")
+            value = told.get(key)
             # Written so that what is no number, or missing, is refused.
-            if not float(told.get(key, float("nan"))) <= limit:
-                yield f"{key}={told.get(key)} is above the {limit:g} allowed here"
-        observer = told.get("observer")
+            within = isinstance(value, int | float) and value <= (limit or 0.0)
+            if limit is not None and not within:
+                yield f"{key}={value} is above the {limit:g} allowed here"
+        observer, unit = told.get("observer"), told.get("unit", "record")
         if self.observers is not None and observer not in self.observers:
             allowed = ", ".join(self.observers)
             yield f"the budget is against {observer}, this agent asks for {allowed}"
+        if self.units is not None and unit not in self.units:
+            yield f"the budget protects one {unit}, which is not one of the units here"
 
     def _names(self, run: Description) -> Iterator[str]:
         for kind, value in (
             ("algorithms", run.tables["algorithm"].get("name")),
-            ("models", run.problem.get("model")),
+            ("models", run.problem.get("model", "logistic")),
         ):
             allowed = getattr(self, kind)
             if allowed is not None and value not in allowed:
@@ -128,7 +194,68 @@ class Policy:
                 f"the run may go on with {run.fewest} of its {len(run.agents)} agents, "
                 f"this one asks for {self.min_participants} at least"
             )
-        if self.max_rounds is not None and run.rounds > self.max_rounds:
-            yield f"{run.rounds} rounds are more than the {self.max_rounds} allowed"
+        for what, found in (
+            ("agents", len(run.agents)),
+            ("rounds", run.rounds),
+            ("columns", len(run.problem.get("columns", ()))),
+            ("classes", len(run.problem.get("classes") or ())),
+        ):
+            yield from self._too_many(what, found)
         if "shared_seed" in run.run and not self.allow_shared_seed:
             yield "the run's randomness is known to everybody, which spoils all noise"
+
+    def objection_to_parts(
+        self, *, local_steps: float, numbers: int, weighted: bool, relation: str | None
+    ) -> str | None:
+        """Why the run's algorithm is refused, once it was built for rows of zeros.
+
+        Args:
+            local_steps: Most local steps in a round.
+            numbers: Of the largest letter that it sends.
+            weighted: Whether agents tell their numbers of rows.
+            relation: Of its budget; None for a run without one.
+        """
+        for what, found in (("local_steps", local_steps), ("numbers", numbers)):
+            for objection in self._too_many(what, found):
+                return objection
+        if weighted and not self.allow_row_counts:
+            return "the run weighs agents by their rows, which are not counted out here"
+        if None not in (relation, self.relations) and relation not in self.relations:  # pyright: ignore
+            return f"the budget's relation is {relation}, which is not allowed here"
+        return None
+
+    def _too_many(self, what: str, found: float) -> Iterator[str]:
+        limit = getattr(self, f"max_{what}")
+        if limit is not None and not found <= limit:
+            words = what.replace("_", " ")
+            yield f"{found:g} {words} are more than the {limit} allowed here"
+
+
+class PolicyInForce:
+    """The policy as it stands now: a file that is changed binds from then on.
+
+    Args:
+        source: A file, a table, or a policy.
+    """
+
+    def __init__(self, source: Policy | Mapping[str, Any] | str | Path | None) -> None:
+        self._source, self._stamp = source, self._look(source)
+        self.policy = Policy.read(source)
+
+    def changed(self) -> bool:
+        """Read the file again if it was written since; whether it was."""
+        stamp = self._look(self._source)
+        if stamp == self._stamp:
+            return False
+        self._stamp, self.policy = stamp, Policy.read(self._source)
+        return True
+
+    @staticmethod
+    def _look(source: Any) -> tuple[int, ...] | None:
+        if not isinstance(source, str | Path):
+            return None
+        try:
+            told = Path(source).stat()
+        except OSError as error:
+            refuse(f"cannot read the policy {source}: {error.strerror}; check the path")
+        return told.st_mtime_ns, told.st_size, told.st_ino

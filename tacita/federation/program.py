@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -27,7 +27,7 @@ from tacita.runtime.progress import Bar
 #: Seconds between two looks at the clock where no letter comes.
 TICK = 0.25
 #: Bytes of a letter outside of any run, at most.
-_MOST_BYTES = 1 << 21
+MOST_NOTE = 1 << 21
 
 
 class Options(TypedDict, total=False):
@@ -111,6 +111,18 @@ class Program:
         patience: float,
     ) -> Iterator[Letter]:
         """Letters as they come, until the time is over; `say` is sent now and then."""
+        for _, letter in self.await_contents(post, say, seconds, patience):
+            yield letter
+
+    def await_contents(
+        self,
+        post: Post,
+        say: Callable[[], Iterable[Letter]],
+        seconds: float | None,
+        patience: float,
+        most_bytes: int = MOST_NOTE,
+    ) -> Iterator[tuple[bytes, Letter]]:
+        """As `await_letters`, with the sealed bytes of each."""
         end = math.inf if seconds is None else time.monotonic() + seconds
         next_time = 0.0
         while (now := time.monotonic()) < end:
@@ -119,9 +131,11 @@ class Program:
                 self.deliver(post, say())
             for content in post.collect(0.5):
                 try:
-                    yield self.envelope.open(content, _MOST_BYTES)
+                    letter = self.envelope.open(content, most_bytes)
                 except LetterRefused as refusal:
                     self.tell(f"a letter was refused: {refusal}")
+                    continue
+                yield content, letter
 
     def greet(self, letter: Letter) -> Letter | None:
         """Answer a letter outside of any run."""
@@ -151,8 +165,17 @@ class Program:
             remark=self.remark,
         )
 
-    def drive(self, party: Party, post: Post, rounds: int) -> None:
-        """Run the party to its end; its status is written each second."""
+    def drive(
+        self, party: Party, post: Post, rounds: int, first: Sequence[bytes] = ()
+    ) -> None:
+        """Run the party to its end; its status is written each second.
+
+        Args:
+            party: The party.
+            post: Its post.
+            rounds: Of the run.
+            first: Letters to it that came before it was made.
+        """
         with Bar(self._progress, rounds) as bar:
 
             def watch() -> None:
@@ -160,7 +183,7 @@ class Program:
                 self.write_status(told)
                 bar.update(told["round"], None)
 
-            run_party(party, post, watch)
+            run_party(party, post, watch, first=first)
 
     def write_status(self, told: Mapping[str, Any]) -> None:
         """Leave a note of how far the party is, for `tacita federation status`."""
@@ -209,6 +232,7 @@ def run_party(
     post: Post,
     watch: Callable[[], None] | None = None,
     seconds: float | None = None,
+    first: Sequence[bytes] = (),
 ) -> bool:
     """Run one party on the real clock until it is finished; False if time ran out.
 
@@ -217,9 +241,12 @@ def run_party(
         post: Its post.
         watch: Called now and then, for progress and the status file.
         seconds: Longest time to run; None for any.
+        first: Letters to it that came before.
     """
     begun = time.monotonic()
     party.start(begun)
+    for content in first:
+        party.receive(content, begun)
     send(party, post.deliver)
     looked = 0.0
     while not party.finished:

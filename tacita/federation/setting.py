@@ -188,29 +188,52 @@ def coordinator_draws(setting: Setting, secret: bytes) -> Draws:
     return OwnDraws(derive(secret, f"coordinator {setting.run.digest}"))
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What a run's budget means for one agent.
+
+    Attributes:
+        setting: The run, with the noise that the budget asks for.
+        prices: What the letters of every round cost; the first round is 1.
+        after: The epsilon of all runs of these rows together once this one is over.
+        allowed: The epsilon that the ledger is to allow them.
+    """
+
+    setting: Setting
+    prices: Mapping[int, Guarantee]
+    after: float
+    allowed: float
+
+    @property
+    def price(self) -> Guarantee:
+        """What the first round costs."""
+        return self.prices[1]
+
+
 @in_double_precision
-def with_budget(
+def plan_of(
     setting: Setting,
     name: str,
     ledger: Ledger,
     limit: float | None,
     separate: Sequence[Sequence[str]] | None = None,
-) -> tuple[Setting, ChargeLetter]:
-    """Set the agent's noise for the run's budget, and how its letters are charged.
+    account: str | None = None,
+) -> Plan:
+    """Set the agent's noise for the run's budget; nothing is written.
 
     Refused where the ledger has no room for the whole run.
 
     Args:
-        setting: The run.
+        setting: A run with a budget.
         name: The agent.
         ledger: Where its letters are charged.
         limit: The epsilon that all its runs together may spend, against any person;
             None for whatever this run adds.
         separate: Observers who never compare notes, as in `Ledger.allow`.
+        account: What its rows are called in the ledger; default its own name.
     """
     run, roles, told = setting.run, setting.roles, setting.run.privacy
-    if told is None:
-        return setting, no_charge
+    assert told is not None
     epsilon, promise = float(told["epsilon"]), setting.promise
     delta = promise["delta"]
     ready = private(
@@ -229,7 +252,7 @@ def with_budget(
     prices = _prices(ready, setting.known, asked, run.rounds)
     price = prices[1]
     _refuse_violated(price)
-    whole = {"agent": name, "run": run.digest, "delta": delta}
+    whole = {"agent": account or name, "run": run.digest, "delta": delta}
     after = ledger.after(prices, separate=separate, **whole)
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
@@ -239,17 +262,36 @@ def with_budget(
             "allowed here for all runs together; ask for a smaller epsilon"
         )
     allowed = max(epsilon, after * _ROUNDING) if limit is None else limit
+    changed = replace(setting, roles=replace(roles, algorithm=ready))
+    return Plan(changed, prices, after, allowed)
+
+
+def with_budget(
+    setting: Setting,
+    name: str,
+    ledger: Ledger,
+    limit: float | None,
+    separate: Sequence[Sequence[str]] | None = None,
+    account: str | None = None,
+) -> tuple[Setting, ChargeLetter]:
+    """Set the agent's noise for the run's budget, and how its letters are charged.
+
+    As `plan_of`, whose arguments it takes; the ledger is then told what it allows.
+    """
+    if setting.run.privacy is None:
+        return setting, no_charge
+    account = account or name
+    plan = plan_of(setting, name, ledger, limit, separate, account)
+    scope = plan.price.scope
     ledger.allow(
-        agent=name,
-        epsilon=allowed,
-        delta=delta,
+        agent=account,
+        epsilon=plan.allowed,
+        delta=setting.promise["delta"],
         unit=scope.unit,
         relation=scope.relation,
         separate=separate,
     )
-
-    changed = replace(setting, roles=replace(roles, algorithm=ready))
-    return changed, _charging(ledger, name, prices)
+    return plan.setting, _charging(ledger, account, plan.prices)
 
 
 def _prices(

@@ -95,6 +95,11 @@ class ServerWork:
         """The seat of an agent with this loss."""
         return Seat(self._for_agent([k[agent] for k in self._numbers]), local)
 
+    @property
+    def most_bytes(self) -> int:
+        """Of the numbers in the largest letter that an agent is sent, or sends."""
+        return max(max(e.told.bytes, e.letter.bytes) for e in self.exchanges)
+
     def keeps(self, phase: int) -> bool:
         """Whether the last letters of all agents stay valid after this exchange."""
         return self.algorithm.averages == "all" and phase == self.phases - 1

@@ -19,6 +19,7 @@ COMMANDS += ["papers list", "papers run"]
 COMMANDS += ["privacy plan", "privacy account", "audit"]
 COMMANDS += ["ledger show", "ledger verify"]
 COMMANDS += ["hub init", "hub start", "join", "coordinate"]
+COMMANDS += ["offers", "accept", "decline", "log"]
 COMMANDS += ["federation keys", "federation status"]
 
 

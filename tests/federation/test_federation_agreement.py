@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 import tacita
-from tacita.federation import Coordinator, Invitation, certificates
+from tacita.federation import (
+    Coordinator,
+    Invitation,
+    certificates,
+    consent,
+    coordinator,
+)
 from tacita.federation.description import Description, read_signed
 from tacita.federation.in_process import InProcessPost
 from tacita.federation.policy import Policy
@@ -91,11 +97,23 @@ def test_unknown_tables_and_keys_are_refused():
         ({"min_participants": 2}, {"run": {"deadline": 1.0}}, "may go on with 1 of"),
         ({"observers": ["neighbour"]}, {}, "asks for neighbour"),
         ({"max_rounds": 9}, {}, "10 rounds are more than the 9"),
+        ({"max_agents": 1}, {}, "2 agents are more than the 1"),
+        ({"max_columns": 1}, {}, "2 columns are more than the 1"),
+        (
+            {"max_classes": 2},
+            {"problem": {"classes": ["0", "1", "2"]}},
+            "3 classes are more than the 2",
+        ),
+        ({"units": ["client"]}, {}, "protects one record, which is not one"),
+        ({"max_norm": 0.5}, {"privacy": {"norm": 1.0}}, "norm=1.0 is above the 0.5"),
+        ({"max_norm": 0.5}, {}, "norm=None is above the 0.5"),
+        ({}, {"privacy": {"delta": 0.99}}, "delta=0.99 is above the 1e-05"),
         ({}, {"run": {"shared_seed": 1}}, "randomness is known to everybody"),
     ],
 )
 def test_a_policy_refuses_and_says_why(policy, changes, reason):
-    objection = Policy.of_words(policy).objection(describe(**changes))
+    lenient = {"max_epsilon": 2.0, "allow_unprotected": True}
+    objection = Policy.of_words({**lenient, **policy}).objection(describe(**changes))
     assert objection is not None and reason in objection
 
 
@@ -116,6 +134,7 @@ def test_a_policy_allows_what_it_allows():
     without = {k: v for k, v in TABLES.items() if k != "privacy"}
     bare = Description("clinics", "heart", "hub", ("oslo", "turku"), without)
     assert "states no epsilon" in str(policy.objection(bare))
+    assert Policy.anything().objection(bare) is None
     with pytest.raises(tacita.TacitaError, match="did you mean 'max_epsilon'"):
         Policy.of_words({"max_epsilom": 1})
 
@@ -134,6 +153,9 @@ def test_a_policy_allows_what_it_allows():
         ("min_participants", 1.5),
         ("max_rounds", 0),
         ("allow_shared_seed", "no"),
+        ("allow_unprotected", 1),
+        ("approval", "yes"),
+        ("data_name", ""),
     ],
 )
 def test_a_policy_that_could_be_misread_is_refused(key, value):
@@ -192,7 +214,7 @@ def test_agents_accept_or_refuse_an_offer():
     run = centre.run
     envelopes = {name: Sealed(name, keys, PUBLIC) for name, keys in PEOPLE.items()}
 
-    def gather(words: dict[str, tuple[str, dict]]) -> dict[str, int]:
+    def gather(words: dict[str, tuple[str, dict]]) -> dict[str, str]:
         def answer(to: str, content: bytes) -> list[bytes]:
             letter = envelopes[to].open(content, 1 << 20)
             assert read_signed(letter.text, "clinics", PUBLIC, "hub") == run
@@ -200,23 +222,39 @@ def test_agents_accept_or_refuse_an_offer():
             reply = note(kind, "clinics", to, "hub", json.dumps(told))
             return [b"rubbish", envelopes[to].close(reply)]
 
-        return centre._gather(Box(InProcessPost(), answer), 0.5)
+        return centre._gather(Box(InProcessPost(), answer), 0.3)
 
-    yes = {"run": run.digest, "rows": 7}
-    assert gather({"oslo": ("accept", yes), "turku": ("accept", yes)}) == {
-        "oslo": 7,
-        "turku": 7,
-    }
-    no = {"run": run.digest, "reason": "too many rounds"}
-    with pytest.raises(tacita.TacitaError, match="turku refuses the run: too many"):
-        gather({"oslo": ("accept", yes), "turku": ("refuse", no)})
-    for rows in ("many", 0, None, 1.5):
-        bad = {"run": run.digest, "rows": rows}
+    signed = {name: consent.sign(run, name, PEOPLE[name]) for name in run.agents}
+    yes = {k: ("accept", {"run": run.digest, "consent": v}) for k, v in signed.items()}
+    assert gather(yes) == signed
+    no = {"run": run.digest, "code": "refused"}
+    with pytest.raises(tacita.TacitaError, match="turku refuses the run; its own log"):
+        gather({**yes, "turku": ("refuse", no)})
+    for kind, told in (
+        ("accept", {"run": run.digest}),
+        ("accept", {"run": run.digest, "consent": 7}),
+        ("accept", {"run": run.digest, "consent": signed["oslo"]}),
+        ("accept", {"run": "another", "consent": signed["turku"]}),
+        ("refuse", {**no, "code": "waiting"}),
+        ("refuse", {**no, "code": "a word of its own"}),
+    ):
         with pytest.raises(tacita.TacitaError, match="no answer from turku"):
-            gather({"oslo": ("accept", yes), "turku": ("accept", bad)})
-    other = {"run": "another", "rows": 7}
-    with pytest.raises(tacita.TacitaError, match="no answer from turku"):
-        gather({"oslo": ("accept", yes), "turku": ("accept", other)})
+            gather({**yes, "turku": (kind, told)})
+
+
+def test_rows_are_told_once_they_are_asked_for():
+    run = describe()
+
+    def told(**words: Any) -> int | None:
+        text = json.dumps({"run": run.digest, **words})
+        return coordinator._rows(
+            note("done", "clinics", "oslo", "hub", text), run, True
+        )
+
+    assert told(rows=7) == 7 and told(run="another") is None
+    for rows in ("many", 0, None, 1.5):
+        with pytest.raises(LetterRefused, match="without a number of rows"):
+            told(rows=rows)
 
 
 def test_a_run_is_withdrawn_from_everybody():

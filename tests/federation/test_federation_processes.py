@@ -147,9 +147,10 @@ def test_a_refused_run_is_withdrawn_and_the_next_one_goes(tmp_path: Path):
     with Town(tmp_path, PostRoom()) as town:
         town.policies["cyd"] = {"allow_shared_seed": True, "max_epsilon": 0.5}
         agents = {name: town.join(name) for name in NAMES}
-        refusal = "cyd refuses the run: epsilon=5.0 is above the 0.5 allowed here"
-        with pytest.raises(tacita.TacitaError, match=refusal):
+        with pytest.raises(tacita.TacitaError, match="cyd refuses the run; its own"):
             town.coordinate(PRIVATE)
+        # Why, only its own people are told.
+        assert "refused: epsilon=5.0 is above the 0.5 allowed here" in town.said["cyd"]
         # The others had accepted; they are free for what is offered next.
         town.coordinate(run_of(rounds=3, privacy=modest, name="modest"))
         results = {name: agent.result(90).numbers for name, agent in agents.items()}
@@ -158,8 +159,9 @@ def test_a_refused_run_is_withdrawn_and_the_next_one_goes(tmp_path: Path):
         # cyd's ledger has room for one such run, and says so before it begins.
         again = run_of(rounds=3, privacy=modest, name="again")
         cyd = town.join("cyd")
-        with pytest.raises(tacita.TacitaError, match="epsilon would come to"):
+        with pytest.raises(tacita.TacitaError, match="cyd refuses the run"):
             town.coordinate(again)
+        assert "epsilon would come to" in town.said["cyd"][-1]
         small = {**BUDGET, "epsilon": 0.05}
         town.coordinate(run_of(1, privacy=small, name="small", agents=["cyd"]))
         assert cyd.result(90).numbers["name"] == "small"

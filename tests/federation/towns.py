@@ -25,6 +25,8 @@ COLUMNS = ["x0", "x1", "x2"]
 NAMES = ["ada", "bob", "cyd"]
 #: Longest wait for anything.
 SECONDS = 120.0
+#: What agents of tests agree to: runs without privacy, or with a common seed, too.
+LENIENT = {"allow_shared_seed": True, "allow_unprotected": True}
 
 
 def rows(name: str, count: int = 30) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +69,7 @@ def run_of(rounds: int = 6, **more: Any) -> dict[str, Any]:
     }
 
 
-def table_of(name: str) -> pd.DataFrame:
+def table_of_rows(name: str) -> pd.DataFrame:
     """An agent's rows, as a user has them."""
     x, y = rows(name)
     return pd.DataFrame(x, columns=pd.Index(COLUMNS)).assign(y=y)
@@ -82,7 +84,7 @@ class Town:
     def __init__(self, folder: Path, post: Any = None, **policy: Any) -> None:
         self.folder, self.post = folder, post
         self.hub = Hub.create(folder / "hub", "town", NAMES, port=0)
-        self.policies = dict.fromkeys(NAMES, {"allow_shared_seed": True, **policy})
+        self.policies = dict.fromkeys(NAMES, {**LENIENT, **policy})
         self.said: dict[str, list[str]] = {}
         self._pool = ThreadPoolExecutor(max_workers=16)
 
@@ -95,7 +97,7 @@ class Town:
         """An agent that waits for one run, and takes part in it."""
         invitation, policy = self.hub.invitations[who], self.policies[who]
         return self._pool.submit(
-            join, invitation, table_of(who), policy, SECONDS, **self.options(who)
+            join, invitation, table_of_rows(who), policy, SECONDS, **self.options(who)
         )
 
     def coordinate(self, run: dict[str, Any]) -> Result | None:
@@ -129,7 +131,7 @@ class Programs:
         self.propose(run)
         for name in NAMES:
             self.allow(name, **policy)
-            table_of(name).to_csv(folder / f"{name}.csv", index=False)
+            table_of_rows(name).to_csv(folder / f"{name}.csv", index=False)
 
     def propose(self, run: dict[str, Any]) -> None:
         """What the coordinator will offer when it is started."""
@@ -137,7 +139,7 @@ class Programs:
 
     def allow(self, who: str, **policy: Any) -> None:
         """An agent's policy, when it is started."""
-        words = tomli_w.dumps({"allow_shared_seed": True, **policy})
+        words = tomli_w.dumps({**LENIENT, **policy})
         (self.folder / f"{who}.policy.toml").write_text(words)
 
     def start(self, who: str) -> None:

@@ -1,0 +1,94 @@
+"""Who agreed to what: every agent sees that the others agreed to the same run.
+
+With its acceptance an agent signs the description's digest. The coordinator hands all
+signatures to everybody, and no agent sends a letter before it has seen those of enough
+agents of the federation under the very description that it has itself. So a coordinator
+that shows different descriptions to different agents gets no letter from any of them,
+and neither does one that invents agents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+
+from tacita.federation.description import Description
+from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
+from tacita.federation.wire import LetterRefused
+
+_DOMAIN = b"tacita consent 1\n"
+
+
+class Refusal(StrEnum):
+    """All that a coordinator is told of why an agent does not accept.
+
+    None of them depends on rows: they are not looked at before a run is accepted.
+    """
+
+    #: The description, the policy, the ledger or a person stands against it.
+    REFUSED = "refused"
+    #: Too many offers within an hour.
+    BUSY = "busy"
+    #: A person has to decide first.
+    WAITING = "waiting"
+
+    @property
+    def final(self) -> bool:
+        """Whether waiting for another answer is of no use."""
+        return self is Refusal.REFUSED
+
+
+def sign(run: Description, agent: str, keys: PrivateKeys) -> str:
+    """The agent's signature under the run."""
+    return keys.sign(_content(run, agent)).hex()
+
+
+def require(run: Description, agent: str, signature: object, keys: PublicKeys) -> None:
+    """Refuse a signature that is not the agent's under this very run."""
+    try:
+        content = bytes.fromhex(str(signature))
+    except ValueError:
+        raise LetterRefused("a consent that is no signature") from None
+    require_signature(keys, content, _content(run, agent), "the consent")
+
+
+def _content(run: Description, agent: str) -> bytes:
+    # All of the text: the short digest that names a run may be collided with effort.
+    whole = hashlib.sha256(run.text().encode()).digest()
+    return _DOMAIN + agent.encode() + b"\n" + whole
+
+
+def bundle(run: Description, signatures: Mapping[str, str]) -> str:
+    """The text that hands everybody's signatures to everybody."""
+    return json.dumps({"run": run.digest, "consents": dict(signatures)})
+
+
+def require_enough(
+    run: Description, text: str, known: Mapping[str, PublicKeys], least: int
+) -> list[str]:
+    """Who agreed to this run; refused where fewer than `least` did.
+
+    Args:
+        run: The description that was accepted here.
+        text: What the coordinator handed over.
+        known: Keys of the federation's parties, as the hub gave them.
+        least: How many agents must have agreed, the reader among them.
+    """
+    try:
+        told = json.loads(text)
+        digest, given = told["run"], dict(told["consents"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise LetterRefused("consents that cannot be read") from None
+    if digest != run.digest:
+        raise LetterRefused("consents to another run")
+    found = [name for name in run.agents if name in given and name in known]
+    for name in found:
+        require(run, name, given[name], known[name])
+    if len(found) < least:
+        raise LetterRefused(
+            f"{len(found)} agents agreed to this very run, {least} have to; the others "
+            "may have been shown another one"
+        )
+    return found

@@ -1,0 +1,103 @@
+"""What would leave the house if a run were accepted; nothing is sent or charged."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tacita.federation.description import Description
+from tacita.federation.hub import Invitation
+from tacita.federation.own_rows import OwnRows, own_problem
+from tacita.federation.policy import Policy
+from tacita.federation.rehearsal import outgoing, require_allowed, require_parts_allowed
+from tacita.federation.setting import Setting, plan_of, setting_of
+from tacita.privacy import Ledger
+
+
+def terms_of(run: Description) -> str:
+    """What a run's budget is about, in a few words."""
+    told = run.privacy
+    if told is None:
+        return "NO PRIVACY: letters leave as they are"
+    return (
+        f"epsilon {told['epsilon']:g} at delta {told['delta']:g} against the "
+        f"{told.get('observer', 'reader of the letters')} for one "
+        f"{told.get('unit', 'record')}"
+    )
+
+
+def lines_of(
+    run: Description,
+    rows: OwnRows,
+    me: Invitation,
+    policy: Policy,
+    ledger: Path,
+    **allowance: Any,
+) -> Iterator[str]:
+    """The preview, a line for each thing.
+
+    Args:
+        run: What is offered.
+        rows: The agent's own.
+        me: Its invitation.
+        policy: What it agrees to.
+        ledger: The file of its ledger; it need not be there yet.
+        **allowance: What that allows, as in `plan_of`.
+    """
+    yield f"{run.name} ({run.digest}), proposed by {run.starter}"
+    columns = ", ".join(map(str, run.problem["columns"]))
+    yield f"reads: columns {columns}; target {run.problem['target']}"
+    yield f"promises: {terms_of(run)}"
+    try:
+        require_allowed(run, me, policy)
+        made = setting_of(run, own_problem(run, rows))
+    except ValueError as error:
+        yield f"would not take part: {error}"
+        return
+    yield from _sent(made, me.name)
+    if run.privacy is None:
+        yield "costs: nothing is accounted, for nothing is protected"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        known = ledger.exists()
+        path = ledger if known else Path(folder) / "ledger.db"
+        with Ledger(path, read_only=known) as opened:
+            yield from _cost(made, me.name, policy, opened, **allowance)
+
+
+def _sent(made: Setting, name: str) -> Iterator[str]:
+    rounds = made.run.rounds
+    for letter in outgoing(made, name):
+        arrays = ", ".join(letter.arrays)
+        yield (
+            f"sends: {rounds} letters to {letter.to}, one a round: {arrays} "
+            f"({8 * letter.numbers} bytes at most)"
+        )
+    if made.weighted:
+        yield f"tells: its number of rows, {int(made.own.counts[0])}"
+    yield "tells: its round; what is left of its budget, unless that is kept back"
+
+
+def _cost(
+    made: Setting, name: str, policy: Policy, ledger: Ledger, **allowance: Any
+) -> Iterator[str]:
+    try:
+        plan = plan_of(made, name, ledger, **allowance)
+        require_parts_allowed(plan.setting, name, policy)
+    except ValueError as error:
+        yield f"would not take part: {error}"
+        return
+    scope, delta = plan.price.scope, made.promise["delta"]
+    account = allowance["account"]
+    before = ledger.learnt(account, scope.observer, delta)
+    yield (
+        f"costs: epsilon {before:.4g} now, {plan.after:.4g} after this run "
+        f"(delta {delta:g}, against the {scope.observer}, for one {scope.unit}, "
+        f"{scope.relation}), all runs of {account!r} together; "
+        f"allowed {plan.allowed:.4g}"
+    )
+    yield f"theorem: {plan.price.theorem}"
+    for one in plan.price.assumptions:
+        yield f"assumes ({one.status}): {one.statement}"

@@ -1,0 +1,192 @@
+"""What stays at one site: its rows, its ledger, and what lets a letter leave."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacita.check import refuse
+from tacita.federation.description import Description
+from tacita.federation.judgement import Judge
+from tacita.federation.own_rows import OwnRows, own_problem
+from tacita.federation.party import no_charge
+from tacita.federation.policy import PolicyInForce
+from tacita.federation.rehearsal import require_parts_allowed
+from tacita.federation.seal import write_private
+from tacita.federation.setting import Setting, privacy_of, setting_of, with_budget
+from tacita.federation.wire import Identity
+from tacita.privacy import Ledger
+from tacita.trace import PrivacyReport
+
+
+class Site:
+    """One agent's rows and ledger.
+
+    Args:
+        name: The agent.
+        rows: Its own rows.
+        in_force: Its policy.
+        judge: Who judges offers, and keeps the log.
+        ledger: The file of a ledger that is shared; None for its own.
+        home: Its folder.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rows: OwnRows,
+        in_force: PolicyInForce,
+        judge: Judge,
+        ledger: str | Path | None,
+        home: Path,
+    ) -> None:
+        if isinstance(rows, str | Path) and not Path(rows).is_file():
+            refuse(f"there is no file {rows}; name your own rows with --data")
+        if ledger is not None and in_force.policy.data_name is None:
+            refuse(
+                "a ledger that is shared needs one name for the rows; set data_name "
+                "in the policy, the same in all federations"
+            )
+        self._name, self.rows, self._in_force = name, rows, in_force
+        self._judge, self._shared, self._home = judge, ledger is not None, home
+        self.ledger_path = Path(ledger or home / "ledger.db")
+        self.ledger: Any = None
+        #: The run as its rows and its budget set it; None before rows are read.
+        self.setting: Any = None
+        #: The same before its noise was set.
+        self._bare: Any = None
+        self._charge = no_charge
+
+    def open_ledger(self) -> Ledger:
+        """The ledger, to be closed by the caller."""
+        self.ledger = Ledger(self.ledger_path)
+        charged = {row.agent for row in self.ledger.rows() if row.kind == "release"}
+        account = self._judge.account
+        others = sorted(charged - {account})
+        if others and not self._shared:
+            self.ledger.close()
+            refuse(
+                f"{self.ledger_path} holds releases under the name {others[0]!r}, and "
+                f"the rows are called {account!r} now, which would begin at zero; set "
+                f"data_name = {others[0]!r} in the policy"
+            )
+        return self.ledger
+
+    def prepare(self, run: Description, outline: Setting) -> None:
+        """Read the rows and set the noise; what is wrong with them is told here only.
+
+        Nobody is answered: the coordinator waits as for an agent that is switched off.
+        The program ends, so that only a person can start it again: else a coordinator
+        could ask about the rows, one run for one bit.
+
+        Args:
+            run: What was accepted.
+            outline: The same for rows of zeros.
+        """
+        if self.setting is not None:
+            return
+        try:
+            own = own_problem(run, self.rows)
+            self._bare = setting_of(run, own)
+            if own.dim != outline.own.dim:
+                refuse("the rows ask for another model than the run describes")
+            self._set_budget()
+        except Exception as error:  # whatever the rows are like, nobody else is told
+            self._judge.log.note("unfit", run=run.digest)
+            write_private(self._unfit(run), _stamp(self.rows))
+            first = (str(error) or type(error).__name__).split("\n")[0]
+            refuse(
+                f"{run.name} ({run.digest}) was accepted, but these rows cannot take "
+                f"part, which nobody else is told: {first}; correct them, or give the "
+                "run up with --abandon"
+            )
+
+    def require_other_rows(self, run: Description) -> None:
+        """Refuse to try rows again that did not fit.
+
+        A program that is started again and again by a machine would otherwise turn to
+        the next run that is offered, and tell of the rows by what it answers.
+        """
+        path = self._unfit(run)
+        if not path.exists():
+            return
+        if path.read_text() == _stamp(self.rows):
+            refuse(
+                f"these rows could not take part in {run.name} ({run.digest}), and "
+                "they are still the same; correct them, or give the run up with "
+                "--abandon"
+            )
+        path.unlink()
+
+    def _unfit(self, run: Description) -> Path:
+        return self._home / run.digest / "unfit"
+
+    def _set_budget(self) -> None:
+        policy = self._in_force.policy
+        self.setting, self._charge = with_budget(
+            self._bare, self._name, self.ledger, **self._judge.allowance
+        )
+        require_parts_allowed(self.setting, self._name, policy)
+
+    def release(self, identity: Identity, content: bytes) -> None:
+        """Let a letter leave: allowed still, charged, and in the log."""
+        if self._in_force.changed():
+            run = self.setting.run
+            self._judge.require_still_allowed(run)
+            try:
+                self._set_budget()
+            except ValueError as error:
+                self._judge.stop(run, str(error))
+        self._charge(identity, content)
+        # The ledger is what must survive; the log need not wait for the disk.
+        self._judge.log.note(
+            "release",
+            durable=False,
+            run=identity.run,
+            round=identity.round,
+            phase=identity.phase,
+            to=identity.receiver or "neighbours",
+            bytes=len(content),
+        )
+
+    def budget(self) -> dict[str, Any]:
+        """What all runs of these rows have told whoever may see this one's letters."""
+        if self.setting.run.privacy is None:
+            return {}
+        promise, account = self.setting.promise, self._judge.account
+        who = promise["observer"]
+        return {
+            "epsilon_spent": self.ledger.learnt(account, who, promise["delta"]),
+            "epsilon_allowed": self.ledger.budget(account).epsilon,
+            **promise,
+        }
+
+    @property
+    def tells_budget(self) -> bool:
+        """Whether the coordinator may see what is spent and left.
+
+        That may depend on how many rows there are, and in a shared ledger on what
+        other federations asked for.
+        """
+        private = self.setting.run.privacy is not None
+        return private and self._in_force.policy.allow_row_counts and not self._shared
+
+    def privacy(self) -> PrivacyReport:
+        """What each observer may have learnt in this run."""
+        observer, run = self.setting.promise["observer"], self.setting.run
+        charged = self.ledger.rounds(self._judge.account, observer, run.digest)
+        return privacy_of(self.setting, len(charged))
+
+
+def _stamp(rows: OwnRows) -> str:
+    """Which rows they are: the file's size and time, or a digest of all values."""
+    if isinstance(rows, str | Path):
+        told = Path(rows).stat()
+        return f"{told.st_size} {told.st_mtime_ns}"
+    digest = hashlib.sha256()
+    for name in rows:
+        digest.update(f"{name} {np.asarray(rows[name]).tolist()}".encode())
+    return digest.hexdigest()

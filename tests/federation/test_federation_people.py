@@ -1,0 +1,317 @@
+"""The person at a site: what is offered, what would leave, who agreed, the log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+from typer.testing import CliRunner
+
+import tacita
+from tacita.cli.app import app
+from tacita.federation import Agent, Hub, Policy, PostRoom
+from tacita.federation.audit_log import NAME, AuditLog
+from tacita.privacy import Ledger
+from tests.federation.by_hand import ByHand
+from tests.federation.towns import LENIENT, NAMES, Town, run_of, table_of_rows
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-5, "norm": 1.0}
+
+
+def invoke(*words: object) -> str:
+    answer = CliRunner().invoke(app, [str(w) for w in words])
+    assert answer.exit_code == 0, answer.output
+    return answer.output
+
+
+def refused(*words: object) -> str:
+    answer = CliRunner().invoke(app, [str(w) for w in words])
+    assert answer.exit_code == 2, answer.output
+    assert len(answer.output.strip().split("\n")) == 1
+    return answer.output
+
+
+def test_a_run_waits_for_a_person_who_may_decline_it(tmp_path: Path):
+    town, home = ByHand(tmp_path), tmp_path / "ada-home"
+    town.join("ada", table_of_rows("ada"), {**LENIENT, "approval": True})
+    private = {**BUDGET, "observer": "coordinator"}
+    first = town.describe(run_of(5, privacy=private))
+    other = town.describe(run_of(4))
+    for run in (first, other):
+        told = town.answer_of(run)
+        assert (told["kind"], told["code"]) == ("refuse", "waiting")
+    assert town.answer_of(first)["code"] == "waiting"  # however often it is asked
+    shown = invoke("offers", "--folder", home)
+    for word in (first.digest[:12], "epsilon 1 at delta 1e-05 against the coordinator"):
+        assert word in shown
+    for word in ("x0, x1, x2", "for one record", "NO PRIVACY", "FedAvg", "waits"):
+        assert word in shown
+    assert "no offer begins" in refused("accept", "zz", "--folder", home)
+    assert "no offer begins" in refused("decline", "", "--folder", home)
+    assert "is declined" in invoke("decline", other.digest[:8], "--folder", home)
+    assert town.answer_of(other)["code"] == "refused"
+    assert "is accepted" in invoke("accept", first.digest[:8], "--folder", home)
+    assert town.answer_of(first)["kind"] == "accept"
+    assert "declined" in (shown := invoke("offers", "--folder", home))
+    assert "accepted" in shown
+    town.say("withdraw", "ada", first.digest)
+    log = invoke("log", "--folder", home)
+    for word in ("offer", "waiting", "decision", '"decline"', '"accept"', "accepted"):
+        assert word in log
+    events = AuditLog(home).events()
+    decided = [told for told in events if told["event"] == "decision"]
+    assert [told["word"] for told in decided] == ["decline", "accept"]
+    assert all(told["who"] for told in decided)
+
+
+def test_a_yes_does_not_override_the_policy(tmp_path: Path):
+    town, home = ByHand(tmp_path), tmp_path / "ada-home"
+    policy = {**LENIENT, "approval": True, "max_local_steps": 2}
+    town.join("ada", table_of_rows("ada"), policy)
+    run = town.describe(run_of())  # three local steps
+    assert town.answer_of(run)["code"] == "waiting"
+    invoke("accept", run.digest, "--folder", home)
+    assert town.answer_of(run)["code"] == "refused"
+
+
+def test_commands_of_a_person_name_what_is_missing(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "0 folders of agents are here" in refused("offers")
+    assert "there is no folder" in refused("log", "--folder", tmp_path / "none")
+    home = tmp_path / "tacita-town-ada"
+    AuditLog(home).note("offer", run="r", name="bad \x1b[2J name")
+    assert "no offers wait" in invoke("offers")
+    said = invoke("log")
+    assert "\x1b" not in said and "1 lines, head: " in said
+    (home / "offers").mkdir()
+    (home / "offers" / "abc.json").write_text("{}")
+    assert "abc.json is damaged" in refused("offers")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> AuditLog:
+    made = AuditLog(tmp_path / "home")
+    for number in range(6):
+        made.note("release", run="r", round=number)
+    return made
+
+
+def test_the_log_is_a_chain(log: AuditLog):
+    events = log.events()
+    assert [told["round"] for told in events] == [*range(6)]
+    assert log.path.stat().st_mode & 0o777 == 0o600
+    assert len(log.events(head=events[2]["digest"])) == 6
+    whole = log.path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for at in range(0, len(whole), 23):
+        changed = bytearray(whole)
+        changed[at] ^= 1
+        log.path.write_bytes(bytes(changed))
+        with pytest.raises(tacita.TacitaError, match="was changed|missing"):
+            log.events()
+    for cut in (
+        [*lines[:2], *lines[3:]],
+        lines[1:],
+        [*lines[:3], lines[2], *lines[3:]],
+    ):
+        log.path.write_bytes(b"".join(cut))
+        with pytest.raises(tacita.TacitaError, match="was changed|missing"):
+            log.events()
+    log.path.write_bytes(b"".join(lines[:3]))
+    assert len(log.events()) == 3  # a chain that was cut is whole: hence the head
+    with pytest.raises(tacita.TacitaError, match="lines were cut off"):
+        log.events(head=events[4]["digest"])
+
+
+def test_a_torn_line_stays_and_is_vouched_for(log: AuditLog):
+    whole = log.path.read_bytes()
+    log.path.write_bytes(whole[:-1])  # only the end of the line is missing
+    log.note("offer", run="next")
+    assert log.path.read_bytes().startswith(whole)
+    assert [told["event"] for told in log.events()[5:]] == ["release", "offer"]
+    for cut in (2, 40, 80):
+        log.path.write_bytes(whole[:-cut])
+        assert len(log.events()) == 5
+        log.note("offer", run="next")
+        events = log.events()
+        assert [told["event"] for told in events[5:]] == ["torn", "offer"]
+        torn = log.path.read_bytes().split(b"\n")[5]
+        assert torn and whole.endswith(torn + whole[-cut:])
+        changed = log.path.read_bytes().replace(torn, torn[:-1])
+        log.path.write_bytes(changed)
+        with pytest.raises(tacita.TacitaError, match="was changed"):
+            log.events()
+    log.path.write_bytes(b"nonsense\n")
+    with pytest.raises(tacita.TacitaError, match="damaged at its end"):
+        log.note("offer")
+
+
+def test_what_happened_is_in_the_log_of_every_agent(tmp_path: Path):
+    with Town(tmp_path, PostRoom()) as town:
+        town.run(run_of(3, privacy=BUDGET))
+    for name in NAMES:
+        events = AuditLog(tmp_path / f"{name}-home").events()
+        assert [told["event"] for told in events] == [
+            "offer",
+            "accepted",
+            "consents",
+            *["release"] * 3,
+        ]
+        assert events[1]["privacy"]["epsilon"] == 1.0
+        assert [told["round"] for told in events[3:]] == [1, 2, 3]
+    # A log that was touched stops the agent before it says anything.
+    path = tmp_path / "ada-home" / NAME
+    path.write_bytes(path.read_bytes().replace(b'"round": 2', b'"round": 9'))
+    options = {**town.options("ada"), "ledger": None}
+    made = Agent(town.hub.invitations["ada"], {}, LENIENT, **options)
+    with pytest.raises(tacita.TacitaError, match="line 5 was changed"):
+        made.take_part(10)
+
+
+def test_a_preview_tells_what_would_leave_and_sends_nothing(tmp_path: Path):
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
+    data, run = tmp_path / "ada.csv", tmp_path / "run.toml"
+    table_of_rows("ada").to_csv(data, index=False)
+    run.write_text(tomli_w.dumps(run_of(3, privacy=BUDGET)))
+    policy = tmp_path / "policy.toml"
+    policy.write_text(tomli_w.dumps({"max_epsilon": 1.5, "allow_shared_seed": True}))
+    words = ["join", made, "--data", data, "--policy", policy]
+    words += ["--folder", tmp_path / "home", "--preview"]
+    said = invoke(*words, "--run", run)
+    for word in (
+        "sends: 3 letters to coordinator, one a round: float64[3] (24 bytes at most)",
+        "reads: columns x0, x1, x2; target y",
+        "costs: epsilon 0 now, 1 after this run (delta 1e-05, against the coordinator",
+        "for one record, replace_one), all runs of 'ada' together; allowed 1.5",
+        "tells: its round",
+        "theorem: ",
+        "assumes (enforced): ",
+    ):
+        assert word in said, said
+    assert not (tmp_path / "home").exists()
+    ring = {"name": "DPNorm", "step_size": 0.1, "local_steps": 2}
+    told = run_of(3, privacy=BUDGET, algorithm=ring, graph={"kind": "ring"})
+    run.write_text(tomli_w.dumps(told))
+    said = invoke(*words, "--run", run)
+    for word in ("3 letters to bob", "3 letters to cyd", "against the neighbour"):
+        assert word in said, said
+    assert "no offer waits" in refused(*words)
+    run.write_text(tomli_w.dumps(run_of(3, privacy={**BUDGET, "epsilon": 2.0})))
+    assert "would not take part: epsilon=2.0 is above" in invoke(*words, "--run", run)
+    run.write_text(tomli_w.dumps(run_of(3)))
+    assert "letters leave protected here" in invoke(*words, "--run", run)
+    assert "goes with --preview" in refused(*words[:-1], "--run", run)
+
+
+def test_joining_without_a_policy_is_refused(tmp_path: Path):
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
+    data, run = tmp_path / "ada.csv", tmp_path / "run.toml"
+    table_of_rows("ada").to_csv(data, index=False)
+    run.write_text(tomli_w.dumps(run_of(3)))
+    words = ["join", made, "--data", data, "--folder", tmp_path / "home"]
+    assert "no policy, so no run is accepted" in refused(*words)
+    policy = tmp_path / "policy.toml"
+    policy.write_text("max_epsilon = 1.0")
+    trusting = [*words, "--trust-everything"]
+    assert "exclude each other" in refused(*trusting, "--policy", policy)
+    # Even then nobody else may know the noise.
+    said = invoke(*trusting, "--preview", "--run", run)
+    assert "randomness is known to everybody" in said
+    told = run_of(3, run={"rounds": 3})
+    run.write_text(tomli_w.dumps(told))
+    said = invoke(*trusting, "--preview", "--run", run)
+    assert "sends: 3 letters" in said and "NO PRIVACY" in said
+
+
+def test_what_is_left_is_told_unless_it_could_tell_of_rows(tmp_path: Path):
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
+    tables = run_of(2, privacy={**BUDGET, "observer": "coordinator"})
+    run = ByHand(tmp_path / "other").describe(tables)
+    lenient = {**LENIENT, "max_epsilon": 2.0, "data_name": "patients"}
+    for number, (policy, ledger, words) in enumerate(
+        (
+            (lenient, None, {"round", "spent", "allowed"}),
+            ({**lenient, "allow_row_counts": False}, None, {"round"}),
+            (lenient, tmp_path / "shared.db", {"round"}),
+        )
+    ):
+        home = tmp_path / f"home-{number}"
+        home.mkdir()
+        rows = table_of_rows("ada")
+        agent = Agent(made, rows, policy, ledger=ledger, folder=home)
+        agent.party = SimpleNamespace(round=1)
+        agent._agree_to(run)
+        with agent.site.open_ledger():
+            agent.site.prepare(run, agent._outline)
+            assert set(json.loads(agent.remark("ask"))) == words
+
+
+def release_all(agent: Agent, run: Any) -> float:
+    """Charge a whole run; the epsilon that was spent then."""
+    agent._agree_to(run)
+    with agent.site.open_ledger():
+        agent.site.prepare(run, agent._outline)
+        for number in range(1, run.rounds + 1):
+            name = tacita.federation.wire.Identity(
+                run.federation, run.digest, "answer", number, 0, "ada", run.starter
+            )
+            agent.site.release(name, np.float64(number).tobytes())
+        return agent.site.budget()["epsilon_spent"]
+
+
+def test_two_federations_share_one_budget(tmp_path: Path):
+    """The same rows in two federations, under another agent's name in each."""
+    policy = {**LENIENT, "max_epsilon": 1.8, "data_name": "patients"}
+    shared = tmp_path / "shared.db"
+    spent = {}
+    for federation, me in (("town", "ada"), ("land", "eve")):
+        hub = Hub.create(tmp_path / federation, federation, [me, "zoe"], port=0)
+        home = tmp_path / f"{federation}-home"
+        home.mkdir()
+        agent = Agent(
+            hub.invitations[me],
+            table_of_rows("ada"),
+            policy,
+            ledger=shared,
+            folder=home,
+            tell=lambda line: None,
+        )
+        tables = run_of(3, privacy={**BUDGET, "observer": "coordinator"})
+        run = tacita.federation.description.Description(
+            federation, "try", "coordinator", (me, "zoe"), tables
+        )
+        if federation == "town":
+            spent[federation] = release_all(agent, run)
+            continue
+        with agent.site.open_ledger():
+            again = agent.judge.verdict(run, "an offer", agent.site.ledger)
+            # Two runs of epsilon 1 come to 1.44: within 1.8, and counted together.
+            assert again.accepted
+        spent[federation] = release_all(agent, run)
+    assert spent["town"] == pytest.approx(1.0, rel=1e-3)
+    assert 1.3 < spent["land"] < 1.6
+    with Ledger(shared, read_only=True) as ledger:
+        assert {row.agent for row in ledger.rows() if row.agent} == {"patients"}
+
+
+def test_a_shared_ledger_needs_one_name_and_an_own_one_keeps_its_name(tmp_path: Path):
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
+    rows, home = table_of_rows("ada"), tmp_path / "home"
+    with pytest.raises(tacita.TacitaError, match="needs one name for the rows"):
+        Agent(made, rows, Policy.anything(), ledger=tmp_path / "shared.db")
+    home.mkdir()
+    lenient = Policy.anything(allow_shared_seed=True)
+    agent = Agent(made, rows, lenient, folder=home)
+    tables = run_of(2, privacy={**BUDGET, "observer": "coordinator"})
+    run = ByHand(tmp_path / "other").describe(tables)
+    assert release_all(agent, run) > 0.9
+    named = Policy.anything(allow_shared_seed=True, data_name="patients")
+    with pytest.raises(tacita.TacitaError, match="would begin at zero; set data_name"):
+        Agent(made, rows, named, folder=home).site.open_ledger()
+    kept = json.loads((home / NAME).read_text().splitlines()[0])
+    assert kept["event"] == "release"
