@@ -18,7 +18,7 @@ from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.seal import write_private
 from tacita.federation.server_agent import ServerAgent
-from tacita.federation.setting import noise_root, privacy_of, setting_of, with_budget
+from tacita.federation.setting import keys_of, privacy_of, setting_of, with_budget
 from tacita.federation.wire import Letter
 from tacita.privacy import Ledger
 
@@ -96,8 +96,8 @@ class Agent(Program):
         run, roles = self.setting.run, self.setting.roles
         if begun:
             self.tell(f"going on with {run.name} ({run.digest}); --abandon gives it up")
-        secret = noise_root(self.setting, self.me.name, self.secret)
-        self.party = roles.make_agent(self.desk(run, self._charge), roles.like, secret)
+        own = keys_of(self.setting, self.me.name, self.secret)
+        self.party = roles.make_agent(self.desk(run, self._charge), roles.like, own)
         try:
             self.drive(self.party, post, run.rounds)
         except Withdrawn as reason:

@@ -17,6 +17,7 @@ from tacita.federation.description import Description
 from tacita.federation.hub import Invitation
 from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
 from tacita.federation.post import Post
+from tacita.federation.receipts import Pen, folder_number
 from tacita.federation.seal import Sealed, private_folder
 from tacita.federation.setting import derive, secret_of
 from tacita.federation.state_file import StateFile
@@ -145,6 +146,7 @@ class Program:
             run.digest,
             self.envelope,
             StateFile(self.home / run.digest, key, who),
+            Pen(self._keys.derive("receipts"), run.digest, folder_number(self.secret)),
             charge,
             greet=self.greet,
             remark=self.remark,

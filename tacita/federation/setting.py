@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tacita import keys
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.check import refuse
+from tacita.federation.agent_keys import AgentKeys, OwnKeys, SharedKeys
 from tacita.federation.description import Description
 from tacita.federation.party import ChargeLetter, no_charge
 from tacita.federation.roles import Roles
@@ -61,9 +61,9 @@ def secret_of(folder: Path, own: PrivateKeys) -> bytes:
     return own.unlock(_SECRET, read_private(path))
 
 
-def derive(secret: bytes, purpose: str, length: int = 32) -> bytes:
+def derive(secret: bytes, purpose: str) -> bytes:
     """A secret for one purpose, which says nothing about the others."""
-    return hashlib.blake2b(purpose.encode(), key=secret, digest_size=length).digest()
+    return hashlib.blake2b(purpose.encode(), key=secret, digest_size=32).digest()
 
 
 def graph_of(run: Description) -> Graph | None:
@@ -168,17 +168,15 @@ def _require_observer(run: Description, algorithm: Any) -> None:
 
 
 @in_double_precision
-def noise_root(setting: Setting, name: str, secret: bytes) -> Any:
-    """The root of an agent's randomness: its own secret, this run, these very rows."""
+def keys_of(setting: Setting, name: str, secret: bytes) -> AgentKeys:
+    """What an agent draws with: out of its own secret, this run, these very rows."""
     if "shared_seed" in setting.run.run:
         number = setting.run.agents.index(name)
-        return keys.agent_secret(setting.roles.base, number)
+        return SharedKeys(keys.agent_secret(setting.roles.base, number))
     digest = hashlib.sha256()
     for leaf in jax.tree.leaves(setting.own.population.rows):
         digest.update(np.ascontiguousarray(leaf).tobytes())
-    purpose = f"noise {setting.run.digest} {digest.hexdigest()}"
-    words = np.frombuffer(derive(secret, purpose, 8), np.uint32)
-    return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+    return OwnKeys(derive(secret, f"noise {setting.run.digest} {digest.hexdigest()}"))
 
 
 @in_double_precision
@@ -234,13 +232,14 @@ def with_budget(
 def _charging(ledger: Ledger, name: str, price: Guarantee) -> ChargeLetter:
     """What writes an agent's letters into its ledger, each at this price."""
 
-    def charge(identity: Identity, content: bytes) -> None:
+    def charge(identity: Identity, content: bytes | None) -> None:
+        place = "phase" if identity.kind == "answer" else identity.kind
         ledger.charge(
             price,
             agent=name,
             run=identity.run,
             round=identity.round,
-            phase=f"phase-{identity.phase}",
+            phase=f"{place}-{identity.phase}",
             content=content,
         )
 

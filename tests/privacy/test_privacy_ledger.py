@@ -416,3 +416,19 @@ def test_killed_at_any_moment_it_never_counts_too_little(path, tmp_path):
         spent = ledger.spent(victim.DELTA)[victim.AGENT, victim.OBSERVER]
         exact = gaussian_epsilon(100 / math.sqrt(len(charged)), victim.DELTA)
         assert spent == pytest.approx(exact, rel=1e-9)
+
+
+def test_a_letter_that_may_have_left_counts_beyond_the_budget(path):
+    with opened(path, epsilon=0.5) as ledger:
+        charge(ledger, 0)
+        ledger.charge(LETTER, **CLINIC, round=0, content=None)
+        assert len(releases(ledger)) == 1  # it is in the ledger already
+        for number in range(1, 4):
+            ledger.charge(LETTER, **CLINIC, round=number, content=None)
+        spent = ledger.spent(1e-5)["clinic", "coordinator"]
+        assert spent == pytest.approx(gaussian_epsilon(10 / math.sqrt(4), 1e-5))
+        assert spent > 0.5
+        # The letter itself, found after all, is paid for; another one is not.
+        assert not charge(ledger, 1)[0].new
+        with pytest.raises(BudgetExceeded):
+            charge(ledger, 9)

@@ -119,7 +119,7 @@ class Ledger:
         agent: str,
         run: str,
         round: int,
-        content: bytes,
+        content: bytes | None,
         phase: str = "letter",
     ) -> tuple[Charge, ...]:
         """Write one release down; when this returns, the letter may leave.
@@ -131,7 +131,9 @@ class Ledger:
             run: The run's name; with agent, observer, round and phase the identity of
                 the release.
             round: The round, from 0.
-            content: The letter's bytes (only their SHA-256 is stored).
+            content: The letter's bytes (only their SHA-256 is stored); None for a
+                letter that may have left, of which no more is known. That one costs
+                nothing where its identity is charged, and counts beyond any budget.
             phase: Which letter of the round.
 
         Raises:
@@ -142,7 +144,7 @@ class Ledger:
         several = (guarantees,) if isinstance(guarantees, Guarantee) else guarantees
         if not several:
             check.refuse("expected at least one guarantee to charge, got none")
-        if not isinstance(content, bytes | bytearray | memoryview):
+        if not isinstance(content, bytes | bytearray | memoryview | None):
             check.refuse(f"expected content bytes, got {type(content).__name__}")
         identity = {
             "agent": inputs.name(agent=agent),
@@ -150,18 +152,20 @@ class Ledger:
             "round": inputs.whole(0, round=round),
             "phase": inputs.name(phase=phase),
         }
-        digest = hashlib.sha256(content).hexdigest()
+        digest = None if content is None else hashlib.sha256(content).hexdigest()
         with self._store.transaction(self._totals.clear):
             return tuple(self._charge_one(one, identity, digest) for one in several)
 
     def _charge_one(
-        self, guarantee: Guarantee, identity: dict[str, Any], content: str
+        self, guarantee: Guarantee, identity: dict[str, Any], content: str | None
     ) -> Charge:
         agent, cost = identity["agent"], guarantee.scope.words
         observer = cost.pop("observer")
         cost |= {"content": content, **cost_of(guarantee.curve)}
         known = self._known(identity, observer)
         if known is not None:
+            if None in (content, known.content):
+                return Charge(known, new=False)
             if any(getattr(known, field) != value for field, value in cost.items()):
                 check.refuse(
                     f"row {known.id} already charges another letter of agent={agent!r} "
@@ -182,7 +186,7 @@ class Ledger:
         spent = total.curve().epsilon(budget.delta or 0.0)
         # Written so that a spend which is not a number is refused too; raising rolls
         # the row back.
-        if not spent <= (budget.epsilon or 0.0):
+        if content is not None and not spent <= (budget.epsilon or 0.0):
             raise BudgetExceeded(
                 f"agent {agent!r} would spend epsilon={spent:.6g} of {budget.epsilon} "
                 f"(delta={budget.delta}) against the {observer}; stop this agent, or "

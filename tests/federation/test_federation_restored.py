@@ -1,0 +1,258 @@
+"""Folders put back from a backup, and two programs with the same keys."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import tacita
+from tacita.federation.agent_keys import OwnKeys, next_history
+from tacita.federation.in_process import COORDINATOR, InProcess, InProcessPost
+from tacita.federation.party import OutOfStep
+from tacita.federation.program import TICK, send
+from tacita.federation.receipts import BLANK, Pen
+from tacita.federation.wire import Identity, Letter
+from tests.cases import case_of
+
+FED_PLT, FED_GD, FED_LIN = map(case_of, ("FedPLT", "FedGD", "FedLin"))
+
+
+def made_of(folder: Path, case: Any, rounds: int = 8, **more: Any) -> Any:
+    """A federation, and what each of its agents charged."""
+    made = InProcess(folder, case.problem(), case.algorithm, rounds, 3, **more)
+    charged: dict[str, dict] = {name: {} for name in made.names}
+    elsewhere: dict[str, set] = {name: set() for name in made.names}
+
+    def charge_of(name: str) -> Any:
+        def charge(identity: Identity, content: bytes | None) -> None:
+            if identity.kind == "answer":
+                charged[name].setdefault((identity.round, identity.phase), content)
+            else:
+                elsewhere[name].add(identity.round)
+
+        return charge
+
+    made.charge = {name: charge_of(name) for name in made.names}
+    made.elsewhere = elsewhere  # pyright: ignore
+    return made, charged
+
+
+def advance(parties: Any, post: InProcessPost, enough: Callable[[], bool]) -> None:
+    """Letter by letter, until it is enough."""
+    for _ in range(20_000):
+        if enough():
+            return
+        item = post.next()
+        if item is None:
+            post.now += TICK
+            for party in list(parties.values()):
+                party.tick(post.now)
+                send(party, post.deliver)
+            continue
+        parties[item[0]].receive(item[1], post.now)
+        send(parties[item[0]], post.deliver)
+    raise AssertionError("nothing happens any more")
+
+
+def started(made: InProcess) -> tuple[dict[str, Any], InProcessPost]:
+    parties, post = made.parties(), InProcessPost()
+    for party in parties.values():
+        party.start(0.0)
+        send(party, post.deliver)
+    return parties, post
+
+
+def put_back(made: InProcess, who: str, parties: Any, post: Any, at: int, then: int):
+    """Copy a folder in one round, and go on with the copy in a later one."""
+    folder, backup = made.folder / who, made.folder / f"{who}.backup"
+    advance(parties, post, lambda: parties[who].round >= at)
+    shutil.copytree(folder, backup)
+    advance(parties, post, lambda: parties[who].round >= then)
+    shutil.rmtree(folder)
+    backup.rename(folder)
+    parties[who] = made.make(who)
+    parties[who].start(post.now)
+    send(parties[who], post.deliver)
+
+
+@pytest.mark.parametrize("case", (FED_PLT, FED_LIN, FED_GD), ids=lambda c: c.name)
+@pytest.mark.parametrize("sealed", (False, True))
+def test_a_folder_from_a_backup_is_noticed_and_counted(case, sealed, tmp_path):
+    made, charged = made_of(tmp_path, case, sealed=sealed)
+    parties, post = started(made)
+    put_back(made, "agent-0", parties, post, 2, 5)
+    # Its ledger was put back too: it knows of two rounds.
+    for when in [when for when in charged["agent-0"] if when[0] > 2]:
+        del charged["agent-0"][when]
+    with pytest.raises(OutOfStep, match="put back from a backup"):
+        advance(parties, post, lambda: parties["agent-0"].round >= 7)
+    phases = getattr(case.algorithm, "phases", [None])
+    # More left than anybody can prove: all rounds to the end are charged.
+    letters = {(r, p) for r in range(1, 9) for p in range(len(phases))}
+    assert {*charged["agent-0"]} == letters
+    # Started again it says the same, and nothing more leaves.
+    again = parties["agent-0"] = made.make("agent-0")
+    again.start(post.now)
+    send(again, post.deliver)
+    with pytest.raises(OutOfStep, match=r"agent-0 has spoken in round [4-6]"):
+        advance(parties, post, lambda: again.round > 2)
+    assert again.round == 2
+
+
+def test_a_lost_folder_does_not_begin_anew(tmp_path):
+    made, charged = made_of(tmp_path, FED_PLT)
+    parties, post = started(made)
+    advance(parties, post, lambda: parties["agent-0"].round >= 4)
+    shutil.rmtree(tmp_path / "agent-0")
+    charged["agent-0"].clear()
+    parties["agent-0"] = made.make("agent-0")
+    parties["agent-0"].start(post.now)
+    send(parties["agent-0"], post.deliver)
+    with pytest.raises(OutOfStep, match="ends with round 0"):
+        advance(parties, post, lambda: parties["agent-0"].round >= 6)
+    assert {when[0] for when in charged["agent-0"]} >= {1, 2, 3, 4}
+
+
+def test_the_coordinator_notices_its_own_old_folder(tmp_path):
+    made, _ = made_of(tmp_path, FED_PLT)
+    parties, post = started(made)
+    with pytest.raises(OutOfStep, match="propose the run under another name"):
+        put_back(made, COORDINATOR, parties, post, 2, 5)
+        advance(parties, post, lambda: parties[COORDINATOR].round >= 7)
+
+
+def test_the_receipts_outlive_a_coordinator(tmp_path):
+    """Both sides are put back at once, the agent further."""
+    made, _ = made_of(tmp_path, FED_PLT)
+    parties, post = started(made)
+    advance(parties, post, lambda: parties["agent-0"].round >= 2)
+    shutil.copytree(tmp_path / "agent-0", tmp_path / "backup")
+    advance(parties, post, lambda: parties[COORDINATOR].round >= 6)
+    shutil.rmtree(tmp_path / "agent-0")
+    shutil.copytree(tmp_path / "backup", tmp_path / "agent-0")
+    for who in ("agent-0", COORDINATOR):
+        parties[who] = made.make(who)
+        parties[who].start(post.now)
+        send(parties[who], post.deliver)
+    with pytest.raises(OutOfStep, match="agent-0 has spoken in round 5"):
+        advance(parties, post, lambda: parties["agent-0"].round >= 7)
+
+
+class Twins:
+    """Two programs behind one address; what stops them is kept."""
+
+    def __init__(self, *programs: Any) -> None:
+        self.programs, self.stopped = list(programs), []
+
+    def _each(self, action: Callable[[Any], Any]) -> None:
+        for program in list(self.programs):
+            try:
+                action(program)
+            except OutOfStep as reason:
+                self.programs.remove(program)
+                self.stopped.append((program, str(reason)))
+
+    def start(self, now: float) -> None:
+        self._each(lambda p: p.start(now))
+
+    def receive(self, content: bytes, now: float) -> None:
+        self._each(lambda p: p.receive(content, now))
+
+    def tick(self, now: float) -> None:
+        self._each(lambda p: p.tick(now))
+
+    def take_out(self) -> list:
+        return [item for program in self.programs for item in program.take_out()]
+
+
+@pytest.mark.parametrize("case", (FED_PLT, FED_GD), ids=lambda c: c.name)
+def test_two_folders_with_the_same_keys_both_stop(case, tmp_path):
+    made, mine = made_of(tmp_path / "one", case, 40)
+    other, theirs = made_of(tmp_path / "two", case, 40)
+    other._keys, other._public = made._keys, made._public
+    parties = made.parties()
+    twins: Any = Twins(parties["agent-0"], other.make("agent-0"))
+    parties["agent-0"] = twins
+    post = InProcessPost()
+    for party in parties.values():
+        party.start(0.0)
+        send(party, post.deliver)
+    advance(parties, post, lambda: not twins.programs)
+    for program, reason in twins.stopped:
+        assert "another program" in reason
+        assert program.round <= 2, "letters of both left in too many rounds"
+    for one, charged in ((made, mine), (other, theirs)):
+        # Every round to the end, and what both have said, twice.
+        assert len(charged["agent-0"]) == 40
+        assert one.elsewhere["agent-0"] >= {1}
+
+
+def test_a_copy_of_a_folder_stops_beside_the_original(tmp_path):
+    made, _ = made_of(tmp_path / "one", FED_PLT, 40)
+    parties, post = started(made)
+    advance(parties, post, lambda: parties["agent-0"].round >= 3)
+    copy = made.make("agent-0")
+    copy.start(post.now)
+    twins: Any = Twins(parties["agent-0"], copy)
+    parties["agent-0"] = twins
+    advance(parties, post, lambda: bool(twins.stopped))
+    rounds = [p.round for p in twins.programs] + [p.round for p, _ in twins.stopped]
+    assert max(rounds) <= 6
+
+
+def test_nobody_else_can_write_a_receipt(tmp_path):
+    made, _ = made_of(tmp_path, FED_PLT)
+    agent = made.make("agent-0")
+    agent.start(0.0)
+    name = Identity("test", "run", "ask", 0, 0, COORDINATOR, "agent-0")
+    forged = Pen(b"x" * 32, "run", 1).stamp((7, 0))
+    for receipt in (forged, np.arange(7), np.zeros(3, np.int64)):
+        letter = Letter(name, (BLANK, receipt))
+        agent.receive(made.desk(COORDINATOR).envelope.close(letter), 0.0)
+    agent.receive(made.desk(COORDINATOR).envelope.close(Letter(name)), 0.0)
+    refused = agent.counts.refused
+    assert refused["a receipt that this party never signed"] == 2
+    assert refused["the letter carries no receipt"] == 2
+
+
+def test_another_question_of_the_same_round_gets_other_noise(tmp_path):
+    """Asked again with nearly the same broadcast, a restored agent cancels nothing."""
+    noisy = tacita.Noisy(std=1.0, oracle=tacita.Clipped(norm=1.0))
+    algorithm = tacita.FedAvg(step_size=1.0, local_steps=1, oracle=noisy)
+    problem = FED_PLT.problem()
+
+    def letter_to(w: np.ndarray, folder: Path) -> np.ndarray:
+        made = InProcess(folder, problem, algorithm, 4)
+        made.own_keys = [OwnKeys(b"s" * 32)] * problem.n_agents
+        agent: Any = made.make("agent-0")
+        agent.start(0.0)
+        name = Identity("test", "run", "question", 1, 0, COORDINATOR, "agent-0")
+        question = Letter(name, (w, np.asarray(0), BLANK, BLANK))
+        agent.receive(made.desk(COORDINATOR).envelope.close(question), 0.0)
+        assert agent.round == 1
+        return agent._answer[0]
+
+    w = np.zeros(problem.dim)
+    first, again = letter_to(w, tmp_path / "a"), letter_to(w, tmp_path / "b")
+    np.testing.assert_array_equal(first, again)  # the same question: the same letter
+    other = letter_to(w + 1e-9, tmp_path / "c")
+    assert np.abs(first - other).max() > 0.1
+
+
+def test_noise_follows_from_all_questions():
+    own = OwnKeys(b"s" * 32)
+
+    def words(*asked: float) -> bytes:
+        history = ""
+        for value in asked:
+            history = next_history(history, [np.asarray(value)])
+        return np.asarray(jax.random.key_data(own.noise(2, 0, history))).tobytes()
+
+    assert words(1.0, 2.0) == words(1.0, 2.0)
+    assert len({words(1.0, 2.0), words(3.0, 2.0), words(1.0, 3.0), words(2.0)}) == 4
