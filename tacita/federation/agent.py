@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.check import refuse
+from tacita.disk import write_private
 from tacita.federation.description import Description, read_signed
 from tacita.federation.hub import Invitation
 from tacita.federation.own_rows import OwnRows, own_problem
@@ -16,7 +17,6 @@ from tacita.federation.party import Party, Withdrawn, no_charge
 from tacita.federation.policy import Policy
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
-from tacita.federation.seal import write_private
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.setting import keys_of, privacy_of, setting_of, with_budget
 from tacita.federation.wire import Letter
@@ -70,7 +70,8 @@ class Agent(Program):
 
     def take_part(self, wait: float | None = None) -> Result:
         """One run, from its offer (or its checkpoint) to its end."""
-        with self.connect() as post, Ledger(self.home / "ledger.db") as self.ledger:
+        ledger = self.home / "ledger.db"
+        with self.alone(), self.connect() as post, Ledger(ledger) as self.ledger:
             self.tell(f"{self.me.name} is connected to {self.me.server}")
             while (result := self._one_run(post, wait)) is None:
                 pass  # it was withdrawn
@@ -78,6 +79,10 @@ class Agent(Program):
 
     def abandon(self) -> None:
         """Leave what was begun; offered again, it goes on where it was."""
+        with self.alone():
+            self._give_up()
+
+    def _give_up(self) -> None:
         for path in self._begun():
             path.replace(path.with_name(_GIVEN_UP))
             self.tell(f"{path.parent.name} is given up")
@@ -102,7 +107,7 @@ class Agent(Program):
             self.drive(self.party, post, run.rounds)
         except Withdrawn as reason:
             self.tell(f"{run.name} ({run.digest}) ends here: {reason}")
-            self.abandon()
+            self._give_up()
             return None
         return self._finish()
 

@@ -10,13 +10,13 @@ from typing import Any, Unpack
 
 from tacita.algorithm.base import Algorithm
 from tacita.check import TacitaError, refuse
+from tacita.disk import write_private
 from tacita.federation.description import Description
 from tacita.federation.hub import Invitation
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.party import Party
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
-from tacita.federation.seal import write_private
 from tacita.federation.setting import setting_of, with_observer
 from tacita.federation.wire import Letter, LetterRefused
 from tacita.job import run_file, table_of
@@ -69,6 +69,10 @@ class Coordinator(Program):
 
     def lead(self, wait: float = 3600.0) -> Result | None:
         """Agree, run, keep the result."""
+        with self.alone():
+            return self._lead(wait)
+
+    def _lead(self, wait: float) -> Result | None:
         run, setting = self.run, self.setting
         with self.connect() as post:
             rows = self._agree(post, wait)

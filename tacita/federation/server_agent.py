@@ -96,6 +96,8 @@ class ServerAgent(Party):
         else:
             self._restore(*saved)
         self._began = self.said
+        if self.finished:  # killed before the result was kept, or its receipt came
+            self._send("done", self._coordinator, self._answered)
         self._ask_again(now)
 
     def _ask_again(self, now: float) -> None:
@@ -173,15 +175,23 @@ class ServerAgent(Party):
         self._send(kind, self._coordinator, self._answered, self._answer)
 
     def _finish(self, letter: Letter) -> None:
-        self.final = self._server.last_told.to_tree(letter.arrays)
+        if not self.finished:
+            self.final = self._server.last_told.to_tree(letter.arrays)
+            # Whoever says "done" is not told again: first it has to be on the disk.
+            self._save()
         self._send("done", self._coordinator, self._answered)
 
     def _save(self) -> None:
         words = {"answered": self._answered, "passed": self._passed}
         words |= {"letters": list(self._letters), "history": self._history}
+        words["over"] = self.finished
         letters = [array for letter in self._letters.values() for array in letter]
         self._keep(
-            words, state=to_list(self.state), answer=self._answer, letters=letters
+            words,
+            state=to_list(self.state),
+            answer=self._answer,
+            letters=letters,
+            final=to_list(self.final),
         )
 
     def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
@@ -190,4 +200,6 @@ class ServerAgent(Party):
         self._answer, self._passed = groups["answer"], words["passed"]
         self._answered = tuple(words["answered"])
         self._history = words["history"]
+        if words["over"]:
+            self.final = self._server.last_told.to_tree(groups["final"])
         self._letters = by_round(words["letters"], groups["letters"])

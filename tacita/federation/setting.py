@@ -14,11 +14,12 @@ import numpy as np
 from tacita import keys
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.check import refuse
+from tacita.disk import write_private
 from tacita.federation.agent_keys import AgentKeys, OwnKeys, SharedKeys
 from tacita.federation.description import Description
 from tacita.federation.party import ChargeLetter, no_charge
 from tacita.federation.roles import Roles
-from tacita.federation.seal import PrivateKeys, read_private, write_private
+from tacita.federation.seal import PrivateKeys, read_private
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity
 from tacita.federation.work import Outline
@@ -120,7 +121,7 @@ def setting_of(run: Description, own: Problem) -> Setting:
     terms = {key: value for key, value in told.items() if key in rules(Terms)}
     on_graph = isinstance(ready, GraphAlgorithm)
     if on_graph:
-        terms["linger"] = _LINGER
+        terms.setdefault("linger", _LINGER)
     rule = records.build_rule(told["aggregation"]) if "aggregation" in told else None
     # Who is asked, and the coordinator's own draws, are for everybody to know.
     seed = int(told.get("shared_seed", int(run.digest[:15], 16)))
