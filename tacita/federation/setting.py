@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -182,7 +183,11 @@ def keys_of(setting: Setting, name: str, secret: bytes) -> AgentKeys:
 
 @in_double_precision
 def with_budget(
-    setting: Setting, name: str, ledger: Ledger, limit: float | None
+    setting: Setting,
+    name: str,
+    ledger: Ledger,
+    limit: float | None,
+    separate: Sequence[Sequence[str]] | None = None,
 ) -> tuple[Setting, ChargeLetter]:
     """Set the agent's noise for the run's budget, and how its letters are charged.
 
@@ -192,8 +197,9 @@ def with_budget(
         setting: The run.
         name: The agent.
         ledger: Where its letters are charged.
-        limit: The epsilon that all its runs together may spend; None for whatever
-            this run adds.
+        limit: The epsilon that all its runs together may spend, against any person;
+            None for whatever this run adds.
+        separate: Observers who never compare notes, as in `Ledger.allow`.
     """
     run, roles, told = setting.run, setting.roles, setting.run.privacy
     if told is None:
@@ -213,18 +219,24 @@ def with_budget(
     number = run.agents.index(name) if roles.on_graph else 0
     asked = Question(scope=scope, agent=number, rounds=1)
     price = guarantee(ready, setting.known, asked)
-    after = ledger.after(
-        price, agent=name, run=run.digest, times=run.rounds, delta=delta
-    )
+    whole = {"run": run.digest, "times": run.rounds, "delta": delta}
+    after = ledger.after(price, agent=name, separate=separate, **whole)
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
             f"with this run epsilon would come to {after:.4g} against the "
-            f"{scope.observer} for one {scope.unit} (delta={delta:g}; "
-            f"{price.theorem}), and {limit:g} is allowed here for all runs together; "
-            "ask for a smaller epsilon"
+            f"{scope.observer} and whoever may be in league with it, for one "
+            f"{scope.unit} (delta={delta:g}; {price.theorem}), and {limit:g} is "
+            "allowed here for all runs together; ask for a smaller epsilon"
         )
     allowed = max(epsilon, after * _ROUNDING) if limit is None else limit
-    ledger.allow(agent=name, epsilon=allowed, delta=delta, **scope.words)
+    ledger.allow(
+        agent=name,
+        epsilon=allowed,
+        delta=delta,
+        unit=scope.unit,
+        relation=scope.relation,
+        separate=separate,
+    )
 
     changed = replace(setting, roles=replace(roles, algorithm=ready))
     return changed, _charging(ledger, name, price)

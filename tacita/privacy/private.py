@@ -32,8 +32,8 @@ A = TypeVar("A", bound=Algorithm)
 
 #: The part of a round's budget (in mu^2) that adaptive clipping spends on the norm.
 _SHARE_OF_BUDGET = 0.1
-#: How much more noise than needed may be set; batches take long to account.
-_TOLERANCE, _TOLERANCE_SAMPLED = 1e-6, 5e-3
+#: How much more noise than needed may be set; batches take longer to account.
+_TOLERANCE, _TOLERANCE_SAMPLED = 1e-6, 1e-3
 
 
 def private(

@@ -107,14 +107,14 @@ def book(place):
         sensitivity=1.0,
     )
     with Ledger(place / "ledger.db") as ledger:
-        ledger.allow(agent="clinic", observer="coordinator", epsilon=1.0, delta=1e-5)
+        ledger.allow(agent="clinic", epsilon=1.0, delta=1e-5)
         ledger.charge(letter, agent="clinic", run="r", round=0, content=b"x")
         return ledger.head()
 
 
 def test_a_ledger_is_shown_and_verified(tacita_, book):
     said = tacita_.ok("ledger", "show", "ledger.db")
-    assert re.search(r"clinic +coordinator +record, replace_one +1 +0\.7255", said)
+    assert re.search(r"clinic +everybody +record, replace_one +1 +0\.7255", said)
     assert "analytic Gaussian mechanism" in said and book in said
     other = tacita_.ok("ledger", "show", "ledger.db", "--delta", 1e-3)
     assert "0.001" in other and "0.7255" not in other
