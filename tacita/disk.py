@@ -40,6 +40,14 @@ def write_private(path: Path, content: str | bytes) -> None:
     write_whole(path, fill)
 
 
+def sync_file(file: int) -> None:
+    """Wait until an open file is on the disk."""
+    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone may not reach the disk
+        fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(file)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names of new files durable, where folders can be synced."""
     try:

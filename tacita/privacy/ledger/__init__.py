@@ -1,6 +1,6 @@
 """What a party has told so far: written before a letter leaves, never under-counted."""
 
 from tacita.privacy.ledger.charges import Ledger
-from tacita.privacy.ledger.database import BrokenLedger, BudgetExceeded
+from tacita.privacy.ledger.rows import BrokenLedger, BudgetExceeded
 
 __all__ = ["BrokenLedger", "BudgetExceeded", "Ledger"]

@@ -1,14 +1,15 @@
 """The ledger: what was spent, written before a letter leaves.
 
-One SQLite file (write-ahead log, `synchronous=FULL`), one row per release and
-observer. `charge` returns only after the row is on disk, so a crash may waste budget
-but never under-count it. A charge that would pass the budget is refused, and so is a
+One line per release and observer, appended to a file; where it ends is kept in a second
+one. `charge` returns only after both are on the disk, so a crash may waste budget but
+never under-count it. A charge that would pass the budget is refused, and so is a
 second letter under an identity already used; the same letter again costs nothing.
 Rows describe releases; what they add up to, per person, is computed (`spending`).
 
-Rows form a hash chain: each holds the digest of the row before it. `verify` names the
-first row that does not fit. Somebody who may write the file can also rebuild the whole
-chain: keep `head()` elsewhere (a log, a colleague) and give it to `verify`.
+Rows form a hash chain: each holds the digest of the row before it. All rows are checked
+when a ledger is opened, and a damaged one is refused, naming the first row that does
+not fit. Somebody who may write the files can also rebuild the whole chain: keep
+`head()` elsewhere (a log, a colleague) and give it to `verify`.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from tacita import check
 from tacita.privacy import inputs
 from tacita.privacy.accounting.curve import Curve
 from tacita.privacy.accounting.guarantee import Guarantee
-from tacita.privacy.ledger.database import BudgetExceeded, Row, Store
+from tacita.privacy.ledger.rows import BrokenLedger, BudgetExceeded, Row
 from tacita.privacy.ledger.spending import cost_of
+from tacita.privacy.ledger.store import Store
 from tacita.privacy.ledger.totals import Totals, people_of
 from tacita.privacy.scope import Observer, Person, Relation, Unit, people, word
 
@@ -139,6 +141,7 @@ class Ledger:
         round: int,
         content: bytes | None,
         phase: str = "letter",
+        checkpoint: int | None = None,
     ) -> tuple[Charge, ...]:
         """Write one release down; when this returns, the letter may leave.
 
@@ -153,6 +156,7 @@ class Ledger:
                 letter that may have left, of which no more is known. That one costs
                 nothing where its identity is charged, and counts beyond any budget.
             phase: Which letter of the round.
+            checkpoint: Number of the checkpoint that the letter builds on, if any.
 
         Raises:
             BudgetExceeded: A budget would be passed; nothing was written.
@@ -172,10 +176,16 @@ class Ledger:
         }
         digest = None if content is None else hashlib.sha256(content).hexdigest()
         with self._store.transaction(self._totals.clear):
-            return tuple(self._charge_one(one, identity, digest) for one in several)
+            return tuple(
+                self._charge_one(one, identity, digest, checkpoint) for one in several
+            )
 
     def _charge_one(
-        self, guarantee: Guarantee, identity: dict[str, Any], content: str | None
+        self,
+        guarantee: Guarantee,
+        identity: dict[str, Any],
+        content: str | None,
+        checkpoint: int | None,
     ) -> Charge:
         agent, cost = identity["agent"], guarantee.scope.words
         observer = cost.pop("observer")
@@ -202,6 +212,7 @@ class Ledger:
             kind="release",
             observer=observer,
             theorem=guarantee.theorem,
+            checkpoint=checkpoint,
             **identity,
             **cost,
         )
@@ -218,23 +229,23 @@ class Ledger:
         return Charge(row, new=True)
 
     def _known(self, identity: dict[str, Any], observer: str) -> Row | None:
-        where = " AND ".join(f"{field} = ?" for field in identity)
-        found = self._store.find(
-            f"kind = 'release' AND {where} AND observer = ?",
-            (*identity.values(), observer),
-        )
-        return next(found, None)
+        agent, *rest = identity.values()
+        return self._store.release(agent, observer, *rest)
 
     def budget(self, agent: str) -> Row | None:
         """The budget in force, as the row that set it; None if none was set."""
         return self._totals.budget(agent)
 
     def rows(self) -> list[Row]:
-        """All rows in order: the opening row, budgets and releases."""
-        return list(self._store.find("TRUE ORDER BY id"))
+        """All rows in order: the opening row, budgets and releases.
+
+        Of a broken ledger those before the first fault.
+        """
+        return list(self._store.rows)
 
     def accounts(self) -> Iterator[tuple[str, Row | None, Person]]:
         """Every agent with its budget, and each person whom that counts as one."""
+        self._store.whole()
         for agent in self._store.agents():
             budget = self.budget(agent)
             for person in people_of(budget):
@@ -242,6 +253,7 @@ class Ledger:
 
     def curve(self, agent: str, person: Person | None = None) -> Curve:
         """The composed privacy curve of all that a person saw; default: everybody."""
+        self._store.whole()
         who = people()[0] if person is None else person
         return self._totals.seen(agent, who).total.curve()
 
@@ -297,15 +309,23 @@ class Ledger:
 
     def releases(self, agent: str, observer: str, run: str) -> int:
         """How many releases of a run to an observer are charged."""
-        where = "kind = 'release' AND agent = ? AND observer = ? AND run = ?"
-        return sum(1 for _ in self._store.find(where, (agent, observer, run)))
+        self._store.whole()
+        mine = self._store.releases(agent)
+        return sum(1 for row in mine if (row.observer, row.run) == (observer, run))
+
+    def built_on(self, agent: str, run: str) -> int:
+        """The newest checkpoint that a letter of a run was made from; 0 for none."""
+        self._store.whole()
+        mine = [row for row in self._store.releases(agent) if row.run == run]
+        return max((row.checkpoint or 0 for row in mine), default=0)
 
     def head(self) -> str:
         """The digest of the last row: it vouches for every row before it."""
-        return next(self._store.find("TRUE ORDER BY id DESC LIMIT 1")).digest
+        self._store.whole()
+        return self._store.rows[-1].digest
 
     def verify(self, head: str | None = None) -> int:
-        """Check the chain; returns the number of rows.
+        """Check all rows; returns how many there are.
 
         Args:
             head: A digest kept elsewhere; it must still be one of the rows.
@@ -313,4 +333,11 @@ class Ledger:
         Raises:
             BrokenLedger: Naming the first row that does not fit.
         """
-        return self._store.verify(head)
+        self._store.whole()
+        rows = self._store.rows
+        if head is not None and all(row.digest != head for row in rows):
+            raise BrokenLedger(
+                f"{self.path}: no row has the digest {head}; rows after it were cut or "
+                "rewritten"
+            )
+        return len(rows)
