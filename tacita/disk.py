@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tacita.check import refuse
+
+try:
+    import fcntl
+except ImportError:  # not on this platform: two processes are then not kept apart
+    fcntl = None
 
 #: Name of the file by which a folder is locked.
 LOCK = "in-use.lock"
@@ -42,8 +46,9 @@ def write_private(path: Path, content: str | bytes) -> None:
 
 def sync_file(file: int) -> None:
     """Wait until an open file is on the disk."""
-    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone may not reach the disk
-        fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+    whole = getattr(fcntl, "F_FULLFSYNC", None)
+    if fcntl is not None and whole is not None:
+        fcntl.fcntl(file, whole)  # macOS: fsync alone may not reach the disk
     else:
         os.fdatasync(file)
 
@@ -68,7 +73,7 @@ def try_lock(file: int, seconds: float = 0.0) -> bool:
     The lock ends when the file is closed, hence also with the program.
     """
     end = time.monotonic() + seconds
-    while True:
+    while fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
@@ -76,11 +81,13 @@ def try_lock(file: int, seconds: float = 0.0) -> bool:
             if time.monotonic() >= end:
                 return False
             time.sleep(0.002)
+    return True
 
 
 def unlock(file: int) -> None:
     """Let others lock the file."""
-    fcntl.flock(file, fcntl.LOCK_UN)
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 @contextmanager

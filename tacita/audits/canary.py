@@ -13,6 +13,7 @@ from tacita import check
 from tacita.privacy.clipped import clipping_of
 from tacita.privacy.letters.question import longest_row
 from tacita.privacy.scope import Relation, word
+from tacita.problem.features import clipped
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.problem.problem import Problem
 from tacita.trees import in_double_precision
@@ -45,19 +46,17 @@ def with_record(
         check.refuse(f"there is no row {row} of agent number {agent} to replace")
     population = problem.population
     rows = population.rows
-    features = jnp.asarray(record[0], rows.x.dtype)
+    given = np.asarray(record[0], rows.x.dtype)
+    if problem.bound is not None:  # as the problem does with all its rows
+        given = clipped(given[None], problem.bound, problem.dtype)[0]
+    features = jnp.asarray(given)
     place = (agent, slice(None), row) if population.by_feature else (agent, row)
     check.shape(tuple(rows.x[place].shape), record=features)
     changed = rows._replace(
         x=rows.x.at[place].set(features), y=rows.y.at[agent, row].set(record[1])
     )
-    return Problem(
-        dataclasses.replace(population, rows=changed),
-        problem.ids,
-        problem.start,
-        problem.class_names,
-        problem.name,
-        problem.graph,
+    return dataclasses.replace(
+        problem, population=dataclasses.replace(population, rows=changed)
     )
 
 

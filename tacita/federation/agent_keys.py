@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from tacita import keys
+from tacita.federation.draws import key_for
 
 
 class AgentKeys(Protocol):
@@ -59,16 +59,11 @@ class OwnKeys:
 
     def draw(self, number: int) -> Array:
         """The same however often the round is asked: a second draw would be news."""
-        return self._key(f"draw {number}")
+        return key_for(self.root, f"draw {number}")
 
     def noise(self, number: int, phase: int, history: str) -> Array:
         """Of this very question, and all those before it."""
-        return self._key(f"noise {number} {phase} {history}")
-
-    def _key(self, purpose: str) -> Array:
-        made = hashlib.blake2b(purpose.encode(), key=self.root, digest_size=8)
-        words = np.frombuffer(made.digest(), np.uint32)
-        return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+        return key_for(self.root, f"noise {number} {phase} {history}")
 
 
 def next_history(history: str, asked: Sequence[np.ndarray]) -> str:

@@ -16,12 +16,13 @@ import numpy as np
 
 from tacita.disk import alone_in, write_private, write_whole
 from tacita.federation.description import Description
+from tacita.federation.draws import derive
 from tacita.federation.hub import Invitation
 from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
 from tacita.federation.post import Post
 from tacita.federation.receipts import Pen, folder_number
 from tacita.federation.seal import Sealed, private_folder
-from tacita.federation.setting import derive, secret_of
+from tacita.federation.setting import secret_of
 from tacita.federation.state_file import StateFile
 from tacita.federation.wire import Identity, Letter, LetterRefused, note
 from tacita.runtime.progress import Bar

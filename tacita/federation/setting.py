@@ -18,12 +18,13 @@ from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation.agent_keys import AgentKeys, OwnKeys, SharedKeys
 from tacita.federation.description import Description
+from tacita.federation.draws import Draws, OwnDraws, SharedDraws, derive
 from tacita.federation.party import ChargeLetter, no_charge
 from tacita.federation.roles import Roles
 from tacita.federation.seal import PrivateKeys, read_private
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity
-from tacita.federation.work import Outline
+from tacita.federation.work import Outline, refuse_theory
 from tacita.job import records
 from tacita.job.graphs import build as build_graph
 from tacita.privacy import (
@@ -37,6 +38,8 @@ from tacita.privacy import (
     letters_of,
     private,
 )
+from tacita.privacy.accounting.guarantee import violated
+from tacita.privacy.blind import looks_at_rows
 from tacita.problem import Problem
 from tacita.problem.graph import Graph
 from tacita.runtime import choices
@@ -61,11 +64,6 @@ def secret_of(folder: Path, own: PrivateKeys) -> bytes:
     if not path.exists():
         write_private(path, own.lock(_SECRET, os.urandom(32)))
     return own.unlock(_SECRET, read_private(path))
-
-
-def derive(secret: bytes, purpose: str) -> bytes:
-    """A secret for one purpose, which says nothing about the others."""
-    return hashlib.blake2b(purpose.encode(), key=secret, digest_size=32).digest()
 
 
 def graph_of(run: Description) -> Graph | None:
@@ -116,7 +114,10 @@ def setting_of(run: Description, own: Problem) -> Setting:
         refuse("the agents of a run are named in alphabetical order")
     outline, told = Outline(own, len(run.agents), graph_of(run)), run.run
     known = cast(Problem, outline)  # no more is asked of a problem here
-    ready = prepare(known, _algorithm(run))
+    asked = _algorithm(run)
+    if looks_at_rows(asked, known):
+        refuse_theory()
+    ready = prepare(known, asked)
     _require_observer(run, ready)
     who = choices.schedule_of(known, ready, told.get("participation", 1.0))
     terms = {key: value for key, value in told.items() if key in rules(Terms)}
@@ -124,7 +125,7 @@ def setting_of(run: Description, own: Problem) -> Setting:
     if on_graph:
         terms.setdefault("linger", _LINGER)
     rule = records.build_rule(told["aggregation"]) if "aggregation" in told else None
-    # Who is asked, and the coordinator's own draws, are for everybody to know.
+    # Who is active on a graph is for everybody to know.
     seed = int(told.get("shared_seed", int(run.digest[:15], 16)))
     roles = Roles(
         algorithm=ready,
@@ -181,6 +182,13 @@ def keys_of(setting: Setting, name: str, secret: bytes) -> AgentKeys:
     return OwnKeys(derive(secret, f"noise {setting.run.digest} {digest.hexdigest()}"))
 
 
+def coordinator_draws(setting: Setting, secret: bytes) -> Draws:
+    """The coordinator's randomness: its own secret, and this run."""
+    if "shared_seed" in setting.run.run:
+        return SharedDraws(setting.roles.base)
+    return OwnDraws(derive(secret, f"coordinator {setting.run.digest}"))
+
+
 @in_double_precision
 def with_budget(
     setting: Setting,
@@ -219,6 +227,7 @@ def with_budget(
     number = run.agents.index(name) if roles.on_graph else 0
     asked = Question(scope=scope, agent=number, rounds=1)
     price = guarantee(ready, setting.known, asked)
+    _refuse_violated(price)
     whole = {"run": run.digest, "times": run.rounds, "delta": delta}
     after = ledger.after(price, agent=name, separate=separate, **whole)
     if limit is not None and not after <= limit * _ROUNDING:
@@ -240,6 +249,19 @@ def with_budget(
 
     changed = replace(setting, roles=replace(roles, algorithm=ready))
     return changed, _charging(ledger, name, price)
+
+
+def _refuse_violated(price: Guarantee) -> None:
+    """Refuse a price that is known not to hold.
+
+    Whether it does depends on the description only, so that the refusal tells nothing.
+    """
+    for one in price.assumptions:
+        if one.status == "violated":
+            refuse(
+                "the run's epsilon would not hold, for numbers would come from private "
+                "rows; add a public bound on rows to the description, problem.bound"
+            )
 
 
 def _charging(ledger: Ledger, name: str, price: Guarantee) -> ChargeLetter:
@@ -266,4 +288,9 @@ def privacy_of(setting: Setting, rounds: int) -> PrivacyReport:
     The agent knows of no noise but its own, so nobody else's is counted on.
     """
     algorithm, rounds = setting.roles.algorithm, max(rounds, 1)
-    return replace(forecast(setting.known, algorithm, rounds=rounds), planned=False)
+    told = replace(forecast(setting.known, algorithm, rounds=rounds), planned=False)
+    if "shared_seed" not in setting.run.run:
+        return told
+    known = violated("no observer knows the noise: everybody has run.shared_seed")
+    rows = [replace(r, assumptions=(*r.assumptions, vars(known))) for r in told.rows]
+    return replace(told, rows=tuple(rows))

@@ -169,6 +169,7 @@ def test_a_secret_is_made_once_and_kept_private(tmp_path: Path):
 
 def test_a_budget_on_a_graph_holds_against_a_neighbour(tmp_path: Path):
     run = describe(
+        problem={**run_of()["problem"], "bound": 5.0},
         algorithm={"name": "DPNorm", "step_size": 0.1, "local_steps": 3},
         graph={"edges": [["ada", "bob"], ["bob", "cyd"]]},
         privacy={"epsilon": 1.0, "delta": 1e-5},

@@ -233,7 +233,7 @@ def test_what_is_watched_is_what_was_run(linear):
     seeds = np.arange(2000)
     with jax.enable_x64(True):
         views = [watch(linear, safe, ROUNDS, seeds, agent) for agent in (0, 1)]
-    run = tacita.simulate(linear, safe, ROUNDS, seeds=2, record=())
+    run = tacita.simulate(linear, safe, ROUNDS, seed=0, seeds=2, record=())
     for seen, shared in views:
         np.testing.assert_allclose(shared[:2], run.params, atol=1e-12)
         assert seen.letter.shape == (2000, ROUNDS, 2) and np.all(seen.active)

@@ -306,7 +306,7 @@ def test_central_noise_is_not_set_for_letters(problem):
 def test_central_noise_protects_clients_from_who_sees_models(problem):
     many = unit_rows(agents=20, samples=5)
     algorithm = tacita.ClientDPFedAvg(clip=0.5, noise_std=1.0, step_size=0.5, cohort=4)
-    run = tacita.simulate(many, algorithm, 10, participation=0.2)
+    run = tacita.simulate(many, algorithm, 10, seed=0, participation=0.2)
     told = report(run, many, algorithm, delta=DELTA)
     row = told.row("final_model", "client")
     from tacita.privacy import Poisson
@@ -378,7 +378,9 @@ def test_a_spent_client_falls_silent_and_the_others_go_on(algorithm):
     if algorithm.averages == "active":
         # Nobody is left: the model stays.
         silent = tacita.privacy.Budgeted(algorithm=algorithm, turns=1)
-        one, three = (tacita.simulate(problem, silent, k).params for k in (1, 3))
+        one, three = (
+            tacita.simulate(problem, silent, k, seed=0).params for k in (1, 3)
+        )
         np.testing.assert_array_equal(one, three)
 
 
