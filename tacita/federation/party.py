@@ -9,13 +9,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tacita.check import TacitaError
-from tacita.federation.receipts import Pen, Receipts, When, require_stamps
+from tacita.federation.account import Account
+from tacita.federation.receipts import (
+    OutOfStep,
+    Pen,
+    Receipts,
+    When,
+    require_stamps,
+)
 from tacita.federation.seal import Envelope
 from tacita.federation.state_file import StateFile
 from tacita.federation.wire import Identity, Letter, LetterRefused, Repeated
@@ -34,13 +41,6 @@ _PATIENCE = 1.0
 
 class Withdrawn(Exception):
     """The run that this party is in does not take place."""
-
-
-class OutOfStep(TacitaError):
-    """The party said more than its folder knows of, or somebody else did in its name.
-
-    The run stops here; what may have left is in the ledger.
-    """
 
 
 def no_charge(identity: Identity, content: bytes | None) -> None:
@@ -75,6 +75,11 @@ class Desk:
     greet: Callable[[Letter], Letter | None] = lambda letter: None
     remark: Callable[[str], str] = lambda kind: ""
 
+    @property
+    def account(self) -> Account | None:
+        """The ledger, of a run with a budget."""
+        return self.charge if isinstance(self.charge, Account) else None
+
 
 @dataclass
 class Counts:
@@ -101,6 +106,8 @@ class Party:
         self.receipts = Receipts()
         #: What it had said when it started.
         self._began: When = (0, 0)
+        #: Number of its newest checkpoint.
+        self._checkpoint = 0
         self._most_bytes = most_bytes + (1 << 16)
         self._asked_at = 0.0
 
@@ -214,25 +221,36 @@ class Party:
         A receipt may be older than the last letter, so nothing less is certain. What
         another folder said in rounds that this one answered too is a second letter.
         """
-        rounds = range(1, self._rounds + 1)
-        for when in ((r, p) for r in rounds for p in range(self._phases)):
-            if when > self.said:
-                self.desk.charge(self._identity("answer", "", when), None)
-            elif elsewhere:
-                self.desk.charge(self._identity("elsewhere", "", when), None)
+        rounds, account = range(1, self._rounds + 1), self.desk.account
+        with nullcontext() if account is None else account.together():
+            for when in ((r, p) for r in rounds for p in range(self._phases)):
+                if when > self.said:
+                    self.desk.charge(self._identity("answer", "", when), None)
+                elif elsewhere:
+                    self.desk.charge(self._identity("elsewhere", "", when), None)
 
     def _keep(self, words: dict[str, Any], **groups: Sequence[np.ndarray]) -> None:
         """Write the checkpoint."""
         names, stamps = self.receipts.as_group()
-        words = {**words, "heard_from": names}
+        account, self._checkpoint = self.desk.account, self._checkpoint + 1
+        words = {**words, "heard_from": names, "checkpoint": self._checkpoint}
+        words["ledger"] = account and account.end
         self.desk.state_file.save(words, receipts=stamps, **groups)
+        if account is not None:
+            account.checkpoint = self._checkpoint
 
     def _recall(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The checkpoint, if there is one."""
-        saved = self.desk.state_file.load()
+        saved, account = self.desk.state_file.load(), self.desk.account
         if saved is not None:
             words, groups = saved
             self.receipts.restore(words["heard_from"], groups["receipts"])
+            self._checkpoint = words["checkpoint"]
+            if account is not None and not account.holds(words["ledger"]):
+                self._settle(elsewhere=False)
+                raise account.older()
+        if account is not None:
+            account.require_newest(self._checkpoint)
         return saved
 
     def _ask_again(self, now: float) -> None:

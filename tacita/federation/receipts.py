@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tacita.check import TacitaError
 from tacita.federation.wire import LetterRefused
 
 When = tuple[int, int]
@@ -25,6 +26,13 @@ When = tuple[int, int]
 WORDS = 7
 #: Of somebody who was not heard yet.
 BLANK = np.zeros(WORDS, np.int64)
+
+
+class OutOfStep(TacitaError):
+    """The party said more than its folder knows of, or somebody else did in its name.
+
+    The run stops here; what may have left is in the ledger.
+    """
 
 
 class Stamp(NamedTuple):

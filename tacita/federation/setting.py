@@ -16,6 +16,7 @@ from tacita import keys
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.check import refuse
 from tacita.disk import write_private
+from tacita.federation.account import Account
 from tacita.federation.agent_keys import AgentKeys, OwnKeys, SharedKeys
 from tacita.federation.description import Description
 from tacita.federation.draws import Draws, OwnDraws, SharedDraws, derive
@@ -23,7 +24,6 @@ from tacita.federation.party import ChargeLetter, no_charge
 from tacita.federation.roles import Roles
 from tacita.federation.seal import PrivateKeys, read_private
 from tacita.federation.terms import Terms
-from tacita.federation.wire import Identity
 from tacita.federation.work import Outline, refuse_theory
 from tacita.job import records
 from tacita.job.graphs import build as build_graph
@@ -248,7 +248,7 @@ def with_budget(
     )
 
     changed = replace(setting, roles=replace(roles, algorithm=ready))
-    return changed, _charging(ledger, name, price)
+    return changed, Account(ledger, name, run.digest, price)
 
 
 def _refuse_violated(price: Guarantee) -> None:
@@ -262,23 +262,6 @@ def _refuse_violated(price: Guarantee) -> None:
                 "the run's epsilon would not hold, for numbers would come from private "
                 "rows; add a public bound on rows to the description, problem.bound"
             )
-
-
-def _charging(ledger: Ledger, name: str, price: Guarantee) -> ChargeLetter:
-    """What writes an agent's letters into its ledger, each at this price."""
-
-    def charge(identity: Identity, content: bytes | None) -> None:
-        place = "phase" if identity.kind == "answer" else identity.kind
-        ledger.charge(
-            price,
-            agent=name,
-            run=identity.run,
-            round=identity.round,
-            phase=f"{place}-{identity.phase}",
-            content=content,
-        )
-
-    return charge
 
 
 @in_double_precision

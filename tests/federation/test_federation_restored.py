@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import tacita
+from tacita.federation.account import Account
 from tacita.federation.agent_keys import OwnKeys, next_history
 from tacita.federation.in_process import COORDINATOR, InProcess, InProcessPost
-from tacita.federation.party import OutOfStep
 from tacita.federation.program import TICK, send
-from tacita.federation.receipts import BLANK, Pen
+from tacita.federation.receipts import BLANK, OutOfStep, Pen
 from tacita.federation.wire import Identity, Letter
+from tacita.privacy import Ledger, gaussian_guarantee
 from tests.cases import case_of
 
 FED_PLT, FED_GD, FED_LIN = map(case_of, ("FedPLT", "FedGD", "FedLin"))
@@ -256,3 +257,66 @@ def test_noise_follows_from_all_questions():
 
     assert words(1.0, 2.0) == words(1.0, 2.0)
     assert len({words(1.0, 2.0), words(3.0, 2.0), words(1.0, 3.0), words(2.0)}) == 4
+
+
+PRICE = gaussian_guarantee(
+    observer="coordinator",
+    unit="record",
+    relation="replace_one",
+    noise_std=5.0,
+    sensitivity=0.1,
+)
+
+
+def with_ledger(folder: Path, case: Any) -> tuple[InProcess, Callable[[], Ledger]]:
+    """A federation whose agent-0 has a ledger; it is opened anew at every call."""
+    made = InProcess(folder, case.problem(), case.algorithm, 8, 3)
+
+    def open_ledger() -> Ledger:
+        ledger = Ledger(folder / "ledger.db")
+        ledger.allow(agent="agent-0", epsilon=9.0, delta=1e-5)
+        made.charge = {"agent-0": Account(ledger, "agent-0", "run", PRICE)}
+        return ledger
+
+    return made, open_ledger
+
+
+@pytest.mark.parametrize("case", (FED_PLT, FED_GD), ids=lambda c: c.name)
+@pytest.mark.parametrize("which", ("folder", "ledger"))
+def test_a_folder_and_a_ledger_of_different_ages_are_refused(case, which, tmp_path):
+    made, open_ledger = with_ledger(tmp_path, case)
+    files = ["agent-0"] if which == "folder" else ["ledger.db", "ledger.db.end"]
+    with open_ledger():
+        parties, post = started(made)
+        advance(parties, post, lambda: parties["agent-0"].round >= 3)
+        for name in files:
+            (shutil.copytree if which == "folder" else shutil.copy)(
+                tmp_path / name, tmp_path / f"{name}.old"
+            )
+        advance(parties, post, lambda: parties["agent-0"].round >= 5)
+    with open_ledger():  # of the same age: it goes on
+        made.make("agent-0").start(post.now)
+    for name in files:
+        (tmp_path / name).rename(tmp_path / f"{name}.new")
+        (tmp_path / f"{name}.old").rename(tmp_path / name)
+    with open_ledger() as ledger:
+        with pytest.raises(OutOfStep, match=f"the {which} .* put back from a backup"):
+            made.make("agent-0").start(post.now)
+        charged = ledger.releases("agent-0", "coordinator", "run")
+        assert charged == (5 if which == "folder" else 8)  # or the run as a whole
+
+
+def test_charges_that_no_checkpoint_followed_are_no_restore(tmp_path):
+    """Killed between ledger and checkpoint, again and again, in different rounds."""
+    made, open_ledger = with_ledger(tmp_path, FED_PLT)
+    with open_ledger():
+        parties, post = started(made)
+        advance(parties, post, lambda: parties["agent-0"].round >= 3)
+    for number in (4, 5, 6):
+        with open_ledger():
+            agent: Any = made.make("agent-0")
+            agent.start(0.0)
+            name = Identity("test", "run", "answer", number, 0, "agent-0", "")
+            agent.desk.charge(name, b"never kept")
+    with open_ledger():
+        made.make("agent-0").start(0.0)

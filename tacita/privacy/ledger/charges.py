@@ -16,20 +16,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tacita import check
 from tacita.privacy import inputs
-from tacita.privacy.accounting.curve import Curve
 from tacita.privacy.accounting.guarantee import Guarantee
-from tacita.privacy.ledger.rows import BrokenLedger, BudgetExceeded, Row
+from tacita.privacy.ledger.accounts import Accounts
+from tacita.privacy.ledger.rows import BudgetExceeded, Row
 from tacita.privacy.ledger.spending import cost_of
 from tacita.privacy.ledger.store import Store
-from tacita.privacy.ledger.totals import Totals, people_of
-from tacita.privacy.scope import Observer, Person, Relation, Unit, people, word
+from tacita.privacy.ledger.totals import people_of
+from tacita.privacy.scope import Relation, Unit, people, word
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Charge:
     new: bool
 
 
-class Ledger:
+class Ledger(Accounts):
     """A durable account of releases, per agent and person who may see them.
 
     Observers count as one person unless the budget says that they are separate.
@@ -70,19 +71,13 @@ class Ledger:
     def __init__(
         self, path: str | Path, *, read_only: bool = False, patience: float = 30.0
     ) -> None:
-        self._store = Store(path, read_only=read_only, patience=patience)
-        self._totals = Totals(self._store)
+        super().__init__(Store(path, read_only=read_only, patience=patience))
 
     def __enter__(self) -> Ledger:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    @property
-    def path(self) -> Path:
-        """Where the ledger is kept."""
-        return self._store.path
 
     def close(self) -> None:
         """Close the file; a closed ledger refuses every charge."""
@@ -122,7 +117,7 @@ class Ledger:
             "relation": word(Relation, relation).value,
             "separate": None if separate is None else json.dumps(separate),
         }
-        with self._store.transaction(self._totals.clear):
+        with self.together():
             now = self.budget(agent)
             if now is not None and (now.unit, now.relation) != (unit, relation):
                 check.refuse(
@@ -131,6 +126,10 @@ class Ledger:
                 )
             if now is None or any(getattr(now, k) != v for k, v in wanted.items()):
                 self._store.append(kind="budget", **wanted)
+
+    def together(self) -> AbstractContextManager:
+        """All that is charged inside is written at once, or nothing of it."""
+        return self._store.transaction(self._totals.clear)
 
     def charge(
         self,
@@ -175,7 +174,7 @@ class Ledger:
             "phase": inputs.name(phase=phase),
         }
         digest = None if content is None else hashlib.sha256(content).hexdigest()
-        with self._store.transaction(self._totals.clear):
+        with self.together():
             return tuple(
                 self._charge_one(one, identity, digest, checkpoint) for one in several
             )
@@ -231,113 +230,3 @@ class Ledger:
     def _known(self, identity: dict[str, Any], observer: str) -> Row | None:
         agent, *rest = identity.values()
         return self._store.release(agent, observer, *rest)
-
-    def budget(self, agent: str) -> Row | None:
-        """The budget in force, as the row that set it; None if none was set."""
-        return self._totals.budget(agent)
-
-    def rows(self) -> list[Row]:
-        """All rows in order: the opening row, budgets and releases.
-
-        Of a broken ledger those before the first fault.
-        """
-        return list(self._store.rows)
-
-    def accounts(self) -> Iterator[tuple[str, Row | None, Person]]:
-        """Every agent with its budget, and each person whom that counts as one."""
-        self._store.whole()
-        for agent in self._store.agents():
-            budget = self.budget(agent)
-            for person in people_of(budget):
-                yield agent, budget, person
-
-    def curve(self, agent: str, person: Person | None = None) -> Curve:
-        """The composed privacy curve of all that a person saw; default: everybody."""
-        self._store.whole()
-        who = people()[0] if person is None else person
-        return self._totals.seen(agent, who).total.curve()
-
-    def spent(self, delta: float) -> dict[tuple[str, str], float]:
-        """The epsilon spent at delta, for every agent and person in the ledger."""
-        delta = inputs.inside_unit(delta=delta)
-        return {
-            (agent, str(person)): self.curve(agent, person).epsilon(delta)
-            for agent, _, person in self.accounts()
-        }
-
-    def learnt(self, agent: str, observer: str, delta: float) -> float:
-        """The most that a person knows of an agent who may be this observer."""
-        delta, who = inputs.inside_unit(delta=delta), word(Observer, observer)
-        return max(
-            self.curve(agent, person).epsilon(delta)
-            for person in people_of(self.budget(agent))
-            if who in person.observers
-        )
-
-    def after(
-        self,
-        guarantee: Guarantee,
-        *,
-        agent: str,
-        run: str,
-        times: int,
-        delta: float,
-        separate: Sequence[Sequence[str]] | None = None,
-    ) -> float:
-        """The epsilon spent once a run is over, against whoever sees its releases.
-
-        Args:
-            guarantee: What every release of the run costs.
-            agent: Whose data it is.
-            run: The run's name; its releases that are charged already count once.
-            times: How many releases the whole run has.
-            delta: At which delta.
-            separate: Observers who never compare notes, as in `allow`.
-        """
-        delta = inputs.inside_unit(delta=delta)
-        observer = guarantee.scope.observer
-        left = max(times - self.releases(agent, observer.value, run), 0)
-        price = cost_of(guarantee.curve)
-        return max(
-            self._totals.seen(agent, person)
-            .total.plus(price, left)
-            .curve()
-            .epsilon(delta)
-            for person in people(separate)
-            if observer in person.observers
-        )
-
-    def releases(self, agent: str, observer: str, run: str) -> int:
-        """How many releases of a run to an observer are charged."""
-        self._store.whole()
-        mine = self._store.releases(agent)
-        return sum(1 for row in mine if (row.observer, row.run) == (observer, run))
-
-    def built_on(self, agent: str, run: str) -> int:
-        """The newest checkpoint that a letter of a run was made from; 0 for none."""
-        self._store.whole()
-        mine = [row for row in self._store.releases(agent) if row.run == run]
-        return max((row.checkpoint or 0 for row in mine), default=0)
-
-    def head(self) -> str:
-        """The digest of the last row: it vouches for every row before it."""
-        self._store.whole()
-        return self._store.rows[-1].digest
-
-    def verify(self, head: str | None = None) -> int:
-        """Check all rows; returns how many there are.
-
-        Args:
-            head: A digest kept elsewhere; it must still be one of the rows.
-
-        Raises:
-            BrokenLedger: Naming the first row that does not fit.
-        """
-        self._store.whole()
-        rows = self._store.rows
-        if head is not None and all(row.digest != head for row in rows):
-            raise BrokenLedger(
-                f"{self.path}: no row has the digest {head}; rows after it were cut or "
-                "rewritten"
-            )
-        return len(rows)

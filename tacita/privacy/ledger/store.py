@@ -29,7 +29,7 @@ class Store:
 
     def __init__(self, path: str | Path, *, read_only: bool, patience: float) -> None:
         self.path, self.read_only = Path(path), read_only
-        self._patience = patience
+        self._patience, self._inside = patience, False
         self._forget()
         #: What is wrong with the first row that does not fit, of a ledger that is only
         #: looked at.
@@ -37,7 +37,9 @@ class Store:
         end = path_of(self.path)
         if read_only and not self.path.exists():
             check.refuse(f"no ledger at {self.path}")
-        if self.path.exists() and not end.exists():
+        if self.path.is_file() and not end.exists():
+            with open(self.path, "rb") as file:
+                self._refuse_database(file.read(16))
             self._break(f"its end, {end.name}, is missing; {_RESTORE}")
         flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
         try:
@@ -65,7 +67,7 @@ class Store:
         with self.transaction():
             if not self.rows:
                 self.append(kind="ledger", loss=json.dumps(ORDERS))
-        sync_folder(self.path.absolute().parent)
+                sync_folder(self.path.absolute().parent)
         if json.loads(self.rows[0].loss or "") != list(ORDERS):
             check.refuse(
                 f"{self.path} was written with other Renyi orders than this version "
@@ -81,7 +83,13 @@ class Store:
 
     @contextmanager
     def transaction(self, on_failure: Callable[[], None] = lambda: None) -> Iterator:
-        """All rows appended inside are on disk when this ends, or none is."""
+        """All rows appended inside are on disk when this ends, or none is.
+
+        Inside another one it is a part of that.
+        """
+        if self._inside:
+            yield
+            return
         if self.read_only:
             check.refuse(f"{self.path} was opened read-only")
         if self._file < 0:
@@ -93,7 +101,7 @@ class Store:
             # check of a budget and the row that spends it.
             self._catch_up()
             self._finish_crashed()
-            before = len(self.rows)
+            before, self._inside = len(self.rows), True
             try:
                 yield
                 self._commit(before)
@@ -104,6 +112,7 @@ class Store:
         except OSError as error:
             self._break(f"it cannot be written, so nothing may leave: {error.strerror}")
         finally:
+            self._inside = False
             self._lines.clear()
             unlock(self._end_file)
 
@@ -161,7 +170,7 @@ class Store:
             if lines[0] == HEADER:
                 self._length = len(lines.pop(0))
             elif end.rows:
-                self._wrong_format(lines[0])
+                self._wrong("its first line was changed")
                 return
             else:
                 lines = []  # a crash while the file was made
@@ -180,14 +189,13 @@ class Store:
         elif end.rows and self.rows[end.rows - 1].digest != end.head:
             self._wrong(f"row {end.rows} is not the one that was written last")
 
-    def _wrong_format(self, line: bytes) -> None:
-        if line[:15] == b"SQLite format 3":
+    def _refuse_database(self, begin: bytes) -> None:
+        if begin.startswith(b"SQLite format 3"):
             check.refuse(
                 f"{self.path} is a ledger of an earlier format, this version of Tacita "
                 "reads format 3; read it with the version that wrote it, and start a "
                 "new ledger with what is left of the budget"
             )
-        self._wrong("its first line was changed")
 
     def _wrong(self, fault: str) -> None:
         self._fault = fault
@@ -198,7 +206,7 @@ class Store:
         """Refuse a ledger that is not whole, naming its first fault."""
         if self._file < 0:
             self._break("it is closed")
-        if self._fault is None and not self._lines:
+        if self._fault is None and not self._inside:
             self._catch_up()
         if self._fault is not None:
             self._break(f"{self._fault}; {_RESTORE}")
