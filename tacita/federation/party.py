@@ -178,22 +178,25 @@ class Party:
         """Look at a letter's stamp and receipt, and take them off."""
         sender = letter.identity.sender
         stamp, receipt = require_stamps(letter.arrays)
-        self._heed(receipt)
+        warning = letter.identity.kind == "refuse"
+        self._heed(receipt, warning)
         known = self.receipts.of(sender)
         if not self.receipts.hear(sender, stamp):
             for other in (known, stamp):  # both programs read both letters
                 self._send("refuse", sender, self.said, receipt=other)
             raise LetterRefused(f"{sender} writes from two folders")
-        if letter.identity.kind == "refuse":
-            raise LetterRefused("a warning that is none")
+        if warning:
+            raise LetterRefused("a warning of what is over")
         return replace(letter, arrays=letter.arrays[:-2])
 
-    def _heed(self, receipt: np.ndarray) -> None:
+    def _heed(self, receipt: np.ndarray, warning: bool) -> None:
         """Stop where something was said in this party's name that it does not know."""
         pen = self.desk.pen
         told = pen.read(receipt)
         if told is None or pen.remembers(told, self._began):
             return
+        if warning and told.started < pen.started:
+            return  # of a program that was there before this one was started again
         self._settle(elsewhere=told.folder != pen.folder)
         if told.when <= self.said:
             raise OutOfStep(
