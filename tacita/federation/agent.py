@@ -19,7 +19,7 @@ from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.setting import keys_of, privacy_of, setting_of, with_budget
-from tacita.federation.wire import Letter
+from tacita.federation.wire import Letter, LetterRefused
 from tacita.privacy import Ledger
 
 #: The offer of a run that this agent is in; and the one that it gave up.
@@ -92,10 +92,20 @@ class Agent(Program):
         offers = sorted(self.home.glob(f"*/{_OFFER}"))
         return [p for p in offers if not (p.parent / "result.json").exists()]
 
+    def _begun_run(self, path: Path) -> Description:
+        """The run of an offer in the folder."""
+        try:
+            return self.read(path.read_bytes().decode(errors="replace"))
+        except LetterRefused as error:
+            refuse(
+                f"{path} was changed: {error}; put it back, or leave the run with "
+                "--abandon"
+            )
+
     def _one_run(self, post: Post, wait: float | None) -> Result | None:
         begun = self._begun()
         if begun:
-            self.prepare(self.read(begun[0].read_text()))
+            self.prepare(self._begun_run(begun[0]))
         else:
             self._await_offer(post, wait)
         run, roles = self.setting.run, self.setting.roles

@@ -108,7 +108,7 @@ class Coordinator(Program):
         """Everybody's consent, which is kept: it is asked for once."""
         path = self.home / self.run.digest / "accepted.json"
         if path.exists():
-            return json.loads(path.read_text())
+            return _kept_consent(path)
         self.tell(f"{self.run.name} ({self.run.digest}) is offered to the agents")
         try:
             rows = self._gather(post, wait)
@@ -162,6 +162,15 @@ class Coordinator(Program):
         promise = None if self.run.privacy is None else self.setting.promise
         agents = list(self.run.agents)
         return {"agents": agents, "told": _told_by(party), "promise": promise}
+
+
+def _kept_consent(path: Path) -> dict[str, int]:
+    """Who accepted, and with how many rows, as it was written down."""
+    try:
+        rows = json.loads(path.read_bytes())
+        return {str(name): int(count) for name, count in rows.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        refuse(f"{path} was changed; delete it, and the agents are asked once more")
 
 
 def _accepted(letter: Letter, run: Description) -> int | None:
