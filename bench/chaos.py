@@ -62,9 +62,13 @@ class Trial:
             end = time.monotonic() + seconds
             while time.monotonic() < end:
                 codes = {who: town.children[who].poll() for who in self._parties}
-                failed = [who for who, code in codes.items() if code not in (None, 0)]
+                failed = [
+                    who
+                    for who, code in codes.items()
+                    if code not in (None, 0) and not self._over(who)
+                ]
                 assert not failed, f"{failed}: {town.log(failed[0])[-500:]}"
-                if all(code == 0 for code in codes.values()):
+                if all(code is not None for code in codes.values()):
                     break
                 if town.round() >= self._next and self.tally.total() < kills:
                     self._next = town.round() + self._dice.randrange(1, 5)
@@ -78,6 +82,15 @@ class Trial:
     @property
     def _parties(self) -> list[str]:
         return ["coordinator", *NAMES]
+
+    def _over(self, who: str) -> bool:
+        """Whether an agent has its result: started again, it waits for another run."""
+        homes = self._town.folder / f"{who}-home"
+        return who in NAMES and bool(list(homes.glob("*/result.json")))
+
+    def _start(self, who: str) -> None:
+        if not self._over(who):
+            self._town.start(who)
 
     def _alive(self, among: list[str]) -> list[str]:
         return [who for who in among if self._town.children[who].poll() is None]
@@ -95,7 +108,7 @@ class Trial:
         if alive:
             who = self._dice.choice(alive)
             self._end(who)
-            self._town.start(who)
+            self._start(who)
 
     def _agent(self) -> str | None:
         """An agent in the middle of its run: it has letters, and is not over."""
@@ -103,8 +116,7 @@ class Trial:
         alive = [
             who
             for who in self._alive(NAMES)
-            if list(homes[who].glob("*/party.state"))
-            and not list(homes[who].glob("*/result.json"))
+            if list(homes[who].glob("*/party.state")) and not self._over(who)
         ]
         return self._dice.choice(alive) if alive else None
 
@@ -124,7 +136,7 @@ class Trial:
         old, new = home.with_name(f"{who}-old"), home.with_name(f"{who}-new")
         self._end(who)
         shutil.copytree(home, old)
-        self._town.start(who)
+        self._start(who)
         before, limit = self._town.round(), time.monotonic() + 60
         while self._town.round() < before + 3 and time.monotonic() < limit:
             time.sleep(0.01)
@@ -134,7 +146,7 @@ class Trial:
         self._end(who)
         home.rename(new)
         old.rename(home)
-        self._town.start(who)
+        self._start(who)
         self._refused(who, "put back from a backup")
         with Ledger(home / "ledger.db", read_only=True) as ledger:
             rounds = {row.round for row in ledger.rows() if row.kind == "release"}
@@ -144,7 +156,7 @@ class Trial:
         self.tally["old folders stopped, and counted in full"] += 1
         shutil.rmtree(home)
         new.rename(home)
-        self._town.start(who)
+        self._start(who)
 
     def _full_disk(self) -> None:
         who = self._agent()
@@ -152,7 +164,7 @@ class Trial:
             return
         self._end(who)
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        self._town.start(who)
+        self._start(who)
         child = self._town.children[who].pid
         resource.prlimit(child, resource.RLIMIT_FSIZE, (FULL, unlimited[1]))
         code = self._town.children[who].wait(90)
@@ -160,7 +172,7 @@ class Trial:
             said = self._town.log(who)[-700:]
             assert code in (1, 2) and "Traceback" not in said, f"{code}: {said}"
             self.tally["full disks, told in a line"] += 1
-        self._town.start(who)
+        self._start(who)
 
     def _two_programs(self) -> None:
         """A second program in the folder of one that runs."""
@@ -168,7 +180,7 @@ class Trial:
         if who is None:
             return
         first = self._town.children[who]
-        self._town.start(who)
+        self._start(who)
         second = self._town.children[who]
         try:
             code = second.wait(60)

@@ -6,7 +6,7 @@ that was the last. A folder and a ledger of different ages do not belong togethe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -18,31 +18,34 @@ _LEAVE = "or leave the run with --abandon"
 
 
 class Account:
-    """Charges the letters of one run, each at the same price.
+    """Charges the letters of one run; the first letter of a round pays for all of it.
 
     Args:
         ledger: Where.
         name: The agent.
         run: The run's digest.
-        price: What a letter costs.
+        prices: What the letters of a round cost together, by round.
     """
 
-    def __init__(self, ledger: Ledger, name: str, run: str, price: Guarantee) -> None:
-        self._ledger, self._name, self._run, self._price = ledger, name, run, price
+    def __init__(
+        self, ledger: Ledger, name: str, run: str, prices: Mapping[int, Guarantee]
+    ) -> None:
+        self._ledger, self._name, self._run, self._prices = ledger, name, run, prices
         #: Number of the checkpoint that the next letter is made from.
         self.checkpoint = 0
 
     def __call__(self, identity: Identity, content: bytes | None) -> None:
         """Write a release down; without content, one of which no more is known."""
-        # What another folder said in the same round is a letter of its own.
-        place = "phase" if identity.kind == "answer" else identity.kind
+        # What another folder said in the same round is a release of its own.
+        mine = identity.kind == "answer"
         self._ledger.charge(
-            self._price,
+            self._prices[identity.round],
             agent=self._name,
-            run=self._run,
+            run=identity.run if mine else f"{identity.run} elsewhere",
             round=identity.round,
-            phase=f"{place}-{identity.phase}",
+            phase=f"phase-{identity.phase}",
             content=content,
+            whole_round=True,
             checkpoint=None if content is None else self.checkpoint,
         )
 

@@ -235,8 +235,8 @@ class Agent(Program):
         told |= {"sent_bytes": party.counts.sent_bytes}
         if run.privacy is not None:
             who = (self.me.name, self.setting.promise["observer"], run.digest)
-            charged = self.ledger.releases(*who)
-            report = privacy_of(self.setting, charged).as_dict()
+            charged = self.ledger.rounds(*who)
+            report = privacy_of(self.setting, len(charged)).as_dict()
             path = self.home / run.digest / "privacy.json"
             path.write_text(json.dumps(report, indent=1))
         return self.keep(run, models, told)

@@ -42,6 +42,7 @@ _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
         "epsilon": check.positive,
         "delta": check.inside_unit,
         "norm": check.positive,
+        "schedule": partial(check.one_of, ("uniform", "prefix", "momentum")),
         "unit": partial(check.one_of, ("record", "client")),
         "observer": partial(check.one_of, ("coordinator", "neighbour")),
     },

@@ -40,6 +40,7 @@ from tacita.privacy import (
 )
 from tacita.privacy.accounting.guarantee import violated
 from tacita.privacy.blind import looks_at_rows
+from tacita.privacy.clipped import schedule_of
 from tacita.problem import Problem
 from tacita.problem.graph import Graph
 from tacita.runtime import choices
@@ -220,16 +221,18 @@ def with_budget(
         epsilon=epsilon,
         rounds=run.rounds,
         norm=told.get("norm"),
+        schedule=told.get("schedule"),
         **promise,
     )
     relation = letters_of(ready).relation
     scope = Scope(promise["observer"], promise["unit"], relation)
     number = run.agents.index(name) if roles.on_graph else 0
     asked = Question(scope=scope, agent=number, rounds=1)
-    price = guarantee(ready, setting.known, asked)
+    prices = _prices(ready, setting.known, asked, run.rounds)
+    price = prices[1]
     _refuse_violated(price)
-    whole = {"run": run.digest, "times": run.rounds, "delta": delta}
-    after = ledger.after(price, agent=name, separate=separate, **whole)
+    whole = {"agent": name, "run": run.digest, "delta": delta}
+    after = ledger.after(prices, separate=separate, **whole)
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
             f"with this run epsilon would come to {after:.4g} against the "
@@ -248,7 +251,20 @@ def with_budget(
     )
 
     changed = replace(setting, roles=replace(roles, algorithm=ready))
-    return changed, Account(ledger, name, run.digest, price)
+    return changed, Account(ledger, name, run.digest, prices)
+
+
+def _prices(
+    algorithm: Any, problem: Problem, asked: Question, rounds: int
+) -> dict[int, Guarantee]:
+    """What the letters of every round cost together; the first round is 1."""
+    numbers = range(1, rounds + 1)
+    if schedule_of(algorithm.oracle) is None:
+        return dict.fromkeys(numbers, guarantee(algorithm, problem, asked))
+    return {
+        number: guarantee(algorithm, problem, replace(asked, number=number))
+        for number in numbers
+    }
 
 
 def _refuse_violated(price: Guarantee) -> None:

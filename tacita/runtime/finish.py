@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from tacita.privacy.letters import letters_of
 from tacita.problem.problem import Problem
 from tacita.runtime import traffic
 from tacita.runtime.engine import RunPlan
@@ -101,9 +100,7 @@ def to_run(
     }
     if problem.n_agents <= _MANY_AGENTS:
         info["holdings"] = problem.holdings(by_class=not seeds.private)
-        # Some bounds count on it that nobody knows who took part.
-        if not letters_of(algorithm).secret_turns:
-            info["turns"] = turns
+        info["turns"] = turns
     return Run(params, agents, metrics, config, info)
 
 

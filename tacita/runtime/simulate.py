@@ -91,12 +91,11 @@ def simulate(
     """
     choices.problem_of(problem)
     ready = prepare(problem, algorithm)
-    folder = choices.folder_of(checkpoint, resume)
-    resumed = folder if resume else None
-    drawn = seeds_of(is_private(ready), seed, seeds, resumed)
-    many = drawn.lanes is not None
+    many = seeds is not None
     plan = make_plan(problem, ready, record, reference, stop, mapping, many)
     world = make_world(problem, ready, participation, asynchronous, aggregation, many)
+    folder = choices.folder_of(checkpoint, resume)
+    drawn = seeds_of(is_private(ready), seed, seeds, folder if resume else None)
     return _run(
         problem,
         ready,

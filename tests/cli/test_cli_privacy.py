@@ -125,3 +125,15 @@ def test_a_ledger_is_shown_and_verified(tacita_, book):
     assert "ledger.db" in refusal
     (refusal,) = tacita_.refused("ledger", "show", "nowhere.db")
     assert "no ledger at nowhere.db" in refusal
+
+
+def test_an_exact_audit_prints_every_observer(tacita_, small):
+    noisy = ("--set", CLIPPED, "--set", "algorithm.noise_std=0.5")
+    said = tacita_.ok("audit", small, "--exact", *noisy)
+    for observer in ("final_model", "coordinator", "neighbour", "eavesdropper"):
+        assert re.search(
+            rf"^{observer}, one record, .* printed .* exact .*", said, re.M
+        )
+    assert "no printed epsilon is below the exact one" in said
+    one = tacita_.ok("audit", small, "--exact", "--observer", "neighbour", *noisy)
+    assert "coordinator" not in one and "neighbour" in one

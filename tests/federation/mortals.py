@@ -125,7 +125,9 @@ class Ledgers(InProcess):
             self.folder.mkdir(parents=True, exist_ok=True)
             ledger = self._open[name] = Ledger(self.folder / f"{name}.db")
             ledger.allow(agent=name, epsilon=100.0, delta=1e-5)
-            self.charge[name] = Account(ledger, name, "run", PRICE)
+            self.charge[name] = Account(
+                ledger, name, "run", dict.fromkeys(range(1, 100), PRICE)
+            )
         return super().make(name)
 
     def close(self, name: str) -> None:

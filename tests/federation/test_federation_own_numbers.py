@@ -17,10 +17,11 @@ from tacita.federation.description import Description
 from tacita.federation.draws import OwnDraws, SharedDraws
 from tacita.federation.in_process import InProcess, InProcessPost, run_in_process
 from tacita.federation.own_rows import blank_problem, own_problem
+from tacita.federation.thread_post import PostRoom
 from tacita.privacy import Ledger, letters_of
 from tests.cases import case_of
 from tests.federation.test_federation_crash import Mortal
-from tests.federation.towns import run_of
+from tests.federation.towns import NAMES, Town, run_of, simulated
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
 EDGES = {"edges": [["ada", "bob"], ["bob", "cyd"]]}
@@ -175,3 +176,36 @@ def test_a_report_says_whose_noise_it_is():
     assert "the noise is the coordinator's own" in str(told)
     assert told.row("coordinator", "client").epsilon is None
     assert "it trusts the coordinator" in told.row("coordinator", "client").theorem
+
+
+#: Two exchanges a round, and noise that differs between rounds.
+PRICED = {
+    "FedLin": ({"name": "FedLin", "step_size": 0.2, "local_steps": 2}, {}),
+    "schedule": (
+        {"name": "DPSGD", "step_size": 0.3, "momentum": 0.5},
+        {"schedule": "momentum"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRICED)
+def test_a_run_spends_what_it_promised_and_no_more(name: str, tmp_path: Path):
+    """Each of two letters of a round was once charged for the whole round."""
+    algorithm, more = PRICED[name]
+    budget = {"epsilon": 1.0, "delta": 1e-5, **more}
+    run = run_of(5, algorithm=algorithm, privacy=budget)
+    with Town(tmp_path, post=PostRoom(), max_epsilon=1.0) as town:
+        found = town.run(run)
+    expected = simulated(run).params
+    np.testing.assert_allclose(
+        found["coordinator"].models["shared"], expected, rtol=1e-12
+    )
+    for agent in NAMES:
+        spent = found[agent].numbers["epsilon_spent"]
+        assert 0.9999 < spent <= 1.0
+    with Ledger(tmp_path / "ada-home" / "ledger.db", read_only=True) as ledger:
+        paid = [row.mu_squared for row in ledger.rows() if row.kind == "release"]
+    if name == "FedLin":
+        assert len(paid) == 10 and paid.count(0.0) == 5
+    else:
+        assert paid == sorted(paid, reverse=True) and paid[0] > paid[-1]

@@ -275,7 +275,8 @@ def with_ledger(folder: Path, case: Any) -> tuple[InProcess, Callable[[], Ledger
     def open_ledger() -> Ledger:
         ledger = Ledger(folder / "ledger.db")
         ledger.allow(agent="agent-0", epsilon=9.0, delta=1e-5)
-        made.charge = {"agent-0": Account(ledger, "agent-0", "run", PRICE)}
+        prices = dict.fromkeys(range(1, 9), PRICE)
+        made.charge = {"agent-0": Account(ledger, "agent-0", "run", prices)}
         return ledger
 
     return made, open_ledger
@@ -302,8 +303,8 @@ def test_a_folder_and_a_ledger_of_different_ages_are_refused(case, which, tmp_pa
     with open_ledger() as ledger:
         with pytest.raises(OutOfStep, match=f"the {which} .* put back from a backup"):
             made.make("agent-0").start(post.now)
-        charged = ledger.releases("agent-0", "coordinator", "run")
-        assert charged == (5 if which == "folder" else 8)  # or the run as a whole
+        charged = ledger.rounds("agent-0", "coordinator", "run")
+        assert len(charged) == (5 if which == "folder" else 8)  # or the run as a whole
 
 
 def test_charges_that_no_checkpoint_followed_are_no_restore(tmp_path):

@@ -181,15 +181,15 @@ def test_one_person_may_be_coordinator_of_one_run_and_neighbour_in_another(path)
     """A budget of 1 once let somebody who sees both learn 1.465."""
     server, graph = priced(1.0, "coordinator"), priced(1.0, "neighbour")
     with opened(path, epsilon=1.0) as ledger:
-        asked = {"agent": "clinic", "times": 1, "delta": 1e-5, "run": "graph"}
+        asked = {"agent": "clinic", "delta": 1e-5, "run": "graph"}
         charge(ledger, 0, server, run="server")
-        assert ledger.after(graph, **asked) == pytest.approx(1.465, abs=5e-4)
+        assert ledger.after({1: graph}, **asked) == pytest.approx(1.465, abs=5e-4)
         with pytest.raises(BudgetExceeded, match=r"1\.46\d+ of 1.0.*everybody"):
             charge(ledger, 0, graph, run="graph")
         assert ledger.spent(1e-5) == {("clinic", "everybody"): pytest.approx(1.0)}
         # Two people who do not know each other: each learns 1.
         apart = [["coordinator"], ["neighbour"]]
-        assert ledger.after(graph, separate=apart, **asked) == pytest.approx(1.0)
+        assert ledger.after({1: graph}, separate=apart, **asked) == pytest.approx(1.0)
         ledger.allow(agent="clinic", epsilon=1.0, delta=1e-5, separate=apart)
         charge(ledger, 0, graph, run="graph")
         assert ledger.spent(1e-5) == {

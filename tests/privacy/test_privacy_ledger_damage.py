@@ -56,7 +56,7 @@ def test_an_edited_row_is_named(path, column):
             ledger.head,
             lambda: ledger.spent(DELTA),
             lambda: ledger.curve("clinic"),
-            lambda: ledger.releases("clinic", "coordinator", "run"),
+            lambda: ledger.rounds("clinic", "coordinator", "run"),
         ):
             with pytest.raises(BrokenLedger, match="row 5"):
                 ask()

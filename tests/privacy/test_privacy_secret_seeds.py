@@ -96,13 +96,6 @@ def test_a_run_file_keeps_its_seed_to_itself(problem, tmp_path):
     assert np.any(runs[0].params != runs[1].params)
 
 
-def test_who_took_part_is_not_told_where_a_bound_counts_on_that(problem):
-    run = tacita.simulate(problem, BY_COORDINATOR, 3, participation=0.5)
-    assert "turns" not in run.info
-    assert run.privacy.row("final_model", "client").epsilon is not None
-    assert "turns" in tacita.simulate(problem, PRIVATE, 3, participation=0.5).info
-
-
 def test_a_secret_stays_beside_its_checkpoint(problem, tmp_path):
     whole = {"checkpoint": tmp_path / "whole", "record": ()}
     tacita.simulate(problem, PRIVATE, 2, **whole)

@@ -5,7 +5,8 @@ Every answer comes from rows that were checked when they were read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tacita.privacy import inputs
@@ -73,42 +74,42 @@ class Accounts:
 
     def after(
         self,
-        guarantee: Guarantee,
+        rounds: Mapping[int, Guarantee],
         *,
         agent: str,
         run: str,
-        times: int,
         delta: float,
         separate: Sequence[Sequence[str]] | None = None,
     ) -> float:
         """The epsilon spent once a run is over, against whoever sees its releases.
 
         Args:
-            guarantee: What every release of the run costs.
+            rounds: What every round of the run costs, against one observer.
             agent: Whose data it is.
-            run: The run's name; its releases that are charged already count once.
-            times: How many releases the whole run has.
+            run: The run's name; its rounds that are charged already count once.
             delta: At which delta.
             separate: Observers who never compare notes, as in `allow`.
         """
         delta = inputs.inside_unit(delta=delta)
-        observer = guarantee.scope.observer
-        left = max(times - self.releases(agent, observer.value, run), 0)
-        price = cost_of(guarantee.curve)
-        return max(
-            self._totals.seen(agent, person)
-            .total.plus(price, left)
-            .curve()
-            .epsilon(delta)
-            for person in people(separate)
-            if observer in person.observers
-        )
+        (observer,) = {one.scope.observer for one in rounds.values()}
+        charged = self.rounds(agent, observer.value, run)
+        left = Counter(one.curve for k, one in rounds.items() if k not in charged)
+        found = []
+        for person in people(separate):
+            if observer in person.observers:
+                total = self._totals.seen(agent, person).total
+                for curve, times in left.items():
+                    total = total.plus(cost_of(curve), times)
+                found.append(total.curve().epsilon(delta))
+        return max(found)
 
-    def releases(self, agent: str, observer: str, run: str) -> int:
-        """How many releases of a run to an observer are charged."""
+    def rounds(self, agent: str, observer: str, run: str) -> set[int]:
+        """The rounds of a run that are charged against an observer."""
         self._store.whole()
         mine = self._store.releases(agent)
-        return sum(1 for row in mine if (row.observer, row.run) == (observer, run))
+        return {
+            row.round or 0 for row in mine if (row.observer, row.run) == (observer, run)
+        }
 
     def built_on(self, agent: str, run: str) -> int:
         """The newest checkpoint that a letter of a run was made from; 0 for none."""

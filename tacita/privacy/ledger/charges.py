@@ -27,7 +27,7 @@ from tacita.privacy import inputs
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.ledger.accounts import Accounts
 from tacita.privacy.ledger.rows import BudgetExceeded, Row
-from tacita.privacy.ledger.spending import cost_of
+from tacita.privacy.ledger.spending import Cost, cost_of
 from tacita.privacy.ledger.store import Store
 from tacita.privacy.ledger.totals import people_of
 from tacita.privacy.scope import Relation, Unit, people, word
@@ -140,6 +140,7 @@ class Ledger(Accounts):
         round: int,
         content: bytes | None,
         phase: str = "letter",
+        whole_round: bool = False,
         checkpoint: int | None = None,
     ) -> tuple[Charge, ...]:
         """Write one release down; when this returns, the letter may leave.
@@ -155,6 +156,8 @@ class Ledger(Accounts):
                 letter that may have left, of which no more is known. That one costs
                 nothing where its identity is charged, and counts beyond any budget.
             phase: Which letter of the round.
+            whole_round: The guarantees are of all letters of the round together, so
+                the first of them pays, and those of other phases cost nothing more.
             checkpoint: Number of the checkpoint that the letter builds on, if any.
 
         Raises:
@@ -174,21 +177,24 @@ class Ledger(Accounts):
             "phase": inputs.name(phase=phase),
         }
         digest = None if content is None else hashlib.sha256(content).hexdigest()
+        told = {"content": digest, "checkpoint": checkpoint}
         with self.together():
             return tuple(
-                self._charge_one(one, identity, digest, checkpoint) for one in several
+                self._charge_one(one, identity, told, whole_round) for one in several
             )
 
     def _charge_one(
         self,
         guarantee: Guarantee,
         identity: dict[str, Any],
-        content: str | None,
-        checkpoint: int | None,
+        letter: dict[str, Any],
+        whole_round: bool,
     ) -> Charge:
         agent, cost = identity["agent"], guarantee.scope.words
         observer = cost.pop("observer")
-        price = cost_of(guarantee.curve)
+        price, content = cost_of(guarantee.curve), letter["content"]
+        if whole_round and self._paid(identity, observer):
+            price = Cost()
         cost |= {"content": content, **price._asdict()}
         known = self._known(identity, observer)
         if known is not None:
@@ -211,7 +217,7 @@ class Ledger(Accounts):
             kind="release",
             observer=observer,
             theorem=guarantee.theorem,
-            checkpoint=checkpoint,
+            checkpoint=letter["checkpoint"],
             **identity,
             **cost,
         )
@@ -230,3 +236,9 @@ class Ledger(Accounts):
     def _known(self, identity: dict[str, Any], observer: str) -> Row | None:
         agent, *rest = identity.values()
         return self._store.release(agent, observer, *rest)
+
+    def _paid(self, identity: dict[str, Any], observer: str) -> bool:
+        """Whether another letter of the round was written down before this one."""
+        agent, run, number, phase = identity.values()
+        first = self._store.first(agent, observer, run, number)
+        return first is not None and first.phase != phase

@@ -224,6 +224,7 @@ class Store:
         self._length = 0
         self._lines: list[bytes] = []
         self._releases: dict[tuple, Row] = {}
+        self._firsts: dict[tuple, Row] = {}
         self._by_agent: dict[str, list[Row]] = defaultdict(list)
         self._budgets: dict[str, list[Row]] = defaultdict(list)
 
@@ -236,6 +237,7 @@ class Store:
             self._budgets[row.agent or ""].append(row)
         elif row.kind == "release":
             self._releases[row.identity] = row
+            self._firsts.setdefault(row.identity[:-1], row)
             self._by_agent[row.agent or ""].append(row)
 
     def _take_back(self, before: int) -> None:
@@ -244,12 +246,18 @@ class Store:
                 self._budgets[row.agent or ""].pop()
             elif row.kind == "release":
                 del self._releases[row.identity]
+                if self._firsts[row.identity[:-1]] is row:
+                    del self._firsts[row.identity[:-1]]
                 self._by_agent[row.agent or ""].pop()
         del self.rows[before:]
 
     def release(self, *identity: Any) -> Row | None:
         """The release of (agent, observer, run, round, phase)."""
         return self._releases.get(identity)
+
+    def first(self, *of_round: Any) -> Row | None:
+        """The first release of (agent, observer, run, round)."""
+        return self._firsts.get(of_round)
 
     def releases(self, agent: str, after: int = 0) -> Sequence[Row]:
         """Releases of an agent, those after a row only."""
