@@ -56,6 +56,23 @@ def _row(name: str, found: list[Any]) -> list[str]:
     ]
 
 
+def write(table: list[list[str]], seeds: int, folder: Path) -> None:
+    """The table so far, as a page and as numbers."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "audit_power.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([HEADER, *table])
+    lines = [
+        "# What an audit at its defaults finds",
+        "",
+        f"delta = {DELTA:g}, 99 % confidence, {seeds} audits each, 3 rounds.",
+        "",
+        f"| {' | '.join(HEADER)} |",
+        f"|{' --- |' * len(HEADER)}",
+        *(f"| {' | '.join(row)} |" for row in table),
+    ]
+    (folder / "audit_power.md").write_text("\n".join(lines) + "\n")
+
+
 def main() -> None:
     """Audit, print, write."""
     parser = argparse.ArgumentParser(description="Audit planted faults.")
@@ -67,33 +84,21 @@ def main() -> None:
     def told(row: list[str]) -> None:
         table.append(row)
         print("\t".join(row), flush=True)
+        write(table, asked.seeds, asked.out)
 
     print("\t".join(HEADER))
-    for name in FAULTS:
-        for epsilon in EPSILONS:
-            told(fault_row(name, epsilon, asked.seeds))
     for epsilon in EPSILONS:
         sound = Case(rows(), honest(rows(), epsilon))
         each = [sound.audit(seed=seed) for seed in range(asked.seeds)]
         told(_row(f"none: ServerGD, true epsilon {epsilon:g}", each))
+    for name in FAULTS:
+        for epsilon in EPSILONS:
+            told(fault_row(name, epsilon, asked.seeds))
     for name, make in SOUND.items():
         case = make()
         each = [case.audit(seed=seed) for seed in range(asked.seeds)]
         told(_row(f"none: {name}", each))
     print(f"{time.perf_counter() - began:.0f} s")
-    asked.out.mkdir(exist_ok=True)
-    with (asked.out / "audit_power.csv").open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([HEADER, *table])
-    lines = [
-        "# What an audit at its defaults finds",
-        "",
-        f"delta = {DELTA:g}, 99 % confidence, {asked.seeds} audits each, 3 rounds.",
-        "",
-        f"| {' | '.join(HEADER)} |",
-        f"|{' --- |' * len(HEADER)}",
-        *(f"| {' | '.join(row)} |" for row in table),
-    ]
-    (asked.out / "audit_power.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -139,7 +139,10 @@ class Plan:
 
 
 def _more_kinds(
-    where: tuple, rounds: int, groups: int, rng: np.random.Generator
+    where: tuple[Problem, Any, Relation, int],
+    rounds: int,
+    groups: int,
+    rng: np.random.Generator,
 ) -> dict[str, list[Canary]]:
     """Records for faults that clipped ones in random directions do not show."""
     problem, algorithm, relation, agent = where
@@ -147,8 +150,8 @@ def _more_kinds(
     against = mean_gradient(problem, agent)
     if np.any(against):
         # Among fixed batches a row displaces others: one that is unlike them shows.
-        kind = (worst_canary, groups, rng, against)
-        found["opposed"] = spread_canaries(*where, *kind)
+        opposed = spread_canaries(*where, worst_canary, groups, rng, against)
+        found["opposed"] = opposed
     if rounds > 1:
         found["turning"] = spread_canaries(*where, quiet_canary, groups, rng)
     if relation != Relation.ADD_REMOVE:

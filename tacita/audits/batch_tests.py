@@ -71,7 +71,7 @@ def _tests(used: np.ndarray, batches: Minibatch) -> Iterator[Fault]:
 
 def _binomial(sizes: np.ndarray, rows: int, rate: float) -> float:
     """A chi-squared test of sizes against the binomial law, rare ones put together."""
-    expected = stats.binom(rows, rate).pmf(np.arange(rows + 1)) * len(sizes)
+    expected = stats.binom.pmf(np.arange(rows + 1), rows, rate) * len(sizes)
     counted = np.bincount(sizes.astype(int), minlength=rows + 1)
     common = expected >= 5
     pairs = [np.append(a[common], a[~common].sum()) for a in (counted, expected)]

@@ -30,7 +30,7 @@ def with_draws(function: Callable[..., Any], noise: Array, *arguments: Any) -> A
     >>> def letter(key, mean):
     ...     return mean + 3 * jax.random.normal(key, (2,))
     >>> noise = jax.numpy.array([1.0, -1.0])
-    >>> with_draws(letter, noise, jax.random.key(0), 5.0).tolist()
+    >>> with_draws(letter, noise, jax.random.key(0), 5.0).round(5).tolist()
     [8.0, 2.0]
     """
     closed, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)

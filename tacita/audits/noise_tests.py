@@ -85,7 +85,7 @@ def _related(one: np.ndarray, other: np.ndarray) -> float:
     """The least likely of the correlations, number by number; Bonferroni."""
     moving = (one.std(axis=0) > 0) & (other.std(axis=0) > 0)
     chances = [
-        float(stats.pearsonr(a, b).pvalue)
+        float(np.asarray(stats.pearsonr(a, b))[1])
         for a, b in zip(one.T[moving], other.T[moving], strict=True)
     ]
     return min(chances, default=1.0) * max(len(chances), 1)

@@ -9,10 +9,9 @@ from typing import Annotated, Any
 import typer
 
 import tacita
-from tacita import check
 from tacita.cli.options import Changes
 
-EXAMPLE = "Example:  tacita audit private.toml --observer coordinator --runs 4000"
+EXAMPLE = "Example:  tacita audit private.toml --observer coordinator"
 
 
 def audit(
@@ -35,7 +34,9 @@ def audit(
     rounds: Annotated[
         int | None, typer.Option(help="Rounds of each run; those of the run file.")
     ] = None,
-    runs: Annotated[int, typer.Option(help="Runs on either of two data sets.")] = 4000,
+    runs: Annotated[
+        int, typer.Option(help="Runs on either of two data sets.")
+    ] = 40_000,
     delta: Annotated[
         float | None, typer.Option(help="The delta of the claim; 1e-5 if left out.")
     ] = None,
@@ -57,7 +58,9 @@ def audit(
     if exact:
         return _exactly(job, observer, rounds, delta, seed)
     if observer is None:
-        check.refuse("who looks? give --observer, or --exact to compare all of them")
+        tacita.check.refuse(
+            "who looks? give --observer, or --exact to compare all of them"
+        )
     result = tacita.audit(
         job.problem,
         job.algorithm,

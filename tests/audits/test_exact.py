@@ -18,6 +18,7 @@ from tacita.privacy import Clipped, Noisy
 from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.letters import composition
 from tacita.privacy.scope import Observer
+from tests.audits.faults import forgetful_mixed_noise
 
 DELTA = 1e-5
 
@@ -85,16 +86,6 @@ def test_known_divergences_are_found():
         if row.scope.words["observer"] == "coordinator":
             units = {"record": 1, "client": 4}[row.scope.unit]
             assert row.exact == pytest.approx(epsilon_of_mu(units * mu, DELTA))
-
-
-def forgetful_mixed_noise(algorithm, problem, question, factor):
-    """As it was: others' noise weighed without their step sizes."""
-    if question.scope.observer not in ("final_model", "neighbour"):
-        return None
-    spread = np.broadcast_to(algorithm.oracle.std, (problem.n_agents,)).astype(float)
-    known = 1 if question.scope.observer == Observer.NEIGHBOUR else 0
-    others = np.delete(spread, question.agent)[: question.active - 1 - known]
-    return math.hypot(spread[question.agent], *others)
 
 
 def test_the_forgotten_step_sizes_are_found(monkeypatch):
