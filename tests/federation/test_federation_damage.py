@@ -86,7 +86,7 @@ def changed(path: Path, steps: int) -> Iterator[int]:
 
 
 @pytest.mark.parametrize(
-    "steps", (6, pytest.param(60, marks=pytest.mark.long)), ids=("few", "more")
+    "steps", (3, pytest.param(60, marks=pytest.mark.long)), ids=("few", "more")
 )
 def test_a_changed_byte_in_a_folder_is_refused_in_one_line(home, steps, tmp_path):
     hub, original, run = home

@@ -82,8 +82,11 @@ def put_back(made: InProcess, who: str, parties: Any, post: Any, at: int, then: 
     send(parties[who], post.deliver)
 
 
-@pytest.mark.parametrize("case", (FED_PLT, FED_LIN, FED_GD), ids=lambda c: c.name)
-@pytest.mark.parametrize("sealed", (False, True))
+@pytest.mark.parametrize(
+    "case, sealed",
+    ((FED_PLT, True), (FED_LIN, False), (FED_GD, False)),
+    ids=("FedPLT", "FedLin", "FedGD"),
+)
 def test_a_folder_from_a_backup_is_noticed_and_counted(case, sealed, tmp_path):
     made, charged = made_of(tmp_path, case, sealed=sealed)
     parties, post = started(made)
@@ -321,3 +324,15 @@ def test_charges_that_no_checkpoint_followed_are_no_restore(tmp_path):
             agent.desk.charge(name, b"never kept")
     with open_ledger():
         made.make("agent-0").start(0.0)
+
+
+def test_what_another_folder_said_is_a_release_of_its_own(tmp_path):
+    """Also where the first letter of a round pays for all letters of it."""
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.allow(agent="agent-0", epsilon=9.0, delta=1e-5)
+        account = Account(ledger, "agent-0", "run", {1: PRICE})
+        for kind, phase in (("answer", 0), ("answer", 1), ("elsewhere", 0)):
+            name = Identity("test", "run", kind, 1, phase, "agent-0", "")
+            account(name, b"letter" if kind == "answer" else None)
+        spent = ledger.spent(1e-5)["agent-0", "everybody"]
+    assert spent == pytest.approx(PRICE.compose(PRICE).epsilon(1e-5))
