@@ -6,7 +6,7 @@ SOURCES := tacita tests examples papers bench
 PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo federation-demo test test-long test-all check format lint types examples bench clean
+.PHONY: help demo federation-demo test test-long test-all check format lint types examples bench chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -48,6 +48,9 @@ examples: $(VENV)/test ## run every example
 	ls examples/*.py | xargs -t -P 2 -n 1 $(BIN)/python
 
 check: lint types test examples ## all that must hold before a change lands
+
+chaos: $(VENV)/test ## hours of kills, full disks, old folders, second programs; prints a tally
+	$(BIN)/python -m bench.chaos --kills 10000
 
 bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.simulator

@@ -27,9 +27,11 @@ import numpy as np
 import tacita
 from tacita import keys
 from tacita.federation import Hub, Invitation, broker
+from tacita.federation.agent_keys import SharedKeys
 from tacita.federation.nats_post import NatsPost
 from tacita.federation.party import Desk
 from tacita.federation.program import run_party
+from tacita.federation.receipts import Pen
 from tacita.federation.roles import Roles
 from tacita.federation.seal import Plain, Sealed
 from tacita.federation.server_coordinator import ServerCoordinator
@@ -72,17 +74,17 @@ def desk_of(me: Invitation, folder: Path, careful: bool) -> Desk:
     envelope = Sealed(me.name, me.keys, me.others) if careful else Plain()
     who = Identity("bench", "run", "state", 0, 0, me.name, me.name)
     file = StateFile(folder / me.name, b"k" * 32, who, durable=careful)
-    return Desk(me.name, "bench", "run", envelope, file)
+    return Desk(me.name, "bench", "run", envelope, file, Pen(b"k" * 32, "run", 1))
 
 
 def agent(path: str, folder: str, dim: str, careful: str) -> None:
     """The program of one agent."""
     me = Invitation.load(path)
     roles = roles_of(me, int(dim), MOST_ROUNDS)
-    secret = keys.agent_secret(roles.base, me.agents.index(me.name))
+    own = SharedKeys(keys.agent_secret(roles.base, me.agents.index(me.name)))
     desk = desk_of(me, Path(folder), careful == "careful")
     with NatsPost(me) as post:
-        run_party(roles.make_agent(desk, roles.like, secret), post, seconds=300)
+        run_party(roles.make_agent(desk, roles.like, own), post, seconds=300)
 
 
 class Watched(ServerCoordinator):

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "tacita"
 ORDER = (
     ("check",),
     ("trees",),
-    ("random_numbers", "keys", "theme"),
+    ("random_numbers", "keys", "theme", "disk"),
     ("sampling",),
     ("participation",),
     ("data",),

@@ -1,4 +1,4 @@
-"""`tacita ledger`: what was spent, and whether the ledger is whole."""
+"""`tacita ledger`: what was spent, whether the ledger is whole, and its backups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tacita.cli.show import show as show_table
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Show and check a privacy ledger.",
+    help="Show, check, back up and restore a privacy ledger.",
     epilog="Example:  tacita ledger show ledger.db",
 )
 File = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file.")]
@@ -80,7 +80,47 @@ def verify(
         typer.echo("that was rebuilt from scratch is whole too")
 
 
-def _opened(file: Path):  # noqa: ANN202 - the ledger is imported when it is needed
+@app.command(
+    "backup", epilog="Example:  tacita ledger backup ledger.db ledger-monday.backup"
+)
+def backup(
+    file: File,
+    copy: Annotated[Path, typer.Argument(help="A new file for the backup.")],
+) -> None:
+    """Copy a ledger into one file, also while it is being written to."""
+    from tacita.privacy.ledger import back_up
+
+    rows = back_up(_there(file), copy)
+    typer.echo(f"{rows} rows are in {copy}")
+
+
+@app.command(
+    "restore", epilog="Example:  tacita ledger restore ledger-monday.backup ledger.db"
+)
+def restore(
+    copy: Annotated[Path, typer.Argument(help="The backup.")],
+    file: File,
+) -> None:
+    """Put a backup in the place of a ledger that is lost or damaged.
+
+    Where rows may be missing since the backup, every budget counts as spent in full.
+    """
+    from tacita.privacy.ledger import restore as put_back
+
+    done = put_back(copy, file)
+    typer.echo(f"{done.rows} rows are back in {file}")
+    for agent in done.spent:
+        typer.echo(
+            f"{agent}: letters may have left since the backup, so its budget counts as "
+            "spent in full; runs that were begun cannot go on (tacita join --abandon)"
+        )
+
+
+def _there(file: Path) -> Path:
     if not file.is_file():
         tacita.check.refuse(f"no ledger at {file}; name the file that an agent keeps")
-    return tacita.privacy.Ledger(file, read_only=True)
+    return file
+
+
+def _opened(file: Path):  # noqa: ANN202 - the ledger is imported when it is needed
+    return tacita.privacy.Ledger(_there(file), read_only=True)

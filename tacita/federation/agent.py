@@ -28,7 +28,7 @@ from tacita.federation.post import Post
 from tacita.federation.preview import lines_of
 from tacita.federation.program import MOST_NOTE, Options, Program, Result
 from tacita.federation.server_agent import ServerAgent
-from tacita.federation.setting import noise_root, setting_of, with_observer
+from tacita.federation.setting import keys_of, setting_of, with_observer
 from tacita.federation.site import Site
 from tacita.federation.wire import Identity, Letter, LetterRefused
 
@@ -92,7 +92,7 @@ class Agent(Program):
 
     def take_part(self, wait: float | None = None) -> Result:
         """One run, from its offer (or its checkpoint) to its end."""
-        with self.connect() as post, self.site.open_ledger():
+        with self.alone(), self.connect() as post, self.site.open_ledger():
             self.judge.log.events()  # refused if it was changed
             self.tell(f"{self.me.name} is connected to {self.me.server}")
             while (result := self._one_run(post, wait)) is None:
@@ -126,6 +126,10 @@ class Agent(Program):
 
     def abandon(self) -> None:
         """Leave what was begun; offered again, it goes on where it was."""
+        with self.alone():
+            self._give_up()
+
+    def _give_up(self) -> None:
         for path in self._begun():
             path.replace(path.with_name(_GIVEN_UP))
             self.judge.log.note("given up", run=path.parent.name)
@@ -136,11 +140,21 @@ class Agent(Program):
         offers = sorted(self.home.glob(f"*/{OFFER}"))
         return [p for p in offers if not (p.parent / "result.json").exists()]
 
+    def _begun_run(self, path: Path) -> Description:
+        """The run of an offer in the folder."""
+        try:
+            return self.read(path.read_bytes().decode(errors="replace"))
+        except LetterRefused as error:
+            refuse(
+                f"{path} was changed: {error}; put it back, or leave the run with "
+                "--abandon"
+            )
+
     def _one_run(self, post: Post, wait: float | None) -> Result | None:
         begun = self._begun()
         self.party = self.site.setting = None
         if begun:
-            run = self.read(begun[0].read_text())
+            run = self._begun_run(begun[0])
             self.judge.require_still_allowed(run)
             self.site.require_other_rows(run)
             self._agree_to(run)
@@ -151,13 +165,13 @@ class Agent(Program):
             first = self._await_start(post)
             self.site.prepare(run, self._outline)
             setting = self.site.setting
-            secret = noise_root(setting, self.me.name, self.secret)
-            desk, roles = self.desk(run, self.site.release), setting.roles
-            self.party = roles.make_agent(desk, roles.like, secret)
+            own = keys_of(setting, self.me.name, self.secret)
+            desk, roles = self.desk(run, self.site.releases), setting.roles
+            self.party = roles.make_agent(desk, roles.like, own)
             self.drive(self.party, post, run.rounds, first)
         except Withdrawn as reason:
             self.tell(f"{run.name} ({run.digest}) ends here: {reason}")
-            self.abandon()
+            self._give_up()
             return None
         return self._finish()
 

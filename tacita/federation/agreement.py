@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tacita.disk import write_private
 from tacita.federation import consent
 from tacita.federation.audit_log import AuditLog
 from tacita.federation.description import Description, read_signed
 from tacita.federation.hub import Invitation
 from tacita.federation.party import Withdrawn
-from tacita.federation.seal import PrivateKeys, write_private
+from tacita.federation.seal import PrivateKeys
 from tacita.federation.wire import Letter, LetterRefused, note
 
 _CONSENTS = "consents.json"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.check import TacitaError, refuse
+from tacita.disk import write_private
 from tacita.federation import consent
 from tacita.federation.consent import Refusal
 from tacita.federation.describe import describe
@@ -18,7 +19,6 @@ from tacita.federation.own_rows import blank_problem
 from tacita.federation.party import Party
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
-from tacita.federation.seal import write_private
 from tacita.federation.setting import coordinator_draws, setting_of, with_observer
 from tacita.federation.wire import Letter, LetterRefused
 
@@ -73,6 +73,10 @@ class Coordinator(Program):
 
     def lead(self, wait: float = 3600.0) -> Result | None:
         """Agree, run, keep the result."""
+        with self.alone():
+            return self._lead(wait)
+
+    def _lead(self, wait: float) -> Result | None:
         run, setting = self.run, self.setting
         with self.connect() as post:
             rows = self._agree(post, wait)
@@ -104,7 +108,7 @@ class Coordinator(Program):
         """Everybody's consent, which is kept; their numbers of rows if they matter."""
         path = self.home / self.run.digest / "accepted.json"
         if path.exists():
-            kept = json.loads(path.read_text())
+            kept = _kept_consents(path)
             self.consents = kept["consents"]
             return kept["rows"]
         self.tell(f"{self.run.name} ({self.run.digest}) is offered to the agents")
@@ -216,6 +220,16 @@ class Coordinator(Program):
         promise = None if self.run.privacy is None else self.setting.promise
         agents = list(self.run.agents)
         return {"agents": agents, "told": _told_by(party), "promise": promise}
+
+
+def _kept_consents(path: Path) -> dict[str, Any]:
+    """Who accepted, and with how many rows, as it was written down."""
+    try:
+        kept = json.loads(path.read_bytes())
+        rows = {str(name): int(count) for name, count in kept["rows"].items()}
+        return {"consents": dict(kept["consents"]), "rows": rows}
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        refuse(f"{path} was changed; delete it, and the agents are asked once more")
 
 
 def _words(letter: Letter, run: Description, kind: str) -> dict[str, Any] | None:

@@ -17,7 +17,9 @@ import numpy as np
 from jax import Array
 
 from tacita import keys
+from tacita.federation.agent_keys import AgentKeys, next_history
 from tacita.federation.party import Desk, Party, bytes_of
+from tacita.federation.receipts import When
 from tacita.federation.shapes import to_list
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_finite
@@ -80,7 +82,7 @@ class GraphAgent(Party):
         work: What it computes.
         names: All agents, in the order of the graph's nodes.
         calendar: Who is active when.
-        secret: The root of its randomness, known to nobody else.
+        own_keys: What it draws with.
         terms: How the run goes. After its deadline a round goes on with the last
             letter of a neighbour that is late; the run then depends on the clock: it
             is not a simulation's any more.
@@ -92,16 +94,18 @@ class GraphAgent(Party):
         work: GraphWork,
         names: Sequence[str],
         calendar: Calendar,
-        secret: Array,
+        own_keys: AgentKeys,
         terms: Terms,
     ) -> None:
         super().__init__(desk, work.letter.bytes)
         self._work, self._names, self._calendar = work, names, calendar
-        self._secret, self._terms, self._deadline = secret, terms, terms.deadline
+        self._keys, self._terms, self._deadline = own_keys, terms, terms.deadline
+        self._rounds = terms.rounds
         self._me = list(names).index(desk.name)
         self._neighbours = {names[j]: j for j in work.neighbours}
         self.state: Any = None
         self._round = 0
+        self._history = ""
         self._letters: dict[int, np.ndarray] = {}
         self._inbox: dict[tuple[int, int], np.ndarray] = {}
         self._heard = {j: -1 for j in work.neighbours}
@@ -115,6 +119,11 @@ class GraphAgent(Party):
     def round(self) -> int:
         """The last round that it was active in."""
         return self._round
+
+    @property
+    def said(self) -> When:
+        """The last round whose letter it wrote."""
+        return self._round, 0
 
     @property
     def over(self) -> bool:
@@ -138,14 +147,14 @@ class GraphAgent(Party):
     @in_double_precision
     def start(self, now: float) -> None:
         """Begin, or go on from the checkpoint; then tell the neighbours."""
-        saved = self.desk.state_file.load()
+        saved = self._recall()
         if saved is None:
             self.state, letters = self._work.init()
             (self._letters[0],) = to_list(letters)
             self._save()
         else:
             self._restore(*saved)
-        self._since = now
+        self._began, self._since = self.said, now
         self._tell(self._round)
         self._advance(now)
 
@@ -172,6 +181,9 @@ class GraphAgent(Party):
                 self._tell_one(one.round, j)
             elif self._deadline is not None:
                 self._tell_one(self._round, j)
+            elif one.round < min(self._letters):
+                # It was heard beyond that round: the receipt tells it so.
+                self._send("ask", one.sender, (max(self._heard[j], 0), 0))
             return
         if one.kind != "answer" or one.phase != 0:
             raise LetterRefused(f"neighbours send no letter of kind {one.kind!r}")
@@ -212,13 +224,14 @@ class GraphAgent(Party):
         return None if patient and not ahead else self._newest.get(j)
 
     def _step(self, number: int, received: list[np.ndarray]) -> None:
-        key = keys.agent_key(self._secret, number, 0)
+        history = next_history(self._history, received)
+        key = self._keys.noise(number, 0, history)
         state, letters = self._work.step(number, key, self.state, received)
         (array,) = to_list(letters)
         require_finite([array])
         # Ledger first: a crash may waste budget, never under-count it.
         self.desk.charge(self._identity("answer", "", (number, 0)), bytes_of([array]))
-        self.state, self._round = state, number
+        self.state, self._round, self._history = state, number, history
         self._letters[number] = array
         self._forget()
         self._save()
@@ -263,13 +276,14 @@ class GraphAgent(Party):
                 self._send("ask", self._names[j], (needed, 0))
 
     def _save(self) -> None:
-        words = {"round": self._round, "letters": list(self._letters)}
+        words: dict[str, Any] = {"round": self._round, "history": self._history}
+        words["letters"] = list(self._letters)
         words["heard"] = [self._heard[j] for j in self._work.neighbours]
         letters = list(self._letters.values())
-        self.desk.state_file.save(words, state=to_list(self.state), letters=letters)
+        self._keep(words, state=to_list(self.state), letters=letters)
 
     def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
         self.state = self._work.state.to_tree(groups["state"])
         self._letters = dict(zip(words["letters"], groups["letters"], strict=True))
-        self._round = words["round"]
+        self._round, self._history = words["round"], words["history"]
         self._heard = dict(zip(self._work.neighbours, words["heard"], strict=True))

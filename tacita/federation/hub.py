@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tacita.check import refuse
+from tacita.disk import write_private
 from tacita.federation import broker, certificates
 from tacita.federation.certificates import Certificate
 from tacita.federation.seal import (
@@ -23,7 +24,6 @@ from tacita.federation.seal import (
     PublicKeys,
     private_folder,
     read_private,
-    write_private,
 )
 
 #: Bytes of one message; larger letters are cut into several.

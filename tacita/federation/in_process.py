@@ -17,9 +17,11 @@ import numpy as np
 
 from tacita import check, keys
 from tacita.aggregation import Aggregation
+from tacita.federation.agent_keys import AgentKeys, SharedKeys
 from tacita.federation.draws import Draws, SharedDraws
 from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
 from tacita.federation.program import TICK, send
+from tacita.federation.receipts import Pen, folder_number
 from tacita.federation.roles import Roles
 from tacita.federation.seal import Plain, PrivateKeys, Sealed
 from tacita.federation.state_file import StateFile
@@ -151,6 +153,7 @@ class InProcess:
         self._draws = draws or SharedDraws(base)
         self.locals = [everybody.local(tree_rows(everybody.rows, i)) for i in range(n)]
         self.secrets = [keys.agent_secret(base, i) for i in range(n)]
+        self.own_keys: list[AgentKeys] = [SharedKeys(s) for s in self.secrets]
         self.algorithm = ready = prepare(problem, algorithm)
         self.roles = Roles(
             algorithm=ready,
@@ -176,7 +179,9 @@ class InProcess:
         who = Identity("test", "run", "state", 0, 0, name, name)
         file = StateFile(self.folder / name, own.derive("store"), who, durable=False)
         charge = self.charge.get(name, no_charge)
-        return Desk(name, "test", "run", envelope, file, charge)
+        number = folder_number(str(self.folder).encode()[-64:])
+        pen = Pen(own.derive("receipts"), "run", number)
+        return Desk(name, "test", "run", envelope, file, pen, charge)
 
     @in_double_precision
     def make(self, name: str) -> Party:
@@ -187,7 +192,7 @@ class InProcess:
             each: Any = np.asarray(weights)
             return self.roles.make_coordinator(desk, self._draws, each)
         i = self.names.index(name)
-        return self.roles.make_agent(desk, self.locals[i], self.secrets[i])
+        return self.roles.make_agent(desk, self.locals[i], self.own_keys[i])
 
     def parties(self) -> dict[str, Party]:
         """All parties."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacita.check import printable, refuse
+from tacita.disk import write_private
 from tacita.federation.audit_log import AuditLog
 from tacita.federation.consent import Refusal
 from tacita.federation.description import Description
@@ -20,7 +21,6 @@ from tacita.federation.hub import Invitation
 from tacita.federation.offers import OfferBook
 from tacita.federation.policy import PolicyInForce
 from tacita.federation.rehearsal import rehearse, require_allowed
-from tacita.federation.seal import write_private
 from tacita.privacy import Ledger
 
 OFFER = "offer.json"

@@ -21,9 +21,9 @@ from typing import Any
 from nats.aio.client import Client
 
 from tacita.check import refuse
+from tacita.disk import write_private
 from tacita.federation.hub import Invitation
 from tacita.federation.post import Post, take_all
-from tacita.federation.seal import write_private
 
 PIECE = 4 << 20
 #: Letters of one sender that are put together at a time; older ones are given up.

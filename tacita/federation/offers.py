@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tacita.check import refuse
+from tacita.disk import write_private
 from tacita.federation.audit_log import AuditLog
 from tacita.federation.description import Description, unsigned
-from tacita.federation.seal import write_private
 from tacita.federation.wire import LetterRefused
 
 #: Seconds within which offers are counted.

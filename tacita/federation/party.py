@@ -9,18 +9,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from tacita.federation.account import Account
+from tacita.federation.receipts import (
+    OutOfStep,
+    Pen,
+    Receipts,
+    When,
+    require_stamps,
+)
 from tacita.federation.seal import Envelope
 from tacita.federation.state_file import StateFile
 from tacita.federation.wire import Identity, Letter, LetterRefused, Repeated
 
 #: Called with a letter's identity and the bytes of its numbers before it may leave;
-#: writes the release into the ledger, or raises and so keeps the letter back.
-ChargeLetter = Callable[[Identity, bytes], None]
+#: writes the release into the ledger, or raises and so keeps the letter back. Without
+#: the bytes it is a letter that left, of which no more is known.
+ChargeLetter = Callable[[Identity, bytes | None], None]
 
 
 #: Most letters of a remark that are kept.
@@ -33,7 +43,7 @@ class Withdrawn(Exception):
     """The run that this party is in does not take place."""
 
 
-def no_charge(identity: Identity, content: bytes) -> None:
+def no_charge(identity: Identity, content: bytes | None) -> None:
     """For runs without a privacy budget."""
 
 
@@ -47,6 +57,7 @@ class Desk:
         run: The digest of the run description.
         envelope: How letters are closed and opened.
         state_file: Where its checkpoint is.
+        pen: Stamps its letters.
         charge: Writes a release into the ledger.
         greet: Answers letters outside of any run: offers, and those who come late. It
             may raise `Withdrawn`.
@@ -59,9 +70,15 @@ class Desk:
     run: str
     envelope: Envelope
     state_file: StateFile
+    pen: Pen
     charge: ChargeLetter = no_charge
     greet: Callable[[Letter], Letter | None] = lambda letter: None
     remark: Callable[[str], str] = lambda kind: ""
+
+    @property
+    def account(self) -> Account | None:
+        """The ledger, of a run with a budget."""
+        return getattr(self.charge, "account", None)
 
 
 @dataclass
@@ -86,6 +103,11 @@ class Party:
         self.counts = Counts()
         self.heard_at: dict[str, float] = {}
         self.remarks: dict[str, str] = {}
+        self.receipts = Receipts()
+        #: What it had said when it started.
+        self._began: When = (0, 0)
+        #: Number of its newest checkpoint.
+        self._checkpoint = 0
         self._most_bytes = most_bytes + (1 << 16)
         self._asked_at = 0.0
 
@@ -97,6 +119,11 @@ class Party:
     @property
     def round(self) -> int:
         """The round that it is in."""
+        raise NotImplementedError
+
+    @property
+    def said(self) -> When:
+        """The last exchange that it answered; what it says of itself in letters."""
         raise NotImplementedError
 
     def model(self) -> np.ndarray:
@@ -115,6 +142,7 @@ class Party:
                 self._greet(letter)
                 return
             self._require_mine(letter.identity)
+            letter = self._with_receipt(letter)
             self.heard_at[letter.identity.sender] = now
             if letter.text:
                 self.remarks[letter.identity.sender] = letter.text[:_REMARK]
@@ -146,6 +174,88 @@ class Party:
     def _take(self, letter: Letter, now: float) -> None:
         raise NotImplementedError
 
+    def _with_receipt(self, letter: Letter) -> Letter:
+        """Look at a letter's stamp and receipt, and take them off."""
+        sender = letter.identity.sender
+        stamp, receipt = require_stamps(letter.arrays)
+        warning = letter.identity.kind == "refuse"
+        self._heed(receipt, warning)
+        known = self.receipts.of(sender)
+        if not self.receipts.hear(sender, stamp):
+            for other in (known, stamp):  # both programs read both letters
+                self._send("refuse", sender, self.said, receipt=other)
+            raise LetterRefused(f"{sender} writes from two folders")
+        if warning:
+            raise LetterRefused("a warning of what is over")
+        return replace(letter, arrays=letter.arrays[:-2])
+
+    def _heed(self, receipt: np.ndarray, warning: bool) -> None:
+        """Stop where something was said in this party's name that it does not know."""
+        pen = self.desk.pen
+        told = pen.read(receipt)
+        if told is None or pen.remembers(told, self._began):
+            return
+        if warning and told.started < pen.started:
+            return  # of a program that was there before this one was started again
+        self._settle(elsewhere=told.folder != pen.folder)
+        if told.when <= self.said:
+            raise OutOfStep(
+                f"another program writes as {self.name} in this run, with the same "
+                "keys; end one of the two, and start the other again"
+            )
+        raise OutOfStep(
+            f"{self.name} has spoken in round {told.when[0]} of this run, and this "
+            f"folder ends with round {self.said[0]}: it was put back from a backup, or "
+            f"another program has the same keys; {self._remedy}"
+        )
+
+    #: What to do about a folder that is too old.
+    _remedy = (
+        "whatever may have left since, to the end of the run, is in the ledger; put "
+        "the newest folder back, or leave the run with --abandon"
+    )
+
+    #: Rounds with letters that are charged, and the exchanges of each.
+    _rounds, _phases = 0, 1
+
+    def _settle(self, elsewhere: bool) -> None:
+        """Charge whatever may have left, known to nobody here: the rest of the run.
+
+        A receipt may be older than the last letter, so nothing less is certain. What
+        another folder said in rounds that this one answered too is a second letter.
+        """
+        rounds, account = range(1, self._rounds + 1), self.desk.account
+        with nullcontext() if account is None else account.together():
+            for when in ((r, p) for r in rounds for p in range(self._phases)):
+                if when > self.said:
+                    self.desk.charge(self._identity("answer", "", when), None)
+                elif elsewhere:
+                    self.desk.charge(self._identity("elsewhere", "", when), None)
+
+    def _keep(self, words: dict[str, Any], **groups: Sequence[np.ndarray]) -> None:
+        """Write the checkpoint."""
+        names, stamps = self.receipts.as_group()
+        account, self._checkpoint = self.desk.account, self._checkpoint + 1
+        words = {**words, "heard_from": names, "checkpoint": self._checkpoint}
+        words["ledger"] = account and account.end
+        self.desk.state_file.save(words, receipts=stamps, **groups)
+        if account is not None:
+            account.checkpoint = self._checkpoint
+
+    def _recall(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The checkpoint, if there is one."""
+        saved, account = self.desk.state_file.load(), self.desk.account
+        if saved is not None:
+            words, groups = saved
+            self.receipts.restore(words["heard_from"], groups["receipts"])
+            self._checkpoint = words["checkpoint"]
+            if account is not None and not account.holds(words["ledger"]):
+                self._settle(elsewhere=False)
+                raise account.older()
+        if account is not None:
+            account.require_newest(self._checkpoint)
+        return saved
+
     def _ask_again(self, now: float) -> None:
         raise NotImplementedError
 
@@ -163,9 +273,12 @@ class Party:
         to: str,
         when: tuple[int, int],
         arrays: Sequence[np.ndarray] = (),
+        receipt: np.ndarray | None = None,
     ) -> None:
         name = self._identity(kind, to, when)
-        letter = Letter(name, tuple(arrays), self.desk.remark(kind))
+        about = self.receipts.of(to) if receipt is None else receipt
+        stamped = (*arrays, self.desk.pen.stamp(self.said), about)
+        letter = Letter(name, stamped, self.desk.remark(kind))
         content = self.desk.envelope.close(letter)
         self.counts.sent += 1
         self.counts.sent_bytes += len(content)

@@ -7,17 +7,20 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from tacita.disk import alone_in, write_private, write_whole
 from tacita.federation.description import Description
 from tacita.federation.draws import derive
 from tacita.federation.hub import Invitation
 from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
 from tacita.federation.post import Post
+from tacita.federation.receipts import Pen, folder_number
 from tacita.federation.seal import Sealed, private_folder
 from tacita.federation.setting import secret_of
 from tacita.federation.state_file import StateFile
@@ -85,9 +88,14 @@ class Program:
         """The root of this party's secrets, made at the first call."""
         return secret_of(self.home, self._keys)
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """The folder, and no other program in it."""
+        with alone_in(private_folder(self.home)):
+            yield
+
     def connect(self) -> Post:
-        """The post, and a folder to write to."""
-        private_folder(self.home)
+        """The post."""
         if self._post is None:
             from tacita.federation.nats_post import NatsPost  # a library of its own
 
@@ -160,6 +168,7 @@ class Program:
             run.digest,
             self.envelope,
             StateFile(self.home / run.digest, key, who),
+            Pen(self._keys.derive("receipts"), run.digest, folder_number(self.secret)),
             charge,
             greet=self.greet,
             remark=self.remark,
@@ -196,9 +205,14 @@ class Program:
     ) -> Result:
         """Keep the result here; with it on the disk the run is over."""
         kept = self.home / run.digest
-        np.savez(kept / "models.npz", **models)  # pyright: ignore
         told = {"run": run.digest, "name": run.name, **told}
-        (kept / "result.json").write_text(json.dumps(told, indent=1))
+
+        def save_models(path: Path) -> None:
+            with open(path, "wb") as file:
+                np.savez(file, **models)  # pyright: ignore
+
+        write_whole(kept / "models.npz", save_models)
+        write_private(kept / "result.json", json.dumps(told, indent=1))
         self.tell(f"the run is over; models and numbers are in {kept}")
         return Result(kept, models, told)
 

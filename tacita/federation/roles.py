@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from jax import Array
-
 from tacita import keys
 from tacita.aggregation import Aggregation
 from tacita.algorithm.base import GraphAlgorithm
+from tacita.federation.agent_keys import AgentKeys
 from tacita.federation.draws import Draws
 from tacita.federation.graph_agent import Calendar, GraphAgent
 from tacita.federation.party import Desk, Party
@@ -84,9 +83,9 @@ class Roles:
         )
 
     @in_double_precision
-    def make_agent(self, desk: Desk, local: Local, secret: Array) -> Party:
-        """One agent, with its own loss and the root of its own randomness."""
-        number, own = list(self.agents).index(desk.name), (secret, self.terms)
+    def make_agent(self, desk: Desk, local: Local, own_keys: AgentKeys) -> Party:
+        """One agent, with its own loss and what it draws with."""
+        number, own = list(self.agents).index(desk.name), (own_keys, self.terms)
         if self.on_graph:
             assert self.graph is not None
             work = GraphWork(self.algorithm, self.graph, number, local, self.start)

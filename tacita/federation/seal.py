@@ -36,6 +36,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from tacita.check import refuse
+from tacita.disk import write_private
 from tacita.federation import wire
 from tacita.federation.wire import Letter, LetterRefused, Reader, word_bytes
 
@@ -160,18 +161,6 @@ def private_folder(path: Path) -> Path:
     except OSError as error:
         refuse(f"cannot make the folder {path}: {error.strerror}; name another")
     return path
-
-
-def write_private(path: Path, content: str | bytes) -> None:
-    """Write a file that only its owner may read, from its first moment on."""
-    data = content.encode() if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path.unlink(missing_ok=True)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(file, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def read_private(path: str | Path) -> bytes:

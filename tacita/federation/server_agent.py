@@ -15,8 +15,9 @@ import jax
 import numpy as np
 from jax import Array
 
-from tacita import keys
+from tacita.federation.agent_keys import AgentKeys, next_history
 from tacita.federation.party import Desk, Party, bytes_of
+from tacita.federation.receipts import When
 from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_finite
@@ -33,7 +34,7 @@ class ServerAgent(Party):
         server: What the coordinator computes, and the forms of all letters.
         seat: Its own numbers and rows.
         coordinator: Who asks.
-        secret: The root of its randomness, known to nobody else.
+        own_keys: What it draws with.
         terms: How the run goes; it answers no question beyond its rounds.
     """
 
@@ -43,15 +44,17 @@ class ServerAgent(Party):
         server: ServerWork,
         seat: Seat,
         coordinator: str,
-        secret: Array,
+        own_keys: AgentKeys,
         terms: Terms,
     ) -> None:
         super().__init__(desk, server.most_bytes)
         self._server, self._seat, self._coordinator = server, seat, coordinator
-        self._secret, self._terms = secret, terms
+        self._keys, self._terms = own_keys, terms
+        self._rounds, self._phases = terms.rounds, server.phases
         self.state: Any = None
         self.final: Any = None
         self._answered = (0, 0)
+        self._history = ""
         self._passed = False
         self._answer: list[np.ndarray] = []
         #: Its letters by round: the last one counted, and the one after it.
@@ -67,6 +70,11 @@ class ServerAgent(Party):
         """The last round that it answered in."""
         return self._answered[0]
 
+    @property
+    def said(self) -> When:
+        """The last question that it answered."""
+        return self._answered
+
     @in_double_precision
     def model(self) -> np.ndarray:
         """Its own model."""
@@ -80,12 +88,15 @@ class ServerAgent(Party):
     @in_double_precision
     def start(self, now: float) -> None:
         """Begin, or go on from the checkpoint; then tell the coordinator."""
-        saved = self.desk.state_file.load()
+        saved = self._recall()
         if saved is None:
             self.state, letter = self._seat.begin(self._server.start)
             self._letters = {0: to_list(letter)}
         else:
             self._restore(*saved)
+        self._began = self.said
+        if self.finished:  # killed before the result was kept, or its receipt came
+            self._send("done", self._coordinator, self._answered)
         self._ask_again(now)
 
     def _ask_again(self, now: float) -> None:
@@ -126,29 +137,30 @@ class ServerAgent(Party):
         counted = int(arrays[-1])
         if counted not in self._letters:
             raise LetterRefused("the question builds on a letter that is not known")
+        history = next_history(self._history, arrays[:-1])
         if self._stays_silent(number):
             self._passed, self._answer = True, []
         else:
-            self._compute(number, phase, told, counted)
-        self._answered = when
+            key = self._keys.noise(number, phase, history)
+            self._compute(when, key, told, counted)
+        self._answered, self._history = when, history
         self._save()
         self._resend()
 
     def _stays_silent(self, number: int) -> bool:
         if not self._terms.own_draws:
             return False  # the coordinator has drawn
-        # No agent has a round 0, so that key serves for the draws.
-        key = jax.random.fold_in(keys.agent_key(self._secret, 0, 0), number)
-        return not bool(jax.random.uniform(key) < self._terms.schedule.chance)
+        chance = self._terms.schedule.chance
+        return not bool(jax.random.uniform(self._keys.draw(number)) < chance)
 
-    def _compute(self, number: int, phase: int, told: Any, counted: int) -> None:
-        key = keys.agent_key(self._secret, number, phase)
+    def _compute(self, when: When, key: Array, told: Any, counted: int) -> None:
+        number, phase = when
         state, letter = answer(phase, number, self._seat, key, self.state, told)
         arrays = to_list(letter)
         require_finite(arrays)
         if arrays:
             # Ledger first: a crash may waste budget, never under-count it.
-            to = self._identity("answer", self._coordinator, (number, phase))
+            to = self._identity("answer", self._coordinator, when)
             self.desk.charge(to, bytes_of(arrays))
         self.state, self._passed = state, False
         if self._server.keeps(phase):
@@ -162,15 +174,23 @@ class ServerAgent(Party):
         self._send(kind, self._coordinator, self._answered, self._answer)
 
     def _finish(self, letter: Letter) -> None:
-        self.final = self._server.last_told.to_tree(letter.arrays)
+        if not self.finished:
+            self.final = self._server.last_told.to_tree(letter.arrays)
+            # Whoever says "done" is not told again: first it has to be on the disk.
+            self._save()
         self._send("done", self._coordinator, self._answered)
 
     def _save(self) -> None:
         words = {"answered": self._answered, "passed": self._passed}
-        words |= {"letters": list(self._letters)}
+        words |= {"letters": list(self._letters), "history": self._history}
+        words["over"] = self.finished
         letters = [array for letter in self._letters.values() for array in letter]
-        self.desk.state_file.save(
-            words, state=to_list(self.state), answer=self._answer, letters=letters
+        self._keep(
+            words,
+            state=to_list(self.state),
+            answer=self._answer,
+            letters=letters,
+            final=to_list(self.final),
         )
 
     def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
@@ -178,4 +198,7 @@ class ServerAgent(Party):
         self.state = Form(form).to_tree(groups["state"])
         self._answer, self._passed = groups["answer"], words["passed"]
         self._answered = tuple(words["answered"])
+        self._history = words["history"]
+        if words["over"]:
+            self.final = self._server.last_told.to_tree(groups["final"])
         self._letters = by_round(words["letters"], groups["letters"])

@@ -16,6 +16,7 @@ import numpy as np
 from tacita.aggregation import Aggregation, Mean
 from tacita.federation.draws import Draws
 from tacita.federation.party import Desk, Party
+from tacita.federation.receipts import When
 from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.tally import tally_for
 from tacita.federation.terms import Terms
@@ -40,6 +41,8 @@ class ServerCoordinator(Party):
         weights: Weight of every agent's letter.
         aggregation: How letters are joined; default their mean.
     """
+
+    _remedy = "put the newest folder back, or propose the run under another name"
 
     def __init__(
         self,
@@ -80,6 +83,11 @@ class ServerCoordinator(Party):
         return self._when[0]
 
     @property
+    def said(self) -> When:
+        """The exchange that it is in."""
+        return self._when
+
+    @property
     def over(self) -> bool:
         """Whether all rounds are done."""
         return self._when[0] > self.terms.rounds
@@ -98,11 +106,12 @@ class ServerCoordinator(Party):
     @in_double_precision
     def start(self, now: float) -> None:
         """Begin with round 1, or go on from the checkpoint."""
-        saved = self.desk.state_file.load()
+        saved = self._recall()
         if saved is None:
             self._first()
         else:
             self._restore(*saved)
+        self._began = self.said
         self._begin(now)
 
     def _first(self) -> None:
@@ -269,7 +278,7 @@ class ServerCoordinator(Party):
 
     def _save(self) -> None:
         members = np.asarray(self._members, np.int64)
-        self.desk.state_file.save(
+        self._keep(
             {"when": self._when, "old": list(self._old)},
             agents=[self._asked, self._credited, members],
             state=to_list(self.state),

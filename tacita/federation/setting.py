@@ -15,13 +15,15 @@ import numpy as np
 from tacita import keys
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.check import refuse
+from tacita.disk import write_private
+from tacita.federation.account import Account
+from tacita.federation.agent_keys import AgentKeys, OwnKeys, SharedKeys
 from tacita.federation.description import Description
-from tacita.federation.draws import Draws, OwnDraws, SharedDraws, derive, key_for
+from tacita.federation.draws import Draws, OwnDraws, SharedDraws, derive
 from tacita.federation.party import ChargeLetter, no_charge
 from tacita.federation.roles import Roles
-from tacita.federation.seal import PrivateKeys, read_private, write_private
+from tacita.federation.seal import PrivateKeys, read_private
 from tacita.federation.terms import Terms
-from tacita.federation.wire import Identity
 from tacita.federation.work import Outline, refuse_theory
 from tacita.job import records
 from tacita.job.graphs import build as build_graph
@@ -122,7 +124,7 @@ def setting_of(run: Description, own: Problem) -> Setting:
     terms = {key: value for key, value in told.items() if key in rules(Terms)}
     on_graph = isinstance(ready, GraphAlgorithm)
     if on_graph:
-        terms["linger"] = _LINGER
+        terms.setdefault("linger", _LINGER)
     rule = records.build_rule(told["aggregation"]) if "aggregation" in told else None
     # Who is active on a graph is for everybody to know.
     seed = int(told.get("shared_seed", int(run.digest[:15], 16)))
@@ -170,15 +172,15 @@ def _require_observer(run: Description, algorithm: Any) -> None:
 
 
 @in_double_precision
-def noise_root(setting: Setting, name: str, secret: bytes) -> Any:
-    """The root of an agent's randomness: its own secret, this run, these very rows."""
+def keys_of(setting: Setting, name: str, secret: bytes) -> AgentKeys:
+    """What an agent draws with: out of its own secret, this run, these very rows."""
     if "shared_seed" in setting.run.run:
         number = setting.run.agents.index(name)
-        return keys.agent_secret(setting.roles.base, number)
+        return SharedKeys(keys.agent_secret(setting.roles.base, number))
     digest = hashlib.sha256()
     for leaf in jax.tree.leaves(setting.own.population.rows):
         digest.update(np.ascontiguousarray(leaf).tobytes())
-    return key_for(secret, f"noise {setting.run.digest} {digest.hexdigest()}")
+    return OwnKeys(derive(secret, f"noise {setting.run.digest} {digest.hexdigest()}"))
 
 
 def coordinator_draws(setting: Setting, secret: bytes) -> Draws:
@@ -291,7 +293,7 @@ def with_budget(
         relation=scope.relation,
         separate=separate,
     )
-    return plan.setting, _charging(ledger, account, plan.prices)
+    return plan.setting, Account(ledger, account, setting.run.digest, plan.prices)
 
 
 def _prices(
@@ -318,25 +320,6 @@ def _refuse_violated(price: Guarantee) -> None:
                 "the run's epsilon would not hold, for numbers would come from private "
                 "rows; add a public bound on rows to the description, problem.bound"
             )
-
-
-def _charging(
-    ledger: Ledger, name: str, prices: Mapping[int, Guarantee]
-) -> ChargeLetter:
-    """What writes an agent's letters into its ledger, a round's first at its price."""
-
-    def charge(identity: Identity, content: bytes) -> None:
-        ledger.charge(
-            prices[identity.round],
-            agent=name,
-            run=identity.run,
-            round=identity.round,
-            phase=f"phase-{identity.phase}",
-            content=content,
-            whole_round=True,
-        )
-
-    return charge
 
 
 @in_double_precision

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from tacita.check import refuse
+from tacita.disk import write_private
+from tacita.federation.account import Account
 from tacita.federation.description import Description
 from tacita.federation.judgement import Judge
 from tacita.federation.own_rows import OwnRows, own_problem
 from tacita.federation.party import no_charge
 from tacita.federation.policy import PolicyInForce
 from tacita.federation.rehearsal import require_parts_allowed
-from tacita.federation.seal import write_private
 from tacita.federation.setting import Setting, privacy_of, setting_of, with_budget
 from tacita.federation.wire import Identity
 from tacita.privacy import Ledger
@@ -126,12 +127,25 @@ class Site:
 
     def _set_budget(self) -> None:
         policy = self._in_force.policy
+        before = self.account
         self.setting, self._charge = with_budget(
             self._bare, self._name, self.ledger, **self._judge.allowance
         )
         require_parts_allowed(self.setting, self._name, policy)
+        if before is not None and self.account is not None:
+            self.account.checkpoint = before.checkpoint
 
-    def release(self, identity: Identity, content: bytes) -> None:
+    @property
+    def account(self) -> Account | None:
+        """What charges its letters; None in a run without a budget."""
+        return getattr(self._charge, "account", None)
+
+    @property
+    def releases(self) -> Releases:
+        """What a party calls before a letter leaves."""
+        return Releases(self)
+
+    def release(self, identity: Identity, content: bytes | None) -> None:
         """Let a letter leave: allowed still, charged, and in the log."""
         if self._in_force.changed():
             run = self.setting.run
@@ -149,7 +163,7 @@ class Site:
             round=identity.round,
             phase=identity.phase,
             to=identity.receiver or "neighbours",
-            bytes=len(content),
+            bytes=None if content is None else len(content),
         )
 
     def budget(self) -> dict[str, Any]:
@@ -179,6 +193,22 @@ class Site:
         observer, run = self.setting.promise["observer"], self.setting.run
         charged = self.ledger.rounds(self._judge.account, observer, run.digest)
         return privacy_of(self.setting, len(charged))
+
+
+class Releases:
+    """The way out of a site: the policy, the ledger and the log stand along it."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def __call__(self, identity: Identity, content: bytes | None) -> None:
+        """Let a letter leave, or raise and keep it back."""
+        self._site.release(identity, content)
+
+    @property
+    def account(self) -> Account | None:
+        """The site's, as it is now."""
+        return self._site.account
 
 
 def _stamp(rows: OwnRows) -> str:

@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tacita.check import refuse
+from tacita.disk import write_whole
 from tacita.federation import wire
 from tacita.federation.wire import Identity, Letter, LetterRefused
-from tacita.runtime.checkpoint import write_whole
 
 NAME = "party.state"
 _MAGIC = b"TACITST1"
@@ -60,10 +60,16 @@ class StateFile:
                 stream.write(_MAGIC + self._digest(content))
                 stream.write(content)
 
-        if self._durable:
-            write_whole(self.path, fill)
-        else:
-            fill(self.path)
+        try:
+            if self._durable:
+                write_whole(self.path, fill)
+            else:
+                fill(self.path)
+        except OSError as error:
+            refuse(
+                f"cannot write {self.path}: {error.strerror}, so nothing was sent; "
+                "make room and start again"
+            )
 
     def load(self) -> tuple[dict[str, Any], dict[str, list[np.ndarray]]] | None:
         """The last state, or None if there is none; refused if it is not whole."""

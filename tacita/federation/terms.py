@@ -33,4 +33,4 @@ class Terms:
     least_letters: int = count(1)
     late: str = one_of("drop", "keep")
     most_norm: float | None = number(check.positive)
-    linger: float = 30.0
+    linger: float = number(check.not_negative, 30.0)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tacita.check import refuse
+from tacita.disk import write_whole
 from tacita.runtime import checkpoint, seeds
 
 try:
@@ -43,7 +44,7 @@ def create(out: Path | None, name: str, config: str) -> Path:
     try:
         partial.chmod(0o755)
         words = config.encode()
-        checkpoint.write_whole(partial / CONFIG, lambda path: path.write_bytes(words))
+        write_whole(partial / CONFIG, lambda path: path.write_bytes(words))
         return _put(partial, out, name)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)

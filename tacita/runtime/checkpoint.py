@@ -10,15 +10,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from tacita import check
+from tacita.disk import write_whole
 
 NAME = "checkpoint.npz"
 
@@ -33,21 +32,6 @@ class Saved(NamedTuple):
     seconds: float
     turn_rounds: np.ndarray = np.zeros(0, int)
     turns: np.ndarray = np.zeros(0, int)
-
-
-def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
-    """Let `fill` write a file, then put it in place whole and durably."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    fill(partial)
-    with open(partial, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(partial, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def save(folder: Path, saved: Saved, fingerprint: str) -> None:

@@ -18,6 +18,7 @@ import tacita
 from tacita.cli.app import app
 from tacita.federation import Agent, Hub, Invitation, Policy, PrivateKeys
 from tacita.federation import setting as party
+from tacita.federation.agent_keys import OwnKeys
 from tacita.federation.description import Description
 from tacita.federation.own_rows import blank_problem, own_problem
 from tacita.federation.party import Withdrawn
@@ -143,11 +144,9 @@ def test_noise_depends_on_the_secret_the_run_and_the_rows(tmp_path: Path):
         x = np.linspace(0, 1, 24).reshape(8, 3) + shift
         own = tacita.from_arrays(x, np.arange(8) % 2, np.zeros(8, int))
         setting = party.setting_of(told, own)
-        import jax
-
-        return np.asarray(
-            jax.random.key_data(party.noise_root(setting, "ada", secret))
-        ).tobytes()
+        made = party.keys_of(setting, "ada", secret)
+        assert isinstance(made, OwnKeys)
+        return made.root
 
     first = root(b"a" * 32)
     assert first == root(b"a" * 32)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import tacita
 from tacita.federation.in_process import (
-    Faults,
     InProcess,
     InProcessPost,
     run_in_process,
@@ -23,63 +22,7 @@ from tacita.federation.wire import Identity
 from tacita.privacy.accounting.mechanisms import gaussian_guarantee
 from tacita.privacy.ledger.charges import Ledger
 from tests.cases import case_of
-
-SOME_LOSS = Faults(loss=0.1, repeat=0.1, most_delay=1.0)
-
-
-class Crash(BaseException):
-    """The party is gone."""
-
-
-class Mortal:
-    """A party that dies now and then, and is then made again from its folder."""
-
-    def __init__(self, made: InProcess, name: str, dice: random.Random, chance: float):
-        self._made, self.name, self._dice, self._chance = made, name, dice, chance
-        self.deaths = 0
-        self._party = self._born()
-
-    def _born(self) -> Any:
-        party = self._made.make(self.name)
-        file, charge = party.desk.state_file, party.desk.charge
-        save = file.save
-
-        def mortal_save(*words: Any, **groups: Any) -> None:
-            self._risk()  # nothing written
-            save(*words, **groups)
-            self._risk()  # written, nothing sent
-
-        def mortal_charge(*content: Any) -> None:
-            charge(*content)
-            self._risk()  # in the ledger, not in the checkpoint
-
-        file.save, party.desk.charge = mortal_save, mortal_charge  # pyright: ignore
-        return party
-
-    def _risk(self) -> None:
-        if self._dice.random() < self._chance:
-            raise Crash
-
-    def _live(self, action: Any, now: float) -> None:
-        try:
-            action()
-            self._risk()
-        except Crash:
-            self.deaths += 1
-            self._party = self._born()
-            self._live(lambda: self._party.start(now), now)
-
-    def start(self, now: float) -> None:
-        self._live(lambda: self._party.start(now), now)
-
-    def receive(self, content: bytes, now: float) -> None:
-        self._live(lambda: self._party.receive(content, now), now)
-
-    def tick(self, now: float) -> None:
-        self._party.tick(now)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._party, name)
+from tests.federation.mortals import EVENTS, SOME_LOSS, Mortal, chaos
 
 
 @pytest.mark.parametrize(
@@ -165,6 +108,13 @@ def test_the_ledger_holds_every_letter_that_left(tmp_path: Path):
         assert sorted(row.round or 0 for row in rows) == [1, 2, 3, 4, 5]
         ledger.verify()
         ledger.close()
+
+
+@pytest.mark.parametrize("seed, event", [*enumerate(EVENTS)], ids=EVENTS)
+def test_whatever_happens_nothing_is_lost_or_counted_too_little(seed, event, tmp_path):
+    """A sample of `python -m bench.chaos`."""
+    tally = chaos(tmp_path, ("FedPLT", "FedGD")[seed % 2], seed, event)
+    assert tally["in-process runs, all bits the same"] == 1
 
 
 def test_a_spent_budget_keeps_the_letter_back(tmp_path: Path):

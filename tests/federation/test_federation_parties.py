@@ -19,6 +19,7 @@ from tacita.federation.in_process import (
     Stuck,
     run_in_process,
 )
+from tacita.federation.receipts import BLANK
 from tacita.federation.wire import Identity, Letter
 from tacita.trees import double_precision
 from tests.cases import case_of
@@ -28,7 +29,7 @@ FED_AVG, FED_PLT, FED_GD = map(case_of, ("FedAvg", "FedPLT", "FedGD"))
 
 def letter(kind: str, sender: str, to: str, when=(1, 0), arrays=(), run="run") -> Any:
     name = Identity("test", run, kind, *when, sender, to)
-    return Letter(name, tuple(np.asarray(a) for a in arrays))
+    return Letter(name, (*(np.asarray(a) for a in arrays), BLANK, BLANK))
 
 
 @pytest.fixture

@@ -1,34 +1,36 @@
 """The ledger: what was spent, written before a letter leaves.
 
-One SQLite file (write-ahead log, `synchronous=FULL`), one row per release and
-observer. `charge` returns only after the row is on disk, so a crash may waste budget
-but never under-count it. A charge that would pass the budget is refused, and so is a
+One line per release and observer, appended to a file; where it ends is kept in a second
+one. `charge` returns only after both are on the disk, so a crash may waste budget but
+never under-count it. A charge that would pass the budget is refused, and so is a
 second letter under an identity already used; the same letter again costs nothing.
 Rows describe releases; what they add up to, per person, is computed (`spending`).
 
-Rows form a hash chain: each holds the digest of the row before it. `verify` names the
-first row that does not fit. Somebody who may write the file can also rebuild the whole
-chain: keep `head()` elsewhere (a log, a colleague) and give it to `verify`.
+Rows form a hash chain: each holds the digest of the row before it. All rows are checked
+when a ledger is opened, and a damaged one is refused, naming the first row that does
+not fit. Somebody who may write the files can also rebuild the whole chain: keep
+`head()` elsewhere (a log, a colleague) and give it to `verify`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tacita import check
 from tacita.privacy import inputs
-from tacita.privacy.accounting.curve import Curve
 from tacita.privacy.accounting.guarantee import Guarantee
-from tacita.privacy.ledger.database import BudgetExceeded, Row, Store
+from tacita.privacy.ledger.accounts import Accounts
+from tacita.privacy.ledger.rows import BudgetExceeded, Row
 from tacita.privacy.ledger.spending import Cost, cost_of
-from tacita.privacy.ledger.totals import Totals, people_of
-from tacita.privacy.scope import Observer, Person, Relation, Unit, people, word
+from tacita.privacy.ledger.store import Store
+from tacita.privacy.ledger.totals import people_of
+from tacita.privacy.scope import Relation, Unit, people, word
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Charge:
     new: bool
 
 
-class Ledger:
+class Ledger(Accounts):
     """A durable account of releases, per agent and person who may see them.
 
     Observers count as one person unless the budget says that they are separate.
@@ -69,19 +71,13 @@ class Ledger:
     def __init__(
         self, path: str | Path, *, read_only: bool = False, patience: float = 30.0
     ) -> None:
-        self._store = Store(path, read_only=read_only, patience=patience)
-        self._totals = Totals(self._store)
+        super().__init__(Store(path, read_only=read_only, patience=patience))
 
     def __enter__(self) -> Ledger:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    @property
-    def path(self) -> Path:
-        """Where the ledger is kept."""
-        return self._store.path
 
     def close(self) -> None:
         """Close the file; a closed ledger refuses every charge."""
@@ -121,7 +117,7 @@ class Ledger:
             "relation": word(Relation, relation).value,
             "separate": None if separate is None else json.dumps(separate),
         }
-        with self._store.transaction(self._totals.clear):
+        with self.together():
             now = self.budget(agent)
             if now is not None and (now.unit, now.relation) != (unit, relation):
                 check.refuse(
@@ -131,6 +127,10 @@ class Ledger:
             if now is None or any(getattr(now, k) != v for k, v in wanted.items()):
                 self._store.append(kind="budget", **wanted)
 
+    def together(self) -> AbstractContextManager:
+        """All that is charged inside is written at once, or nothing of it."""
+        return self._store.transaction(self._totals.clear)
+
     def charge(
         self,
         guarantees: Guarantee | Sequence[Guarantee],
@@ -138,9 +138,10 @@ class Ledger:
         agent: str,
         run: str,
         round: int,
-        content: bytes,
+        content: bytes | None,
         phase: str = "letter",
         whole_round: bool = False,
+        checkpoint: int | None = None,
     ) -> tuple[Charge, ...]:
         """Write one release down; when this returns, the letter may leave.
 
@@ -151,10 +152,13 @@ class Ledger:
             run: The run's name; with agent, observer, round and phase the identity of
                 the release.
             round: The round, from 0.
-            content: The letter's bytes (only their SHA-256 is stored).
+            content: The letter's bytes (only their SHA-256 is stored); None for a
+                letter that may have left, of which no more is known. That one costs
+                nothing where its identity is charged, and counts beyond any budget.
             phase: Which letter of the round.
             whole_round: The guarantees are of all letters of the round together, so
                 the first of them pays, and those of other phases cost nothing more.
+            checkpoint: Number of the checkpoint that the letter builds on, if any.
 
         Raises:
             BudgetExceeded: A budget would be passed; nothing was written.
@@ -164,7 +168,7 @@ class Ledger:
         several = (guarantees,) if isinstance(guarantees, Guarantee) else guarantees
         if not several:
             check.refuse("expected at least one guarantee to charge, got none")
-        if not isinstance(content, bytes | bytearray | memoryview):
+        if not isinstance(content, bytes | bytearray | memoryview | None):
             check.refuse(f"expected content bytes, got {type(content).__name__}")
         identity = {
             "agent": inputs.name(agent=agent),
@@ -172,27 +176,30 @@ class Ledger:
             "round": inputs.whole(0, round=round),
             "phase": inputs.name(phase=phase),
         }
-        digest = hashlib.sha256(content).hexdigest()
-        with self._store.transaction(self._totals.clear):
+        digest = None if content is None else hashlib.sha256(content).hexdigest()
+        told = {"content": digest, "checkpoint": checkpoint}
+        with self.together():
             return tuple(
-                self._charge_one(one, identity, digest, whole_round) for one in several
+                self._charge_one(one, identity, told, whole_round) for one in several
             )
 
     def _charge_one(
         self,
         guarantee: Guarantee,
         identity: dict[str, Any],
-        content: str,
+        letter: dict[str, Any],
         whole_round: bool,
     ) -> Charge:
         agent, cost = identity["agent"], guarantee.scope.words
         observer = cost.pop("observer")
-        price = cost_of(guarantee.curve)
+        price, content = cost_of(guarantee.curve), letter["content"]
         if whole_round and self._paid(identity, observer):
             price = Cost()
         cost |= {"content": content, **price._asdict()}
         known = self._known(identity, observer)
         if known is not None:
+            if None in (content, known.content):
+                return Charge(known, new=False)
             if any(getattr(known, field) != value for field, value in cost.items()):
                 check.refuse(
                     f"row {known.id} already charges another letter of agent={agent!r} "
@@ -210,12 +217,13 @@ class Ledger:
             kind="release",
             observer=observer,
             theorem=guarantee.theorem,
+            checkpoint=letter["checkpoint"],
             **identity,
             **cost,
         )
         for seen in watching:
             seen.add(row)
-            spent = seen.overspent(price, budget)
+            spent = None if content is None else seen.overspent(price, budget)
             if spent is not None:  # raising rolls the row back
                 raise BudgetExceeded(
                     f"agent {agent!r} would spend epsilon={spent:.6g} of "
@@ -226,108 +234,11 @@ class Ledger:
         return Charge(row, new=True)
 
     def _known(self, identity: dict[str, Any], observer: str) -> Row | None:
-        where = " AND ".join(f"{field} = ?" for field in identity)
-        found = self._store.find(
-            f"kind = 'release' AND {where} AND observer = ?",
-            (*identity.values(), observer),
-        )
-        return next(found, None)
+        agent, *rest = identity.values()
+        return self._store.release(agent, observer, *rest)
 
     def _paid(self, identity: dict[str, Any], observer: str) -> bool:
         """Whether another letter of the round was written down before this one."""
-        where = "kind = 'release' AND agent = ? AND run = ? AND round = ?"
-        who = (identity["agent"], identity["run"], identity["round"])
-        found = self._store.find(
-            f"{where} AND observer = ? ORDER BY id", (*who, observer)
-        )
-        first = next(found, None)
-        return first is not None and first.phase != identity["phase"]
-
-    def budget(self, agent: str) -> Row | None:
-        """The budget in force, as the row that set it; None if none was set."""
-        return self._totals.budget(agent)
-
-    def rows(self) -> list[Row]:
-        """All rows in order: the opening row, budgets and releases."""
-        return list(self._store.find("TRUE ORDER BY id"))
-
-    def accounts(self) -> Iterator[tuple[str, Row | None, Person]]:
-        """Every agent with its budget, and each person whom that counts as one."""
-        for agent in self._store.agents():
-            budget = self.budget(agent)
-            for person in people_of(budget):
-                yield agent, budget, person
-
-    def curve(self, agent: str, person: Person | None = None) -> Curve:
-        """The composed privacy curve of all that a person saw; default: everybody."""
-        who = people()[0] if person is None else person
-        return self._totals.seen(agent, who).total.curve()
-
-    def spent(self, delta: float) -> dict[tuple[str, str], float]:
-        """The epsilon spent at delta, for every agent and person in the ledger."""
-        delta = inputs.inside_unit(delta=delta)
-        return {
-            (agent, str(person)): self.curve(agent, person).epsilon(delta)
-            for agent, _, person in self.accounts()
-        }
-
-    def learnt(self, agent: str, observer: str, delta: float) -> float:
-        """The most that a person knows of an agent who may be this observer."""
-        delta, who = inputs.inside_unit(delta=delta), word(Observer, observer)
-        return max(
-            self.curve(agent, person).epsilon(delta)
-            for person in people_of(self.budget(agent))
-            if who in person.observers
-        )
-
-    def after(
-        self,
-        rounds: Mapping[int, Guarantee],
-        *,
-        agent: str,
-        run: str,
-        delta: float,
-        separate: Sequence[Sequence[str]] | None = None,
-    ) -> float:
-        """The epsilon spent once a run is over, against whoever sees its releases.
-
-        Args:
-            rounds: What every round of the run costs, against one observer.
-            agent: Whose data it is.
-            run: The run's name; its rounds that are charged already count once.
-            delta: At which delta.
-            separate: Observers who never compare notes, as in `allow`.
-        """
-        delta = inputs.inside_unit(delta=delta)
-        (observer,) = {one.scope.observer for one in rounds.values()}
-        charged = self.rounds(agent, observer.value, run)
-        left = Counter(one.curve for k, one in rounds.items() if k not in charged)
-        found = []
-        for person in people(separate):
-            if observer in person.observers:
-                total = self._totals.seen(agent, person).total
-                for curve, times in left.items():
-                    total = total.plus(cost_of(curve), times)
-                found.append(total.curve().epsilon(delta))
-        return max(found)
-
-    def rounds(self, agent: str, observer: str, run: str) -> set[int]:
-        """The rounds of a run that are charged against an observer."""
-        where = "kind = 'release' AND agent = ? AND observer = ? AND run = ?"
-        found = self._store.find(where, (agent, observer, run))
-        return {row.round for row in found if row.round is not None}
-
-    def head(self) -> str:
-        """The digest of the last row: it vouches for every row before it."""
-        return next(self._store.find("TRUE ORDER BY id DESC LIMIT 1")).digest
-
-    def verify(self, head: str | None = None) -> int:
-        """Check the chain; returns the number of rows.
-
-        Args:
-            head: A digest kept elsewhere; it must still be one of the rows.
-
-        Raises:
-            BrokenLedger: Naming the first row that does not fit.
-        """
-        return self._store.verify(head)
+        agent, run, number, phase = identity.values()
+        first = self._store.first(agent, observer, run, number)
+        return first is not None and first.phase != phase

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from tacita.privacy.accounting.curve import Curve, GaussianCurve, LossCurve, compose
 from tacita.privacy.accounting.words import curve_of, words_of
-from tacita.privacy.ledger.database import Row
+from tacita.privacy.ledger.rows import Row
 from tacita.privacy.scope import Person
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from tacita import check
-from tacita.privacy.ledger.database import Row, Store
+from tacita.privacy.ledger.rows import Row
 from tacita.privacy.ledger.spending import Seen
+from tacita.privacy.ledger.store import Store
 from tacita.privacy.scope import Person, Scope, people
 
 
@@ -24,20 +25,13 @@ class Totals:
     def seen(self, agent: str, person: Person) -> Seen:
         """What a person has seen of an agent by now."""
         seen = self._seen.setdefault((agent, person), Seen(person))
-        newer = self._store.find(
-            "kind = 'release' AND agent = ? AND id > ? ORDER BY id",
-            (agent, seen.through),
-        )
-        for row in newer:
+        for row in self._store.releases(agent, seen.through):
             seen.add(row)
         return seen
 
     def budget(self, agent: str) -> Row | None:
         """The budget in force, as the row that set it; None if none was set."""
-        found = self._store.find(
-            "kind = 'budget' AND agent = ? ORDER BY id DESC LIMIT 1", (agent,)
-        )
-        return next(found, None)
+        return self._store.budget(agent)
 
     def budget_for(self, agent: str, scope: Scope) -> Row:
         """The budget that a release of this scope is charged to, or a refusal."""

@@ -1,0 +1,88 @@
+"""An agent's ledger as its party uses it: each knows how far the other is.
+
+A letter's row names the checkpoint that it was made from, and the checkpoint the row
+that was the last. A folder and a ledger of different ages do not belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from tacita.federation.receipts import OutOfStep
+from tacita.federation.wire import Identity
+from tacita.privacy import Guarantee, Ledger
+
+_LEAVE = "or leave the run with --abandon"
+
+
+class Account:
+    """Charges the letters of one run; the first letter of a round pays for all of it.
+
+    Args:
+        ledger: Where.
+        name: The agent.
+        run: The run's digest.
+        prices: What the letters of a round cost together, by round.
+    """
+
+    def __init__(
+        self, ledger: Ledger, name: str, run: str, prices: Mapping[int, Guarantee]
+    ) -> None:
+        self._ledger, self._name, self._run, self._prices = ledger, name, run, prices
+        #: Number of the checkpoint that the next letter is made from.
+        self.checkpoint = 0
+
+    @property
+    def account(self) -> Account:
+        """Itself: whoever charges letters has one, or none."""
+        return self
+
+    def __call__(self, identity: Identity, content: bytes | None) -> None:
+        """Write a release down; without content, one of which no more is known."""
+        # What another folder said in the same round is a release of its own.
+        mine = identity.kind == "answer"
+        self._ledger.charge(
+            self._prices[identity.round],
+            agent=self._name,
+            run=identity.run if mine else f"{identity.run} elsewhere",
+            round=identity.round,
+            phase=f"phase-{identity.phase}",
+            content=content,
+            whole_round=True,
+            checkpoint=None if content is None else self.checkpoint,
+        )
+
+    def together(self) -> AbstractContextManager:
+        """What is charged inside is written at once."""
+        return self._ledger.together()
+
+    @property
+    def end(self) -> Sequence[Any]:
+        """Where the ledger ends, for the checkpoint."""
+        return self._ledger.end
+
+    def holds(self, end: Sequence[Any]) -> bool:
+        """Whether the ledger is the one of a checkpoint, or a later one."""
+        return self._ledger.holds(*end)
+
+    def require_newest(self, checkpoint: int) -> None:
+        """Refuse a checkpoint that is older than one that letters were made from."""
+        made = self._ledger.built_on(self._name, self._run)
+        if made > checkpoint:
+            raise OutOfStep(
+                f"the folder of this run was put back from a backup: its checkpoint is "
+                f"number {checkpoint}, and the ledger {self._ledger.path} has a letter "
+                f"made from number {made}; put the newest folder back, {_LEAVE}"
+            )
+        self.checkpoint = checkpoint
+
+    def older(self) -> OutOfStep:
+        """The refusal of a ledger that is older than its folder."""
+        return OutOfStep(
+            f"the ledger {self._ledger.path} was put back from a backup and lacks rows "
+            "that this folder's checkpoint knows of; the whole run is charged now, and "
+            "what else is missing is not: put the newest ledger back (tacita ledger "
+            f"restore counts what may be missing), {_LEAVE}"
+        )

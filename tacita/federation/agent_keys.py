@@ -1,0 +1,79 @@
+"""The keys of an agent's noise: of a simulation, or out of a secret of its own.
+
+Own keys are bound to the question. An agent that is put back to an earlier state and
+asked again, with another broadcast, draws other noise: the difference of the two
+letters hides as much as each of them, where the same noise would cancel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax
+import numpy as np
+from jax import Array
+
+from tacita import keys
+from tacita.federation.draws import key_for
+
+
+class AgentKeys(Protocol):
+    """What an agent draws with."""
+
+    def draw(self, number: int) -> Array:
+        """Of the draw whether it answers in a round."""
+        ...
+
+    def noise(self, number: int, phase: int, history: str) -> Array:
+        """Of one exchange, after these questions."""
+        ...
+
+
+@dataclass(frozen=True)
+class SharedKeys:
+    """Those of a simulation: whoever has the seed can compute them."""
+
+    secret: Array
+
+    def draw(self, number: int) -> Array:
+        """No agent has a round 0, so that key serves for the draws."""
+        return jax.random.fold_in(keys.agent_key(self.secret, 0, 0), number)
+
+    def noise(self, number: int, phase: int, history: str) -> Array:
+        """As in a simulation."""
+        return keys.agent_key(self.secret, number, phase)
+
+
+@dataclass(frozen=True, repr=False)
+class OwnKeys:
+    """From a secret that nobody else has.
+
+    Attributes:
+        root: 32 bytes for this run and these rows.
+    """
+
+    root: bytes
+
+    def draw(self, number: int) -> Array:
+        """The same however often the round is asked: a second draw would be news."""
+        return key_for(self.root, f"draw {number}")
+
+    def noise(self, number: int, phase: int, history: str) -> Array:
+        """Of this very question, and all those before it."""
+        return key_for(self.root, f"noise {number} {phase} {history}")
+
+
+def next_history(history: str, asked: Sequence[np.ndarray]) -> str:
+    """What was asked so far, this question included, as one digest.
+
+    An agent's state follows from all questions, so the last one alone is not enough:
+    the same question after another one would find the same noise under another state.
+    """
+    digest = hashlib.blake2b(history.encode(), digest_size=32)
+    for array in asked:
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

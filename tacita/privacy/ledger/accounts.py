@@ -1,0 +1,156 @@
+"""What a ledger tells: budgets, what was spent against whom, whether it is whole.
+
+Every answer comes from rows that were checked when they were read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tacita.privacy import inputs
+from tacita.privacy.accounting.curve import Curve
+from tacita.privacy.accounting.guarantee import Guarantee
+from tacita.privacy.ledger.rows import BrokenLedger, Row
+from tacita.privacy.ledger.spending import cost_of
+from tacita.privacy.ledger.store import Store
+from tacita.privacy.ledger.totals import Totals, people_of
+from tacita.privacy.scope import Observer, Person, people, word
+
+
+class Accounts:
+    """The accounts of a ledger. Abstract: a `Ledger` can be charged too."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._totals = store, Totals(store)
+
+    @property
+    def path(self) -> Path:
+        """Where the ledger is kept."""
+        return self._store.path
+
+    def budget(self, agent: str) -> Row | None:
+        """The budget in force, as the row that set it; None if none was set."""
+        return self._totals.budget(agent)
+
+    def rows(self) -> list[Row]:
+        """All rows in order: the opening row, budgets and releases.
+
+        Of a broken ledger those before the first fault.
+        """
+        return list(self._store.rows)
+
+    def accounts(self) -> Iterator[tuple[str, Row | None, Person]]:
+        """Every agent with its budget, and each person whom that counts as one."""
+        self._store.whole()
+        for agent in self._store.agents():
+            budget = self.budget(agent)
+            for person in people_of(budget):
+                yield agent, budget, person
+
+    def curve(self, agent: str, person: Person | None = None) -> Curve:
+        """The composed privacy curve of all that a person saw; default: everybody."""
+        self._store.whole()
+        who = people()[0] if person is None else person
+        return self._totals.seen(agent, who).total.curve()
+
+    def spent(self, delta: float) -> dict[tuple[str, str], float]:
+        """The epsilon spent at delta, for every agent and person in the ledger."""
+        delta = inputs.inside_unit(delta=delta)
+        return {
+            (agent, str(person)): self.curve(agent, person).epsilon(delta)
+            for agent, _, person in self.accounts()
+        }
+
+    def learnt(self, agent: str, observer: str, delta: float) -> float:
+        """The most that a person knows of an agent who may be this observer."""
+        delta, who = inputs.inside_unit(delta=delta), word(Observer, observer)
+        return max(
+            self.curve(agent, person).epsilon(delta)
+            for person in people_of(self.budget(agent))
+            if who in person.observers
+        )
+
+    def after(
+        self,
+        rounds: Mapping[int, Guarantee],
+        *,
+        agent: str,
+        run: str,
+        delta: float,
+        separate: Sequence[Sequence[str]] | None = None,
+    ) -> float:
+        """The epsilon spent once a run is over, against whoever sees its releases.
+
+        Args:
+            rounds: What every round of the run costs, against one observer.
+            agent: Whose data it is.
+            run: The run's name; its rounds that are charged already count once.
+            delta: At which delta.
+            separate: Observers who never compare notes, as in `allow`.
+        """
+        delta = inputs.inside_unit(delta=delta)
+        (observer,) = {one.scope.observer for one in rounds.values()}
+        charged = self.rounds(agent, observer.value, run)
+        left = Counter(one.curve for k, one in rounds.items() if k not in charged)
+        found = []
+        for person in people(separate):
+            if observer in person.observers:
+                total = self._totals.seen(agent, person).total
+                for curve, times in left.items():
+                    total = total.plus(cost_of(curve), times)
+                found.append(total.curve().epsilon(delta))
+        return max(found)
+
+    def rounds(self, agent: str, observer: str, run: str) -> set[int]:
+        """The rounds of a run that are charged against an observer."""
+        self._store.whole()
+        mine = self._store.releases(agent)
+        return {
+            row.round or 0 for row in mine if (row.observer, row.run) == (observer, run)
+        }
+
+    def built_on(self, agent: str, run: str) -> int:
+        """The newest checkpoint that a letter of a run was made from; 0 for none."""
+        self._store.whole()
+        mine = [row for row in self._store.releases(agent) if row.run == run]
+        return max((row.checkpoint or 0 for row in mine), default=0)
+
+    @property
+    def end(self) -> tuple[int, str]:
+        """The number of rows, and the digest of the last."""
+        return len(self._store.rows), self.head()
+
+    def holds(self, rows: int, head: str) -> bool:
+        """Whether it had this end once, and was only added to since."""
+        self._store.whole()
+        known = self._store.rows
+        return 0 < rows <= len(known) and known[rows - 1].digest == head
+
+    def content(self) -> bytes:
+        """The lines of all rows, for a backup."""
+        return self._store.content()
+
+    def head(self) -> str:
+        """The digest of the last row: it vouches for every row before it."""
+        self._store.whole()
+        return self._store.rows[-1].digest
+
+    def verify(self, head: str | None = None) -> int:
+        """Check all rows; returns how many there are.
+
+        Args:
+            head: A digest kept elsewhere; it must still be one of the rows.
+
+        Raises:
+            BrokenLedger: Naming the first row that does not fit.
+        """
+        self._store.whole()
+        rows = self._store.rows
+        if head is not None and all(row.digest != head for row in rows):
+            raise BrokenLedger(
+                f"{self.path}: no row has the digest {head}; rows after it were cut or "
+                "rewritten"
+            )
+        return len(rows)
