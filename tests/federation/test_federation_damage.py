@@ -14,7 +14,7 @@ import pytest
 import tacita
 from tacita.federation import Agent, Hub, PostRoom
 from tacita.federation.agent import Policy
-from tacita.federation.coordinator import _kept_consent
+from tacita.federation.coordinator import _kept_consents
 from tacita.federation.description import Description
 from tacita.federation.seal import PrivateKeys
 from tacita.federation.setting import keys_of
@@ -118,9 +118,9 @@ def test_a_changed_byte_in_a_policy_is_refused_or_another_policy(tmp_path):
 
 def test_a_changed_byte_in_a_consent_is_refused_or_a_consent(tmp_path):
     path = tmp_path / "accepted.json"
-    path.write_text('{"ada": 12, "bob": 7}')
-    for _ in changed(path, 21):
+    path.write_text('{"consents": {"ada": "aa"}, "rows": {"ada": 12, "bob": 7}}')
+    for _ in changed(path, len(path.read_bytes())):
         try:
-            assert _kept_consent(path)
+            assert _kept_consents(path)
         except tacita.TacitaError as refusal:
             assert "asked once more" in str(refusal)
