@@ -22,7 +22,7 @@ from tests.audits.faults import (
     FAULTS,
     SOUND,
     Case,
-    forgetful_mixed_noise,
+    forgetful_noise_of_a_mean,
     honest,
     rows,
 )
@@ -33,13 +33,13 @@ HEADER = ("fault", "claimed", "refuted", "by the curve", "epsilon >=", "if Gauss
 
 def fault_row(name: str, epsilon: float, seeds: int) -> list[str]:
     """How often a fault is refuted, and what was found on average."""
-    case, kept = FAULTS[name](epsilon), composition._mixed_noise
+    case, kept = FAULTS[name](epsilon), composition.noise_of_a_mean
     if "step sizes" in name:  # a fault of the accountant, not of the run
-        composition._mixed_noise = forgetful_mixed_noise
+        composition.noise_of_a_mean = forgetful_noise_of_a_mean
     try:
         found = [case.audit(seed=seed) for seed in range(seeds)]
     finally:
-        composition._mixed_noise = kept
+        composition.noise_of_a_mean = kept
     return _row(name, found)
 
 

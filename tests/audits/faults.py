@@ -208,8 +208,8 @@ FAULTS: dict[str, Any] = {
 }
 
 
-def forgetful_mixed_noise(
-    algorithm: Any, problem: Any, question: Any, factor: Any
+def forgetful_noise_of_a_mean(
+    algorithm: Any, problem: Any, question: Any, **how: Any
 ) -> float | None:
     """What the accountant once computed: others' noise without their step sizes."""
     if question.scope.observer not in ("final_model", "neighbour"):

@@ -15,7 +15,14 @@ from tacita.audits.tradeoff import allowed_by, finding
 from tacita.privacy import gaussian_guarantee
 from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.letters import composition
-from tests.audits.faults import FAULTS, SOUND, Case, forgetful_mixed_noise, honest, rows
+from tests.audits.faults import (
+    FAULTS,
+    SOUND,
+    Case,
+    forgetful_noise_of_a_mean,
+    honest,
+    rows,
+)
 
 DELTA = 1e-5
 
@@ -127,7 +134,7 @@ def test_every_fault_is_refuted_at_the_defaults(name, epsilon, monkeypatch):
     case = FAULTS[name](epsilon)
     if "step sizes" in name:
         assert case.audit(seed=5).refuted is False
-        monkeypatch.setattr(composition, "_mixed_noise", forgetful_mixed_noise)
+        monkeypatch.setattr(composition, "noise_of_a_mean", forgetful_noise_of_a_mean)
     result = case.audit(seed=5)
     assert result.confidence == 0.99 and result.refuted, str(result)
 

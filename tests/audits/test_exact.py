@@ -18,7 +18,7 @@ from tacita.privacy import Clipped, Noisy
 from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.letters import composition
 from tacita.privacy.scope import Observer
-from tests.audits.faults import forgetful_mixed_noise
+from tests.audits.faults import forgetful_noise_of_a_mean
 
 DELTA = 1e-5
 
@@ -92,7 +92,7 @@ def test_the_forgotten_step_sizes_are_found(monkeypatch):
     uneven = tacita.FedAvg(step_size=np.array([0.4, 0.05, 0.05]), oracle=noisy())
     ask: Any = {"rounds": 2, "delta": DELTA, "agents": (0,), "units": ("record",)}
     assert not any(row.false for row in compare(empty(), uneven, **ask))
-    monkeypatch.setattr(composition, "_mixed_noise", forgetful_mixed_noise)
+    monkeypatch.setattr(composition, "noise_of_a_mean", forgetful_noise_of_a_mean)
     false = {row.scope.observer for row in compare(empty(), uneven, **ask) if row.false}
     assert false == {Observer.FINAL_MODEL, Observer.NEIGHBOUR}
 
