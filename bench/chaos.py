@@ -37,7 +37,9 @@ from tests.privacy import ledger_victim as victim
 CASES = ("FedPLT", "FedGD", "FedLin", "FedAvg")
 ROUNDS = 40
 BUDGET = {"epsilon": 5.0, "delta": 1e-5, "norm": 1.0}
-PRIVATE = run_of(rounds=ROUNDS, privacy=BUDGET)
+PRIVATE = run_of(
+    run={"rounds": ROUNDS, "shared_seed": 5, "linger": 5.0}, privacy=BUDGET
+)
 #: Deaths that a forked writer of a ledger dies in one trial.
 WRITERS = 40
 #: Bytes that no file may pass while the disk is "full": less than a checkpoint.
@@ -56,7 +58,13 @@ class Trial:
     def run(self, kills: int, seconds: float) -> dict[str, np.ndarray]:
         """To the end of the run; everybody's shared model."""
         acts = itertools.cycle(
-            (self._kill, self._old_home, self._full_disk, self._two_programs)
+            (
+                self._old_home,
+                self._kill,
+                self._two_programs,
+                self._kill,
+                self._full_disk,
+            )
         )
         with self._town as town:
             end = time.monotonic() + seconds
@@ -257,12 +265,12 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory() as base:
         calm = calm_model(Path(base) / "calm")
-        for seed in itertools.count(told.seed):
+        for seed in itertools.count(told.seed):  # trials of all kinds, in turns
             kinds = (
-                lambda f, s: processes(f, s, calm),
                 writers,
+                lambda f, s: processes(f, s, calm),
                 *[inside] * (2 * len(EVENTS)),
-            )
+            )[:: -1 if seed % 2 else 1]
             for k, kind in enumerate(kinds):
                 if over():
                     break
