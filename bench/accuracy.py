@@ -5,7 +5,8 @@
 Adult (logistic, public columns) and Fashion-MNIST (softmax on 14 x 14 pixels), 20 and
 100 agents, DP-SGD with momentum 0.9. Epsilon is against the coordinator, replace-one.
 
-* schedule: full gradients, constant noise against `schedule="momentum"`;
+* schedule: full gradients, constant noise against `schedule="prefix"`, for the last
+  model and for a fading average of models;
 * account: batches without replacement, noise set by Renyi divergences (before) and by
   loss distributions (after).
 
@@ -32,6 +33,8 @@ EPSILONS = (0.5, 1.0)
 AGENTS = (20, 100)
 ROUNDS = 80
 MOMENTUM = 0.9
+#: Of the published model, for the second comparison of schedules.
+AVERAGE = 0.95
 STEPS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 BATCH = 32
 
@@ -114,11 +117,21 @@ def best_step(task: Task, agents: int, made: Any) -> float:
     return STEPS[int(np.argmax(found))]
 
 
-def scheduled(task: Task, epsilon: float, schedule: str) -> Any:
+def last_model(task: Task, epsilon: float, schedule: str) -> Any:
+    """Full gradients; the last model is published."""
+    return _scheduled(task, epsilon, schedule, 0.0)
+
+
+def mean_model(task: Task, epsilon: float, schedule: str) -> Any:
+    """Full gradients; a fading average of models is published."""
+    return _scheduled(task, epsilon, schedule, AVERAGE)
+
+
+def _scheduled(task: Task, epsilon: float, schedule: str, average: float) -> Any:
     def made(problem: tacita.Problem, step: float) -> Any:
         return tacita.private(
             problem,
-            tacita.DPSGD(step_size=step, momentum=MOMENTUM),
+            tacita.DPSGD(step_size=step, momentum=MOMENTUM, average=average),
             epsilon=epsilon,
             delta=task.delta,
             observer="coordinator",
@@ -130,6 +143,8 @@ def scheduled(task: Task, epsilon: float, schedule: str) -> Any:
 
 
 def batched(task: Task, epsilon: float, method: str) -> Any:
+    """Batches; the noise comes from one of two accounts."""
+
     def made(problem: tacita.Problem, step: float) -> Any:
         fewest = int(problem.counts.min())
         std = noise_for(
@@ -150,7 +165,11 @@ def batched(task: Task, epsilon: float, method: str) -> Any:
 
 
 #: What is compared: how an algorithm is made, before and after.
-PAIRS = ((scheduled, "uniform", "momentum"), (batched, "rdp", "pld"))
+PAIRS = (
+    (last_model, "uniform", "prefix"),
+    (mean_model, "uniform", "prefix"),
+    (batched, "rdp", "pld"),
+)
 
 
 def measure(seeds: int) -> list[list[str]]:
@@ -175,7 +194,7 @@ def measure(seeds: int) -> list[list[str]]:
                     lines.append(
                         [
                             *(task.name, str(agents), f"{epsilon:g}"),
-                            f"{before} -> {after}",
+                            f"{make.__name__.replace('_', ' ')}: {before} -> {after}",
                             *(f"{step:g}", f"{old.mean():.4f}", f"{new.mean():.4f}"),
                             f"{gain:+.4f} ± {error / np.sqrt(seeds):.4f}",
                         ]
