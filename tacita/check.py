@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,19 @@ class TacitaError(ValueError):
 def refuse(message: str) -> NoReturn:
     """Raise the error that the command line turns into one line and exit code 2."""
     raise TacitaError(message)
+
+
+def printable(text: str, most: int = 1000) -> str:
+    """Others' words, fit for a terminal or a log: one line, nothing that controls it.
+
+    >>> printable("all is" + chr(27) + "[2J well" + chr(10))
+    'all is?[2J well?'
+    >>> printable("x" * 50, most=8)
+    'xxxxx...'
+    """
+    short = text if len(text) <= most else f"{text[: most - 3]}..."
+    # Category C: control characters, invisible marks that reorder text, surrogates.
+    return "".join("?" if unicodedata.category(c)[0] == "C" else c for c in short)
 
 
 def is_number(value: Any) -> bool:
@@ -181,7 +195,8 @@ def one_of(choices: Iterable[str], **named: Any) -> Any:
 def nearest(word: Any, known: Iterable[str]) -> str:
     """A hint for a misspelt word: the nearest known one, then all of them."""
     known = list(known)
-    close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.5)
+    # Comparing takes the product of the lengths: others' words may be long.
+    close = difflib.get_close_matches(str(word)[:60], known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}known: {', '.join(known)}"
 

@@ -17,10 +17,10 @@ import numpy as np
 from jax import Array
 
 from tacita import keys
-from tacita.federation.party import Desk, Party, bytes_of
+from tacita.federation.party import Desk, Party, bytes_of, require_own
 from tacita.federation.shapes import to_list
 from tacita.federation.terms import Terms
-from tacita.federation.wire import Letter, LetterRefused, Repeated, require_finite
+from tacita.federation.wire import Letter, LetterRefused, Repeated, require_bounded
 from tacita.federation.work import GraphWork
 from tacita.participation import Schedule
 from tacita.trees import in_double_precision
@@ -148,11 +148,16 @@ class GraphAgent(Party):
         self._since = now
         self._tell(self._round)
         self._advance(now)
+        self._wait(now)
+        if saved is not None:  # what was read before is gone
+            for name in self._neighbours:
+                self._ask(name, now)
 
     @in_double_precision
     def tick(self, now: float) -> None:
         """Also goes on without those who are later than the deadline."""
         super().tick(now)
+        self._lingered = self.over and now - self._since >= self._terms.linger
         if self._deadline is not None and now - self._since >= self._deadline:
             self._advance(now)
 
@@ -169,28 +174,63 @@ class GraphAgent(Party):
         j = self._neighbours[one.sender]
         if one.kind == "ask":
             if one.round in self._letters:
-                self._tell_one(one.round, j)
+                self._send("ready", one.sender, (one.round, 0))
             elif self._deadline is not None:
-                self._tell_one(self._round, j)
-            return
-        if one.kind != "answer" or one.phase != 0:
+                self._send("ready", one.sender, (self._round, 0))
+        elif one.kind == "ready":
+            if self._lacks(j, one.round):
+                self._send("fetch", one.sender, (one.round, 0))
+        elif one.kind == "fetch":
+            if one.round in self._letters and self._may_fetch(one.sender, now):
+                self._tell_one(one.round, j)
+        elif one.kind == "answer" and one.phase == 0:
+            self._read(j, letter, now)
+        else:
             raise LetterRefused(f"neighbours send no letter of kind {one.kind!r}")
+
+    def _lacks(self, j: int, number: int) -> bool:
+        """Whether a neighbour's letter of this round is waited for and not here."""
+        needed = self._wanted(j)
+        newer = self._deadline is not None and number > needed
+        return self._missing(j) and (number == needed or newer)
+
+    def _wanted(self, j: int) -> int:
+        """The round of the neighbour's letter that is waited for, needed or last."""
+        needed = self._needed(j)
+        return self._calendar.last(j, self._calendar.rounds) if needed is None else needed
+
+    def _missing(self, j: int) -> bool:
+        if self.over:
+            return self._heard[j] < self._wanted(j)
+        return (j, self._wanted(j)) not in self._inbox
+
+    def _read(self, j: int, letter: Letter, now: float) -> None:
+        one = letter.identity
         if one.round != self._calendar.last(j, min(one.round, self._calendar.rounds)):
             raise LetterRefused("a letter of a round in which its sender is silent")
         self._work.letter.check(letter.arrays)
-        require_finite(letter.arrays)
+        require_bounded(letter.arrays, self._terms.most_norm)
         if self._deadline is not None and one.round >= self._heard[j]:
             self._newest[j] = letter.arrays[0]
         self._heard[j] = max(self._heard[j], one.round)
         needed = self._needed(j)
         if needed is None:
+            self._wait(now)
             return
         if one.round < needed or (j, one.round) in self._inbox:
             raise Repeated("a letter that was read already")
         early = sum(who == j for who, _ in self._inbox)
         if early < _EARLY or one.round == needed:
             self._inbox[j, one.round] = letter.arrays[0]
+        self._wait(now)
         self._advance(now)
+        self._wait(now)
+
+    def _wait(self, now: float) -> None:
+        """Note whose letters are missing; they are asked for after a while."""
+        for name, j in self._neighbours.items():
+            note = self.patience.wait if self._missing(j) else self.patience.came
+            note(name, now)
 
     def _advance(self, now: float) -> None:
         """As many rounds as the letters at hand allow."""
@@ -199,7 +239,7 @@ class GraphAgent(Party):
             if any(letter is None for letter in received):
                 return
             self._step(number, [letter for letter in received if letter is not None])
-            self._asked_at = self._since = now
+            self._since = now
 
     def _letter_of(self, j: int, now: float) -> np.ndarray | None:
         """The neighbour's letter for my next round, or None to wait for it."""
@@ -215,7 +255,7 @@ class GraphAgent(Party):
         key = keys.agent_key(self._secret, number, 0)
         state, letters = self._work.step(number, key, self.state, received)
         (array,) = to_list(letters)
-        require_finite([array])
+        require_own([array])
         # Ledger first: a crash may waste budget, never under-count it.
         self.desk.charge(self._identity("answer", "", (number, 0)), bytes_of([array]))
         self.state, self._round = state, number
@@ -242,6 +282,7 @@ class GraphAgent(Party):
 
     def _tell(self, number: int) -> None:
         for j in self._work.neighbours:
+            self._note_news(self._names[j])
             self._tell_one(number, j)
 
     def _tell_one(self, number: int, j: int) -> None:
@@ -249,18 +290,12 @@ class GraphAgent(Party):
         letter = self._work.to_neighbour(self._letters[number], place)
         self._send("answer", self._names[j], (number, 0), [letter])
 
-    def _ask_again(self, now: float) -> None:
-        self._lingered = self.over and now - self._since >= self._terms.linger
-        final = self._calendar.rounds
-        for j in self._work.neighbours:
-            if self.over:
-                needed = self._calendar.last(j, final)
-                missing = self._heard[j] < needed
-            else:
-                needed = self._needed(j) or 0
-                missing = (j, needed) not in self._inbox
-            if missing:
-                self._send("ask", self._names[j], (needed, 0))
+    def _ask(self, peer: str, now: float) -> None:
+        j = self._neighbours[peer]
+        if self._missing(j):
+            self._send("ask", peer, (self._wanted(j), 0))
+        else:
+            self.patience.forget(peer)
 
     def _save(self) -> None:
         words = {"round": self._round, "letters": list(self._letters)}

@@ -218,6 +218,7 @@ def run_party(
         seconds: Longest time to run; None for any.
     """
     begun = time.monotonic()
+    post.expect(party.most_bytes)
     party.start(begun)
     send(party, post.deliver)
     looked = 0.0

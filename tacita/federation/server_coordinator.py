@@ -15,11 +15,11 @@ import numpy as np
 
 from tacita import keys
 from tacita.aggregation import Aggregation, Mean
-from tacita.federation.party import Desk, Party
+from tacita.federation.party import WINDOW, Desk, Party
 from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.tally import tally_for
 from tacita.federation.terms import Terms
-from tacita.federation.wire import Letter, LetterRefused, Repeated, norm_of
+from tacita.federation.wire import Letter, LetterRefused, Repeated, require_bounded
 from tacita.federation.work import ServerWork
 from tacita.trees import in_double_precision
 
@@ -70,6 +70,9 @@ class ServerCoordinator(Party):
         #: The question that every agent has not answered yet, and its last letter.
         self._asked = np.zeros((n, 2), np.int64)
         self._credited = np.zeros(n, np.int64)
+        #: Agents whose answer is written and waits to be fetched, and who send it now.
+        self._written: dict[int, None] = {}
+        self._fetching: set[int] = set()
         self._confirmed: set[int] = set()
         self._since = 0.0
         self._lingered = False
@@ -134,6 +137,8 @@ class ServerCoordinator(Party):
         """Ask everybody of the current exchange; go on where there is nobody to ask."""
         while not self.over:
             self._since, self._counted, self._heard = now, set(), 0
+            self._written.clear()
+            self._fetching.clear()
             phase = self._when[1]
             self._tally.open(self._work.exchanges[phase].letter)
             free = (_NOTHING, self._when)
@@ -141,14 +146,36 @@ class ServerCoordinator(Party):
             self._waiting = set(self._members) - late
             for agent in sorted(self._waiting):
                 self._asked[agent] = self._when
-                self._question(agent)
+                self._say(agent, now)
             if self._waiting or late:
                 return
             self._close(now)
         self._since = now
         self._asked[:] = 0  # what comes now is in no sum any more
         for agent in range(len(self.agents)):
-            self._end(agent)
+            self._say(agent, now)
+
+    def _say(self, agent: int, now: float) -> None:
+        """What an agent has to know next: whole, unless it has not read the last."""
+        name = self.agents[agent]
+        self._note_news(name)
+        self.patience.forget(name)
+        self.patience.wait(name, now)
+        if name in self._owing:
+            self._send("ready", name, self._next(agent))
+        else:
+            self._send_whole(agent)
+
+    def _next(self, agent: int) -> tuple[int, int]:
+        """The question, or the end of the run, that an agent is to read next."""
+        return self._when if self.over else self._question_of(agent)
+
+    def _send_whole(self, agent: int) -> None:
+        if self.over:
+            told = to_list(self.broadcast)
+            self._send("end", self.agents[agent], self._when, told)
+        else:
+            self._question(agent)
 
     def _question(self, agent: int) -> None:
         when = self._question_of(agent)
@@ -161,10 +188,6 @@ class ServerCoordinator(Party):
         number, phase = self._asked[agent].tolist()
         return number, phase
 
-    def _end(self, agent: int) -> None:
-        when = (self.terms.rounds, 0)
-        self._send("end", self.agents[agent], when, to_list(self.broadcast))
-
     @in_double_precision
     def _take(self, letter: Letter, now: float) -> None:
         one = letter.identity
@@ -173,23 +196,47 @@ class ServerCoordinator(Party):
         agent, when = self._number[one.sender], (one.round, one.phase)
         if one.kind == "ask":
             self._asked_by(agent, when)
+        elif one.kind == "ready":
+            self._is_written(agent, when)
+        elif one.kind == "fetch":
+            if when == self._next(agent) and self._may_fetch(one.sender, now):
+                self._send_whole(agent)
         elif one.kind == "done":
             self._confirmed |= {agent} if self.over else set()
+            self.patience.came(one.sender, now)
         elif one.kind in ("answer", "pass"):
             self._answer(agent, when, letter)
+            self.patience.came(one.sender, now)
             self._go_on(now)
         else:
             raise LetterRefused(f"the coordinator gets no letter of kind {one.kind!r}")
 
     def _asked_by(self, agent: int, answered: tuple[int, int]) -> None:
         """An agent says what it answered last, and asks what is next."""
-        asked = self._question_of(agent)
-        if self.over:
-            self._end(agent)
-        elif asked == answered != _NOTHING:
-            self._send("ask", self.agents[agent], answered)
+        asked = self._next(agent)
+        if asked == answered != _NOTHING:
+            self._is_written(agent, answered)
         elif asked != _NOTHING:
-            self._question(agent)
+            self._send("ready", self.agents[agent], asked)
+
+    def _is_written(self, agent: int, when: tuple[int, int]) -> None:
+        """An answer is ready and not here: fetch it, now or when there is room."""
+        if self.over or when != self._question_of(agent) or when == _NOTHING:
+            return
+        if agent in self._fetching:  # letters keep their order: that one was lost
+            self._send("fetch", self.agents[agent], when)
+        elif agent not in self._written:
+            self._written[agent] = None
+            self._fetch()
+
+    def _fetch(self) -> None:
+        """Fetch answers, no more at a time than the window holds."""
+        size = max(self._work.exchanges[self._when[1]].letter.bytes, 1)
+        while self._written and len(self._fetching) < max(1, WINDOW // size):
+            agent = next(iter(self._written))
+            del self._written[agent]
+            self._fetching.add(agent)
+            self._send("fetch", self.agents[agent], self._question_of(agent))
 
     def _answer(self, agent: int, when: tuple[int, int], letter: Letter) -> None:
         if when != self._question_of(agent) or when == _NOTHING:
@@ -201,9 +248,7 @@ class ServerCoordinator(Party):
                 raise LetterRefused("agents do not choose their rounds in this run")
         else:
             self._work.exchanges[phase].letter.check(letter.arrays)
-            most = self.terms.most_norm
-            if most is not None and not norm_of(letter.arrays) <= most:
-                raise LetterRefused(f"a letter with a norm beyond {most:g}")
+            require_bounded(letter.arrays, self.terms.most_norm)
             self._tally.add(agent, letter.arrays)
             self._counted.add(agent)
             if self._work.keeps(phase):
@@ -211,6 +256,12 @@ class ServerCoordinator(Party):
         self._heard += 1
         self._asked[agent] = _NOTHING
         self._waiting.discard(agent)
+        self._leave_window(agent)
+
+    def _leave_window(self, agent: int) -> None:
+        self._fetching.discard(agent)
+        if not self.over:
+            self._fetch()
 
     def _go_on(self, now: float) -> None:
         if self.over or self._heard < min(self.terms.least_letters, len(self._members)):
@@ -251,19 +302,22 @@ class ServerCoordinator(Party):
         self._old = {r: v for r, v in self._old.items() if r in open_rounds}
         self._asked[~np.isin(self._asked[:, 0], open_rounds)] = 0
 
-    def _ask_again(self, now: float) -> None:
+    def _ask(self, peer: str, now: float) -> None:
+        agent = self._number[peer]
         if self.over:
-            self._lingered = now - self._since >= self.terms.linger
-            for agent in set(range(len(self.agents))) - self._confirmed:
-                self._end(agent)
-            return
-        for agent in np.flatnonzero(self._asked[:, 0]).tolist():
-            self._send("ask", self.agents[agent], self._question_of(agent))
+            self._send("ready", peer, self._when)
+        elif self._question_of(agent) == _NOTHING:
+            self.patience.forget(peer)  # its round went on without it
+        elif agent not in self._written:
+            self._send("ask", peer, self._question_of(agent))
+            self._leave_window(agent)  # others need not wait for it
 
     @in_double_precision
     def tick(self, now: float) -> None:
         """Also ends a round whose deadline has passed."""
         super().tick(now)
+        if self.over:
+            self._lingered = now - self._since >= self.terms.linger
         self._go_on(now)
 
     def _save(self) -> None:
