@@ -12,14 +12,14 @@ from tacita.check import refuse
 from tacita.federation.description import Description, read_signed
 from tacita.federation.hub import Invitation
 from tacita.federation.own_rows import OwnRows, own_problem
-from tacita.federation.party import Party, Withdrawn, no_charge
+from tacita.federation.party import MOST_NOTE, Party, Withdrawn, no_charge
 from tacita.federation.policy import Policy
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.seal import write_private
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.setting import noise_root, privacy_of, setting_of, with_budget
-from tacita.federation.wire import Letter
+from tacita.federation.wire import MOST_TEXT, Letter
 from tacita.privacy import Ledger
 
 #: The offer of a run that this agent is in; and the one that it gave up.
@@ -50,6 +50,8 @@ def join(
 
 class Agent(Program):
     """One agent's program; the arguments are those of `join`."""
+
+    most_greeting = MOST_TEXT["offer"] + MOST_NOTE
 
     def __init__(
         self,
@@ -165,7 +167,8 @@ class Agent(Program):
         if one.sender != me.coordinator or one.kind not in ("offer", "withdraw"):
             return None
         if one.kind == "withdraw":
-            if letter.text == run.digest:
+            # Later, it is an old letter that somebody sends again.
+            if letter.text == run.digest and self.party.round == 0:
                 raise Withdrawn(f"{me.coordinator} withdrew it")
             return None
         if self.read(letter.text).digest != run.digest:

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.algorithm.base import Algorithm
-from tacita.check import TacitaError, refuse
+from tacita.check import TacitaError, printable, refuse
 from tacita.federation.description import Description
 from tacita.federation.hub import Invitation
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.party import Party
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
+from tacita.federation.reading import read_table
 from tacita.federation.seal import write_private
 from tacita.federation.setting import setting_of, with_observer
-from tacita.federation.wire import Letter, LetterRefused
+from tacita.federation.wire import LARGEST, Letter, LetterRefused
 from tacita.job import run_file, table_of
 from tacita.trace import plain_values
 
@@ -65,6 +66,7 @@ class Coordinator(Program):
         # Agents agree to a budget against somebody: the description names whom.
         self.run = with_observer(_describe(run, me))
         self.setting = setting_of(self.run, blank_problem(self.run))
+        self.setting.roles.require_size()
         self._offer = self.run.signed(self._keys)
 
     def lead(self, wait: float = 3600.0) -> Result | None:
@@ -103,7 +105,7 @@ class Coordinator(Program):
         """Everybody's consent, which is kept: it is asked for once."""
         path = self.home / self.run.digest / "accepted.json"
         if path.exists():
-            return json.loads(path.read_text())
+            return read_table(path.read_text(), str(path), 1 << 24)
         self.tell(f"{self.run.name} ({self.run.digest}) is offered to the agents")
         try:
             rows = self._gather(post, wait)
@@ -164,15 +166,13 @@ def _accepted(letter: Letter, run: Description) -> int | None:
     one = letter.identity
     if one.sender not in run.agents or one.kind not in ("accept", "refuse"):
         return None
-    try:
-        told: Mapping[str, Any] = json.loads(letter.text)
-        if told["run"] != run.digest:
-            return None
-        if one.kind == "refuse":
-            refuse(f"{one.sender} refuses the run: {str(told['reason'])[:300]}")
-        rows = told["rows"]
-    except (KeyError, TypeError, json.JSONDecodeError):
-        raise LetterRefused("an answer that cannot be read") from None
+    told = read_table(letter.text, "the answer")
+    if told.get("run") != run.digest:
+        return None
+    if one.kind == "refuse":
+        reason = printable(str(told.get("reason")), 300)
+        refuse(f"{one.sender} refuses the run: {reason}")
+    rows = told.get("rows")
     if type(rows) is not int or rows < 1:
         raise LetterRefused("an answer without a number of rows")
     return rows
@@ -183,14 +183,15 @@ def _told_by(party: Party) -> dict[str, dict[str, float]]:
     found = {}
     for name, text in party.remarks.items():
         try:
-            words = json.loads(text)
-            found[name] = {
-                key: float(words[key])
-                for key in ("round", "spent", "allowed")
-                if key in words
-            }
-        except (ValueError, TypeError):
+            words = read_table(text, "a remark")
+        except LetterRefused:
             continue
+        numbers = {key: words.get(key) for key in ("round", "spent", "allowed")}
+        found[name] = {
+            key: float(value)
+            for key, value in numbers.items()
+            if isinstance(value, int | float) and abs(value) < LARGEST
+        }
     return found
 
 

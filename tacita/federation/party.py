@@ -112,11 +112,7 @@ class Party:
     """One party of a run. Abstract: the three kinds of parties derive from it."""
 
     def __init__(self, desk: Desk, most_bytes: int) -> None:
-        if most_bytes > MOST_NUMBERS:
-            refuse(
-                f"a letter of this run has {most_bytes / 1e9:.2f} GB, and at most "
-                f"{MOST_NUMBERS / 1e9:.2f} GB can be sent; choose a smaller model"
-            )
+        require_size(most_bytes)
         self.desk = desk
         self.name = desk.name
         self.outbox: list[Letter] = []
@@ -242,6 +238,15 @@ class Party:
     def _identity(self, kind: str, to: str, when: tuple[int, int]) -> Identity:
         desk = self.desk
         return Identity(desk.federation, desk.run, kind, *when, self.name, to)
+
+
+def require_size(most_bytes: int) -> None:
+    """Refuse a run with letters that no envelope can hold."""
+    if most_bytes > MOST_NUMBERS:
+        refuse(
+            f"a letter of this run has {most_bytes / 1e9:.2f} GB, and at most "
+            f"{MOST_NUMBERS / 1e9:.2f} GB can be sent; choose a smaller model"
+        )
 
 
 def require_own(arrays: Sequence[np.ndarray]) -> None:

@@ -13,9 +13,16 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from tacita.check import printable
 from tacita.federation.description import Description
 from tacita.federation.hub import Invitation
-from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
+from tacita.federation.party import (
+    MOST_NOTE,
+    ChargeLetter,
+    Desk,
+    Party,
+    no_charge,
+)
 from tacita.federation.post import Post
 from tacita.federation.seal import Sealed, private_folder
 from tacita.federation.setting import derive, secret_of
@@ -25,8 +32,6 @@ from tacita.runtime.progress import Bar
 
 #: Seconds between two looks at the clock where no letter comes.
 TICK = 0.25
-#: Bytes of a letter outside of any run, at most.
-_MOST_BYTES = 1 << 21
 
 
 class Options(TypedDict, total=False):
@@ -63,7 +68,13 @@ class Result:
 
 
 class Program:
-    """One party's program. Abstract: `Agent` and `Coordinator` derive from it."""
+    """One party's program. Abstract: `Agent` and `Coordinator` derive from it.
+
+    Attributes:
+        most_greeting: Bytes of a letter outside of any run, at most.
+    """
+
+    most_greeting: int = MOST_NOTE
 
     def __init__(
         self, invitation: Invitation | str | Path, **options: Unpack[Options]
@@ -76,8 +87,12 @@ class Program:
         self.home = Path(options.get("folder") or usual)
         self.envelope = Sealed(invitation.name, self._keys, invitation.others)
         log = logging.getLogger("tacita.federation")
-        self.tell, self._post = options.get("tell", log.info), options.get("post")
+        self._say, self._post = options.get("tell", log.info), options.get("post")
         self._progress = options.get("progress", False)
+
+    def tell(self, line: str) -> None:
+        """Say a line; whoever wrote parts of it cannot control the terminal."""
+        self._say(printable(line))
 
     @property
     def secret(self) -> bytes:
@@ -111,6 +126,7 @@ class Program:
     ) -> Iterator[Letter]:
         """Letters as they come, until the time is over; `say` is sent now and then."""
         end = math.inf if seconds is None else time.monotonic() + seconds
+        post.expect(self.most_greeting)
         next_time = 0.0
         while (now := time.monotonic()) < end:
             if now >= next_time:
@@ -118,7 +134,7 @@ class Program:
                 self.deliver(post, say())
             for content in post.collect(0.5):
                 try:
-                    yield self.envelope.open(content, _MOST_BYTES)
+                    yield self.envelope.open(content, self.most_greeting)
                 except LetterRefused as refusal:
                     self.tell(f"a letter was refused: {refusal}")
 
@@ -148,6 +164,7 @@ class Program:
             charge,
             greet=self.greet,
             remark=self.remark,
+            most_greeting=self.most_greeting,
         )
 
     def drive(self, party: Party, post: Post, rounds: int) -> None:

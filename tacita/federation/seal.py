@@ -37,6 +37,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from tacita.check import refuse
 from tacita.federation import wire
+from tacita.federation.reading import read_table
 from tacita.federation.wire import Letter, LetterRefused, Reader, word_bytes
 
 MAGIC = b"TACITENV\x01"
@@ -62,7 +63,7 @@ class PublicKeys:
     def load(cls, path: Path) -> PublicKeys:
         """Read the file that a party made for others."""
         try:
-            return cls.of_words(json.loads(path.read_text()))
+            return cls.of_words(read_table(path.read_bytes(), "the file"))
         except OSError as error:
             refuse(f"cannot read {path}: {error.strerror}; check the path")
         except ValueError as error:
@@ -148,7 +149,7 @@ class PrivateKeys:
         """Read a key file back; one that others may read is refused."""
         content = read_private(path)
         try:
-            return cls.of_words(json.loads(content)["private"])
+            return cls.of_words(read_table(content, "the file")["private"])
         except (ValueError, KeyError, TypeError):
             refuse(f"{path} holds no keys; make new ones or restore the file")
 

@@ -46,8 +46,7 @@ class ServerAgent(Party):
         secret: Array,
         terms: Terms,
     ) -> None:
-        most = max(max(e.told.bytes, e.letter.bytes) for e in server.exchanges)
-        super().__init__(desk, most)
+        super().__init__(desk, server.most_bytes)
         self._server, self._seat, self._coordinator = server, seat, coordinator
         self._secret, self._terms = secret, terms
         self.state: Any = None

@@ -15,7 +15,7 @@ import numpy as np
 
 from tacita import keys
 from tacita.aggregation import Aggregation, Mean
-from tacita.federation.party import WINDOW, Desk, Party
+from tacita.federation.party import WINDOW, Desk, Party, require_size
 from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.tally import tally_for
 from tacita.federation.terms import Terms
@@ -51,6 +51,7 @@ class ServerCoordinator(Party):
         weights: Sequence[float] | None = None,
         aggregation: Aggregation | None = None,
     ) -> None:
+        require_size(work.most_bytes)
         super().__init__(desk, max(e.letter.bytes for e in work.exchanges))
         self._work, self.agents, self._base, self.terms = work, agents, base, terms
         self._number = {name: i for i, name in enumerate(agents)}

@@ -19,6 +19,7 @@ import numpy as np
 
 from tacita.check import refuse
 from tacita.federation import wire
+from tacita.federation.reading import read_table
 from tacita.federation.wire import Identity, Letter, LetterRefused
 from tacita.runtime.checkpoint import write_whole
 
@@ -76,13 +77,14 @@ class StateFile:
         ):
             self._refuse("is damaged or was changed")
         try:
-            letter = wire.decode(body)
+            letter = wire.decode(body, len(body))  # our own, however large
         except LetterRefused:
             self._refuse("is damaged or was changed")
         if letter.identity != self._identity:
             self._refuse("belongs to another run or party")
         order, *unique = letter.arrays
-        words, arrays = json.loads(letter.text), (unique[i] for i in order)
+        words = read_table(letter.text, "the checkpoint", wire.most_text("state"))
+        arrays = (unique[i] for i in order)
         sizes = words.pop("groups").items()
         return words, {name: [*islice(arrays, size)] for name, size in sizes}
 

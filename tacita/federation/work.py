@@ -85,6 +85,12 @@ class ServerWork:
         """The seat of an agent with this loss."""
         return Seat(self._for_agent([k[agent] for k in self._numbers]), local)
 
+    @property
+    def most_bytes(self) -> int:
+        """Bytes of the largest letter's numbers."""
+        sizes = [max(e.told.bytes, e.letter.bytes) for e in self.exchanges]
+        return max(*sizes, self.last_told.bytes)
+
     def keeps(self, phase: int) -> bool:
         """Whether the last letters of all agents stay valid after this exchange."""
         return self.algorithm.averages == "all" and phase == self.phases - 1
