@@ -179,7 +179,7 @@ class GraphAgent(Party):
                 self._send("ready", one.sender, (self._round, 0))
         elif one.kind == "ready":
             if self._lacks(j, one.round):
-                self._send("fetch", one.sender, (one.round, 0))
+                self._fetch(one.sender, (one.round, 0), now)
         elif one.kind == "fetch":
             if one.round in self._letters and self._may_fetch(one.sender, now):
                 self._tell_one(one.round, j)
@@ -206,6 +206,7 @@ class GraphAgent(Party):
 
     def _read(self, j: int, letter: Letter, now: float) -> None:
         one = letter.identity
+        self._arrived(one.sender, now)
         if one.round != self._calendar.last(j, min(one.round, self._calendar.rounds)):
             raise LetterRefused("a letter of a round in which its sender is silent")
         self._work.letter.check(letter.arrays)
@@ -230,7 +231,7 @@ class GraphAgent(Party):
         """Note whose letters are missing; they are asked for after a while."""
         for name, j in self._neighbours.items():
             note = self.patience.wait if self._missing(j) else self.patience.came
-            note(name, now)
+            note((name, "answer"), now)
 
     def _advance(self, now: float) -> None:
         """As many rounds as the letters at hand allow."""
@@ -295,7 +296,7 @@ class GraphAgent(Party):
         if self._missing(j):
             self._send("ask", peer, (self._wanted(j), 0))
         else:
-            self.patience.forget(peer)
+            self.patience.forget((peer, "answer"))
 
     def _save(self) -> None:
         words = {"round": self._round, "letters": list(self._letters)}

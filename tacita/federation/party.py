@@ -127,6 +127,8 @@ class Party:
         #: The newest whole letter to every peer; how many it fetched, and when.
         self._newest_to: dict[str, tuple[int, int]] = {}
         self._fetched: dict[str, tuple[float, float]] = {}
+        #: What is being fetched from whom.
+        self._fetching: dict[str, tuple[int, int]] = {}
 
     @property
     def finished(self) -> bool:
@@ -169,8 +171,10 @@ class Party:
 
     def tick(self, now: float) -> None:
         """Look at the clock: ask for what has not come."""
-        for peer in self.patience.due(now):
-            self._ask(str(peer), now)
+        for peer, stage in self.patience.due(now):
+            if stage == "fetch":  # that note, or the letter, was lost too
+                self._arrived(peer, now)
+            self._ask(peer, now)
 
     def take_out(self) -> Iterator[tuple[str, bytes]]:
         """Empty the outbox: (receiver, envelope) of every letter in it.
@@ -198,6 +202,18 @@ class Party:
     def _ask(self, peer: str, now: float) -> None:
         """Ask a peer for what is waited for."""
         raise NotImplementedError
+
+    def _fetch(self, peer: str, when: tuple[int, int], now: float) -> None:
+        """Have a letter sent that is ready and not here; once, until it is overdue."""
+        if self._fetching.get(peer) != when:
+            self._fetching[peer] = when
+            self.patience.wait((peer, "fetch"), now)
+            self._send("fetch", peer, when)
+
+    def _arrived(self, peer: str, now: float) -> None:
+        """Nothing is being fetched from this peer any more."""
+        if self._fetching.pop(peer, None) is not None:
+            self.patience.came((peer, "fetch"), now)
 
     def _may_fetch(self, peer: str, now: float) -> bool:
         """Whether to send a letter once more; nobody can have it sent all the time."""

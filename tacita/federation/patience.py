@@ -8,13 +8,14 @@ time that was measured counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 #: Seconds before the first ask, whatever was measured.
 LEAST, MOST = 1.0, 30.0
 #: Seconds between two asks of a peer that is usually quicker.
 _LATE = 10.0
+#: Whom, and what of it: its next letter, or one that is being fetched.
+Wait = tuple[str, str]
 
 
 @dataclass
@@ -51,11 +52,11 @@ class Patience:
     """Whom a party waits for, and since when."""
 
     def __init__(self) -> None:
-        self._times: dict[Hashable, _Times] = {}
+        self._times: dict[Wait, _Times] = {}
         #: No wait is due before this; saves a look at everybody.
         self._soonest = math.inf
 
-    def wait(self, peer: Hashable, now: float) -> None:
+    def wait(self, peer: Wait, now: float) -> None:
         """From now on, unless it is waited for already."""
         times = self._times.setdefault(peer, _Times())
         if times.since is None:
@@ -63,19 +64,19 @@ class Patience:
             times.due = times.next_due(now)
             self._soonest = min(self._soonest, times.due)
 
-    def came(self, peer: Hashable, now: float) -> None:
+    def came(self, peer: Wait, now: float) -> None:
         """What was waited for is here."""
         times = self._times.get(peer)
         if times is not None and times.since is not None:
             times.learn(now - times.since)
             times.since, times.due = None, math.inf
 
-    def forget(self, peer: Hashable) -> None:
+    def forget(self, peer: Wait) -> None:
         """It is not waited for any more, though nothing came."""
         if peer in self._times:
             self._times[peer].since, self._times[peer].due = None, math.inf
 
-    def due(self, now: float) -> list[Hashable]:
+    def due(self, now: float) -> list[Wait]:
         """Whom to ask now; each is due again after a longer while."""
         if now < self._soonest:
             return []

@@ -49,6 +49,7 @@ class ServerAgent(Party):
         super().__init__(desk, server.most_bytes)
         self._server, self._seat, self._coordinator = server, seat, coordinator
         self._secret, self._terms = secret, terms
+        self._next = (coordinator, "question")
         self.state: Any = None
         self.final: Any = None
         self._answered = (0, 0)
@@ -87,7 +88,7 @@ class ServerAgent(Party):
         else:
             self._restore(*saved)
         self._ask(self._coordinator, now)
-        self.patience.wait(self._coordinator, now)
+        self.patience.wait(self._next, now)
 
     def _ask(self, peer: str, now: float) -> None:
         """Tell what was answered last; the coordinator knows what is next."""
@@ -112,7 +113,7 @@ class ServerAgent(Party):
             self._take_news(letter, now)
         elif one.kind != "fetch":
             # The order of letters is kept: what was not read by now was lost.
-            self._send("fetch", self._coordinator, when)
+            self._fetch(self._coordinator, when, now)
 
     def _answered_already(self, kind: str, now: float) -> None:
         if kind in ("question", "ask"):
@@ -125,8 +126,9 @@ class ServerAgent(Party):
             self._finish(letter)
         else:
             self._reply((letter.identity.round, letter.identity.phase), letter.arrays)
-        self.patience.came(self._coordinator, now)
-        self.patience.wait(self._coordinator, now)
+        self._arrived(self._coordinator, now)
+        self.patience.came(self._next, now)
+        self.patience.wait(self._next, now)
 
     def _reply(self, when: tuple[int, int], arrays: tuple[np.ndarray, ...]) -> None:
         number, phase = when

@@ -71,9 +71,8 @@ class ServerCoordinator(Party):
         #: The question that every agent has not answered yet, and its last letter.
         self._asked = np.zeros((n, 2), np.int64)
         self._credited = np.zeros(n, np.int64)
-        #: Agents whose answer is written and waits to be fetched, and who send it now.
+        #: Agents whose answer is written and waits to be fetched, first come first.
         self._written: dict[int, None] = {}
-        self._fetching: set[int] = set()
         self._confirmed: set[int] = set()
         self._since = 0.0
         self._lingered = False
@@ -139,7 +138,6 @@ class ServerCoordinator(Party):
         while not self.over:
             self._since, self._counted, self._heard = now, set(), 0
             self._written.clear()
-            self._fetching.clear()
             phase = self._when[1]
             self._tally.open(self._work.exchanges[phase].letter)
             free = (_NOTHING, self._when)
@@ -160,8 +158,8 @@ class ServerCoordinator(Party):
         """What an agent has to know next: whole, unless it has not read the last."""
         name = self.agents[agent]
         self._note_news(name)
-        self.patience.forget(name)
-        self.patience.wait(name, now)
+        self.patience.forget((name, "answer"))
+        self.patience.wait((name, "answer"), now)
         if name in self._owing:
             self._send("ready", name, self._next(agent))
         else:
@@ -196,48 +194,48 @@ class ServerCoordinator(Party):
             raise LetterRefused("the sender is no agent of this run")
         agent, when = self._number[one.sender], (one.round, one.phase)
         if one.kind == "ask":
-            self._asked_by(agent, when)
+            self._asked_by(agent, when, now)
         elif one.kind == "ready":
-            self._is_written(agent, when)
+            self._is_written(agent, when, now)
         elif one.kind == "fetch":
             if when == self._next(agent) and self._may_fetch(one.sender, now):
                 self._send_whole(agent)
         elif one.kind == "done":
             self._confirmed |= {agent} if self.over else set()
-            self.patience.came(one.sender, now)
+            self.patience.came((one.sender, "answer"), now)
         elif one.kind in ("answer", "pass"):
             self._answer(agent, when, letter)
-            self.patience.came(one.sender, now)
+            self.patience.came((one.sender, "answer"), now)
+            self._arrived(one.sender, now)
+            self._fetch_some(now)
             self._go_on(now)
         else:
             raise LetterRefused(f"the coordinator gets no letter of kind {one.kind!r}")
 
-    def _asked_by(self, agent: int, answered: tuple[int, int]) -> None:
+    def _asked_by(self, agent: int, answered: tuple[int, int], now: float) -> None:
         """An agent says what it answered last, and asks what is next."""
         asked = self._next(agent)
         if asked == answered != _NOTHING:
-            self._is_written(agent, answered)
+            self._is_written(agent, answered, now)
         elif asked != _NOTHING:
             self._send("ready", self.agents[agent], asked)
 
-    def _is_written(self, agent: int, when: tuple[int, int]) -> None:
+    def _is_written(self, agent: int, when: tuple[int, int], now: float) -> None:
         """An answer is ready and not here: fetch it, now or when there is room."""
-        if self.over or when != self._question_of(agent) or when == _NOTHING:
-            return
-        if agent in self._fetching:  # letters keep their order: that one was lost
-            self._send("fetch", self.agents[agent], when)
-        elif agent not in self._written:
+        waited_for = when == self._question_of(agent) != _NOTHING
+        if waited_for and self.agents[agent] not in self._fetching:
             self._written[agent] = None
-            self._fetch()
+            self._fetch_some(now)
 
-    def _fetch(self) -> None:
+    def _fetch_some(self, now: float) -> None:
         """Fetch answers, no more at a time than the window holds."""
+        if self.over:
+            return
         size = max(self._work.exchanges[self._when[1]].letter.bytes, 1)
         while self._written and len(self._fetching) < max(1, WINDOW // size):
             agent = next(iter(self._written))
             del self._written[agent]
-            self._fetching.add(agent)
-            self._send("fetch", self.agents[agent], self._question_of(agent))
+            self._fetch(self.agents[agent], self._question_of(agent), now)
 
     def _answer(self, agent: int, when: tuple[int, int], letter: Letter) -> None:
         if when != self._question_of(agent) or when == _NOTHING:
@@ -257,12 +255,7 @@ class ServerCoordinator(Party):
         self._heard += 1
         self._asked[agent] = _NOTHING
         self._waiting.discard(agent)
-        self._leave_window(agent)
-
-    def _leave_window(self, agent: int) -> None:
-        self._fetching.discard(agent)
-        if not self.over:
-            self._fetch()
+        self._written.pop(agent, None)
 
     def _go_on(self, now: float) -> None:
         if self.over or self._heard < min(self.terms.least_letters, len(self._members)):
@@ -308,10 +301,10 @@ class ServerCoordinator(Party):
         if self.over:
             self._send("ready", peer, self._when)
         elif self._question_of(agent) == _NOTHING:
-            self.patience.forget(peer)  # its round went on without it
-        elif agent not in self._written:
+            self.patience.forget((peer, "answer"))  # its round went on without it
+        elif agent not in self._written and peer not in self._fetching:
             self._send("ask", peer, self._question_of(agent))
-            self._leave_window(agent)  # others need not wait for it
+        self._fetch_some(now)  # others need not wait for who does not send
 
     @in_double_precision
     def tick(self, now: float) -> None:
