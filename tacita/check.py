@@ -8,6 +8,7 @@ checks again with tracers, where no number is there to look at.
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -87,11 +88,20 @@ class Range:
         if not is_number(value):
             refuse(f"expected {name} {self.words}, got {name}={value!r}")
         array = np.asarray(value)
+        if array.dtype == object:  # whole numbers beyond 64 bits
+            array = np.asarray(_as_float(value))
         good = np.isfinite(array) & self.test(array)
         if not np.all(good):
             bad = array[~good].ravel()[0]
             refuse(f"expected {name} {self.words}, got {name}={bad}")
         return value
+
+
+def _as_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 positive = Range("> 0", lambda v: v > 0)

@@ -77,12 +77,17 @@ class ExactSum:
 
 
 def _cut(bins: np.ndarray, rest: np.ndarray) -> None:
-    """Add numbers to the bins, exactly: scaling by powers of two and rounding are."""
+    """Add numbers to the bins, exactly: scaling by powers of two and rounding are.
+
+    Nothing is left of `rest`; most numbers are spent before the last bin.
+    """
+    whole = np.empty_like(rest)
     for number in range(_BINS):
-        unit = 2.0 ** (_WIDTH * number)
-        whole = np.rint(rest * unit)
+        np.rint(np.multiply(rest, 2.0 ** (_WIDTH * number), out=whole), out=whole)
         bins[number] += whole.astype(np.int64)
-        rest = rest - whole / unit
+        rest -= np.multiply(whole, 2.0 ** (-_WIDTH * number), out=whole)
+        if not rest.any():
+            return
 
 
 def _carry(bins: np.ndarray, top: np.ndarray) -> np.ndarray:

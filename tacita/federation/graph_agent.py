@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array
 
 from tacita import keys
+from tacita.check import refuse
 from tacita.federation.party import Desk, Party, bytes_of, require_own
 from tacita.federation.shapes import to_list
 from tacita.federation.terms import Terms
@@ -27,6 +28,8 @@ from tacita.trees import in_double_precision
 
 #: Letters of one neighbour kept before they are needed.
 _EARLY = 4
+#: Rounds times agents of which a calendar is drawn: a byte each, for a moment.
+_MOST_TURNS = 10**8
 
 
 class Calendar:
@@ -43,20 +46,31 @@ class Calendar:
         self, schedule: Schedule, base: keys.Keys, n: int, rounds: int
     ) -> None:
         self.rounds = rounds
-        active = np.ones((rounds + 1, n), bool)
+        #: By agent; None where everybody is active in every round.
+        self._turns: list[np.ndarray] | None = None
         if schedule.kind != "all":
-            active[1:] = _draw(schedule, base, n, rounds)
-        numbers = np.arange(rounds + 1)[:, None]
-        # Round 0, before the first, counts as active: everybody has a first letter.
-        self._last = np.maximum.accumulate(np.where(active, numbers, 0))
-        self._turns = [np.flatnonzero(active[1:, i]) + 1 for i in range(n)]
+            if rounds * n > _MOST_TURNS:
+                refuse(
+                    f"{rounds} rounds of {n} agents are too many to draw who is active "
+                    f"in each; choose fewer, at most {_MOST_TURNS} together"
+                )
+            active = _draw(schedule, base, n, rounds)
+            self._turns = [np.flatnonzero(active[:, i]) + 1 for i in range(n)]
 
     def last(self, agent: int, number: int) -> int:
-        """The agent's last active round up to this one; 0 before the first."""
-        return int(self._last[number, agent])
+        """The agent's last active round up to this one; 0 before the first.
+
+        Round 0 counts as active: everybody has a first letter.
+        """
+        if self._turns is None:
+            return number
+        place = int(np.searchsorted(self._turns[agent], number, side="right"))
+        return int(self._turns[agent][place - 1]) if place else 0
 
     def next(self, agent: int, number: int) -> int | None:
         """The agent's first active round after this one."""
+        if self._turns is None:
+            return number + 1 if number < self.rounds else None
         turns = self._turns[agent]
         place = int(np.searchsorted(turns, number, side="right"))
         return int(turns[place]) if place < len(turns) else None
@@ -95,11 +109,11 @@ class GraphAgent(Party):
         secret: Array,
         terms: Terms,
     ) -> None:
-        super().__init__(desk, work.letter.bytes)
+        self._neighbours = {names[j]: j for j in work.neighbours}
+        super().__init__(desk, work.letter.bytes, self._neighbours)
         self._work, self._names, self._calendar = work, names, calendar
         self._secret, self._terms, self._deadline = secret, terms, terms.deadline
         self._me = list(names).index(desk.name)
-        self._neighbours = {names[j]: j for j in work.neighbours}
         self.state: Any = None
         self._round = 0
         self._letters: dict[int, np.ndarray] = {}
@@ -169,8 +183,6 @@ class GraphAgent(Party):
     @in_double_precision
     def _take(self, letter: Letter, now: float) -> None:
         one = letter.identity
-        if one.sender not in self._neighbours:
-            raise LetterRefused("the sender is no neighbour")
         j = self._neighbours[one.sender]
         if one.kind == "ask":
             if one.round in self._letters:

@@ -13,7 +13,7 @@ and only then "fetches" it. Whole letters are thus sent twice only where one was
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,12 +109,18 @@ class Counts:
 
 
 class Party:
-    """One party of a run. Abstract: the three kinds of parties derive from it."""
+    """One party of a run. Abstract: the three kinds of parties derive from it.
 
-    def __init__(self, desk: Desk, most_bytes: int) -> None:
+    Args:
+        desk: What it needs besides its mathematics.
+        most_bytes: Of the numbers of the largest letter that it gets.
+        peers: Whose letters it reads.
+    """
+
+    def __init__(self, desk: Desk, most_bytes: int, peers: Container[str]) -> None:
         require_size(most_bytes)
         self.desk = desk
-        self.name = desk.name
+        self.name, self._peers = desk.name, peers
         self.outbox: list[Letter] = []
         self.counts = Counts()
         self.heard_at: dict[str, float] = {}
@@ -236,6 +242,8 @@ class Party:
             raise LetterRefused("a letter of another run")
         if identity.receiver != self.name:
             raise LetterRefused("a letter to another party")
+        if identity.sender not in self._peers:
+            raise LetterRefused("a letter of somebody who does not write here")
 
     def _send(
         self,

@@ -46,7 +46,7 @@ class ServerAgent(Party):
         secret: Array,
         terms: Terms,
     ) -> None:
-        super().__init__(desk, server.most_bytes)
+        super().__init__(desk, server.most_bytes, (coordinator,))
         self._server, self._seat, self._coordinator = server, seat, coordinator
         self._secret, self._terms = secret, terms
         self._next = (coordinator, "question")
@@ -98,8 +98,6 @@ class ServerAgent(Party):
     @in_double_precision
     def _take(self, letter: Letter, now: float) -> None:
         one = letter.identity
-        if one.sender != self._coordinator:
-            raise LetterRefused("only the coordinator writes to an agent")
         when = (one.round, one.phase)
         if one.kind not in ("question", "end", "ask", "ready", "fetch"):
             raise LetterRefused(f"an agent gets no letter of kind {one.kind!r}")

@@ -52,9 +52,10 @@ class ServerCoordinator(Party):
         aggregation: Aggregation | None = None,
     ) -> None:
         require_size(work.most_bytes)
-        super().__init__(desk, max(e.letter.bytes for e in work.exchanges))
-        self._work, self.agents, self._base, self.terms = work, agents, base, terms
         self._number = {name: i for i, name in enumerate(agents)}
+        most = max(exchange.letter.bytes for exchange in work.exchanges)
+        super().__init__(desk, most, self._number)
+        self._work, self.agents, self._base, self.terms = work, agents, base, terms
         n = len(agents)
         each = np.ones(n) if weights is None else np.asarray(weights, float)
         self._tally = tally_for(aggregation or Mean(), each)
@@ -190,8 +191,6 @@ class ServerCoordinator(Party):
     @in_double_precision
     def _take(self, letter: Letter, now: float) -> None:
         one = letter.identity
-        if one.sender not in self._number:
-            raise LetterRefused("the sender is no agent of this run")
         agent, when = self._number[one.sender], (one.round, one.phase)
         if one.kind == "ask":
             self._asked_by(agent, when, now)
