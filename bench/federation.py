@@ -117,14 +117,15 @@ def idle() -> float:
         child = subprocess.Popen(program, cwd=folder, stdout=subprocess.DEVNULL)
         try:
             time.sleep(SETTLED)
-            before = _processor_seconds(child.pid)
+            before = processor_seconds(child.pid)
             time.sleep(WATCHED)
-            return (_processor_seconds(child.pid) - before) / WATCHED
+            return (processor_seconds(child.pid) - before) / WATCHED
         finally:
             broker.stop(child)
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
+    """What a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
