@@ -89,7 +89,7 @@ class Description:
                 if (test := known[key]) is not None:
                     test(**{f"{table}.{key}": value})
             for key in _NEEDED.get(table, ()):
-                if key not in content:
+                if content.get(key) is None:
                     refuse(f"missing key {table}.{key}; add it")
         if "least_agents" in self.run and "deadline" not in self.run:
             refuse(

@@ -22,7 +22,7 @@ from tacita.federation.party import Desk, Party, bytes_of, require_own
 from tacita.federation.shapes import to_list
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_bounded
-from tacita.federation.work import GraphWork
+from tacita.federation.work import GraphWork, agent_key
 from tacita.participation import Schedule
 from tacita.trees import in_double_precision
 
@@ -265,7 +265,7 @@ class GraphAgent(Party):
         return None if patient and not ahead else self._newest.get(j)
 
     def _step(self, number: int, received: list[np.ndarray]) -> None:
-        key = keys.agent_key(self._secret, number, 0)
+        key = agent_key(self._secret, number, 0)
         state, letters = self._work.step(number, key, self.state, received)
         (array,) = to_list(letters)
         require_own([array])

@@ -14,6 +14,7 @@ cannot pass it on as written to somebody else. Repeats are told by the identity.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -228,7 +229,7 @@ class Sealed:
         head = MAGIC + names + point
         content = wire.encode(letter)
         signature = self._keys.sign(_signed(head, to, content))
-        shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(to))
+        shared = ephemeral.exchange(_writable(to))
         box = AESGCM(_box_key(shared, head, to))
         return head + box.encrypt(_NONCE, signature + content, head)
 
@@ -267,9 +268,19 @@ def require_signature(
 ) -> None:
     """Refuse what the holder of the keys did not sign."""
     try:
-        Ed25519PublicKey.from_public_bytes(keys.sign).verify(signature, content)
+        _verifier(keys.sign).verify(signature, content)
     except InvalidSignature:
         raise LetterRefused(f"{what} is not signed by whom it says") from None
+
+
+@functools.lru_cache(1 << 12)
+def _verifier(key: bytes) -> Ed25519PublicKey:
+    return Ed25519PublicKey.from_public_bytes(key)
+
+
+@functools.lru_cache(1 << 12)
+def _writable(key: bytes) -> X25519PublicKey:
+    return X25519PublicKey.from_public_bytes(key)
 
 
 def _read_head(content: bytes) -> tuple[bytes, str, str]:

@@ -20,7 +20,7 @@ from tacita.federation.party import WINDOW, Desk, Party, bytes_of, require_own
 from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_bounded
-from tacita.federation.work import ServerWork, answer
+from tacita.federation.work import ServerWork, agent_key, answer
 from tacita.runtime.seat import Seat
 from tacita.trees import in_double_precision
 
@@ -164,7 +164,7 @@ class ServerAgent(Party):
         return not bool(jax.random.uniform(key) < self._terms.schedule.chance)
 
     def _compute(self, number: int, phase: int, told: Any, counted: int) -> None:
-        key = keys.agent_key(self._secret, number, phase)
+        key = agent_key(self._secret, number, phase)
         state, letter = answer(phase, number, self._seat, key, self.state, told)
         arrays = to_list(letter)
         require_own(arrays)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from tacita import check
+from tacita import check, keys
 from tacita.algorithm.base import GraphAlgorithm, Round
 from tacita.federation.shapes import Form
 from tacita.problem.graph import Graph
@@ -185,6 +185,10 @@ class GraphWork:
     def model(self, state: Any) -> np.ndarray:
         """The agent's own model."""
         return np.asarray(self._seat.algorithm.model(state))
+
+
+#: Compiled, for an agent derives a key in every exchange.
+agent_key = jax.jit(keys.agent_key)
 
 
 @functools.partial(jax.jit, static_argnums=0)
