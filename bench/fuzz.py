@@ -117,7 +117,9 @@ class Letters:
             "server": InProcess(
                 folder / "server", problem, tacita.FedPLT(rho=1.0), 5, deadline=5.0
             ),
-            "graph": InProcess(folder / "graph", problem, tacita.FedGD(alpha=0.1, step_size=0.1), 5),
+            "graph": InProcess(
+                folder / "graph", problem, tacita.FedGD(alpha=0.1, step_size=0.1), 5
+            ),
         }
         self._fresh()
 
@@ -133,6 +135,7 @@ class Letters:
             list(party.take_out())
 
     def __call__(self) -> bool:
+        """One input; whether it was read."""
         self._count += 1
         if self._count % _FRESH == 0:
             self._fresh()
@@ -186,6 +189,7 @@ class Envelopes:
         self._good = ada.close(Letter(name, (np.arange(9.0),)))
 
     def __call__(self) -> bool:
+        """One input; whether it was read."""
         content = self._dice.spoil(self._good)
         letter = self._bob.open(content, 1 << 16)
         assert content == self._good, "a changed envelope was opened"
@@ -199,12 +203,17 @@ class Cuts:
         self._dice, self._pieces = dice, Pieces(size=50, most_bytes=400)
 
     def __call__(self) -> bool:
+        """One input; whether it was read."""
         dice = self._dice
         cut = self._pieces.cut(dice.randbytes(dice.randrange(600)))
         found = False
         for piece in dice.sample(cut, dice.randrange(len(cut) + 1)):
-            found |= self._pieces.join(dice.choice("abc"), dice.spoil(piece)) is not None
-        held = sum(len(b) for o in self._pieces._open.values() for b in o.pieces.values())
+            found |= (
+                self._pieces.join(dice.choice("abc"), dice.spoil(piece)) is not None
+            )
+        held = sum(
+            len(b) for o in self._pieces._open.values() for b in o.pieces.values()
+        )
         assert held <= 3 * 400
         return found
 
@@ -244,6 +253,7 @@ class Offers:
         }  # fmt: skip
 
     def __call__(self) -> bool:
+        """One input; whether it was read."""
         offer = self._offer()
         run = read_signed(offer, "town", self._public, "coordinator")
         Policy.of_words({"max_epsilon": 1.0, "columns": ["x0"]}).objection(run)
@@ -255,9 +265,7 @@ class Offers:
     def _offer(self) -> str:
         dice = self._dice
         separators = (",", ":")
-        text = json.dumps(
-            dice.twist(self._good), sort_keys=True, separators=separators
-        )
+        text = json.dumps(dice.twist(self._good), sort_keys=True, separators=separators)
         if dice.random() < 0.2:
             text = dice.spoil(text.encode()).decode("utf-8", "replace")
         elif dice.random() < 0.02:
@@ -281,6 +289,7 @@ class Policies:
         }  # fmt: skip
 
     def __call__(self) -> bool:
+        """One input; whether it was read."""
         dice, table = self._dice, self._dice.twist(self._good)
         content = tomli_w.dumps(_without_none(table)).encode("utf-8", "replace")
         if dice.random() < 0.3:
@@ -301,6 +310,7 @@ class Invitations:
         self._good = json.loads(self._path.read_text())
 
     def __call__(self) -> bool:
+        """One input; whether it was read."""
         dice = self._dice
         text = json.dumps(dice.twist(self._good)).encode()
         if dice.random() < 0.3:

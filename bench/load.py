@@ -102,10 +102,17 @@ def measure(agents: int, dim: int, rounds: int) -> Load:
         children = []
         try:
             for part in np.array_split(names, PROCESSES):
-                words = [str(folder), str(dim), str(rounds), *(str(made[n]) for n in part)]
+                words = [
+                    str(folder),
+                    str(dim),
+                    str(rounds),
+                    *(str(made[n]) for n in part),
+                ]
                 program = [sys.executable, "-m", "bench.load", *words]
                 children.append(subprocess.Popen(program))
-            found = _coordinate(Invitation.load(made["coordinator"]), folder, dim, rounds)
+            found = _coordinate(
+                Invitation.load(made["coordinator"]), folder, dim, rounds
+            )
             for child in children:
                 child.wait(SECONDS)
         finally:

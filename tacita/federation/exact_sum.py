@@ -58,7 +58,9 @@ class ExactSum:
                 _cut(bins[:, here], part[here] * weight)
         self.letters += 1
         if self.letters % _UNCARRIED == 0:
-            self._top = [_carry(b, t) for b, t in zip(self._bins, self._tops(), strict=True)]
+            self._top = [
+                _carry(b, t) for b, t in zip(self._bins, self._tops(), strict=True)
+            ]
 
     def _tops(self) -> list[np.ndarray]:
         return self._top or [np.zeros(b.shape[1], np.int64) for b in self._bins]
@@ -66,7 +68,9 @@ class ExactSum:
     def values(self) -> list[np.ndarray]:
         """The sums, in float64."""
         sums = []
-        for bins, top, shape in zip(self._bins, self._tops(), self._shapes, strict=True):
+        for bins, top, shape in zip(
+            self._bins, self._tops(), self._shapes, strict=True
+        ):
             carried = bins.copy()
             above = _carry(carried, top)
             total = np.zeros(bins.shape[1])

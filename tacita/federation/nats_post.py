@@ -44,7 +44,7 @@ class _Open(NamedTuple):
     """A letter of which some pieces are here."""
 
     mark: bytes
-    count: int
+    pieces_in_all: int
     pieces: dict[int, bytes]
 
 
@@ -81,7 +81,7 @@ class Pieces:
         if count == 1:
             return body
         known = self._open.get(sender)
-        if known is None or (known.mark, known.count) != (mark, count):
+        if known is None or (known.mark, known.pieces_in_all) != (mark, count):
             # Letters come one after the other: the older one lost a piece.
             self.dropped += known is not None
             known = self._open[sender] = _Open(mark, count, {})
@@ -108,7 +108,7 @@ class Pieces:
         """Of the letter that each sender is sending: pieces here, pieces in all."""
         # Copied in one step: letters come in on another thread.
         found = dict(self._open).items()
-        return {sender: (len(one.pieces), one.count) for sender, one in found}
+        return {sender: (len(one.pieces), one.pieces_in_all) for sender, one in found}
 
 
 class NatsPost(Post):
@@ -217,9 +217,7 @@ class NatsPost(Post):
             if not room:
                 return  # the broker does not read: the letter is asked for later
             self._queued += len(content)
-        self._loop.call_soon_threadsafe(
-            self._outgoing.put_nowait, (subject, content)
-        )
+        self._loop.call_soon_threadsafe(self._outgoing.put_nowait, (subject, content))
 
     async def _send_all(self) -> None:
         """One letter after the other, for their order tells what was lost."""

@@ -1,8 +1,8 @@
 """How long to wait for a letter before asking for it: as long as such letters took.
 
 For every peer a mean and a spread of the times are kept, as TCP does (V. Paxson et al.,
-RFC 6298, 2011), and every ask in vain doubles the wait. Asking moves no letter, so every
-time that was measured counts.
+RFC 6298, 2011), and every ask in vain doubles the wait. Asking moves no letter, so
+every time that was measured counts.
 """
 
 from __future__ import annotations

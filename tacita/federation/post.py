@@ -2,8 +2,9 @@
 
 Nothing more is asked of what carries letters; all that is needed for a run to be right
 is done by the parties. One that keeps the order of two letters between the same parties
-lets them see at once that a letter was lost. A transport is a class with `deliver` and `collect`, made from a
-party's invitation: `nats_post.py` is the real one, `thread_post.py` joins threads.
+lets them see at once that a letter was lost. A transport is a class with `deliver` and
+`collect`, made from a party's invitation: `nats_post.py` is the real one,
+`thread_post.py` joins threads.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ from jax import Array
 from tacita import keys
 from tacita.aggregation import Aggregation
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.federation.graph_agent import Calendar, GraphAgent
 from tacita.federation import party
+from tacita.federation.calendar import Calendar
+from tacita.federation.graph_agent import GraphAgent
 from tacita.federation.party import Desk, Party
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.server_coordinator import ServerCoordinator

@@ -135,7 +135,7 @@ class ServerAgent(Party):
             raise LetterRefused(f"{rounds} rounds were agreed on, not {number}")
         if phase >= self._server.phases or not arrays:
             raise LetterRefused(f"there is no exchange {phase}")
-        told = self._server.exchanges[phase].told.to_tree(arrays[:-1])
+        told = self._server.exchanges[phase].told.for_compiled(arrays[:-1])
         require_bounded(arrays)
         if arrays[-1].shape != () or arrays[-1].dtype != np.int64:
             raise LetterRefused("the question does not name the letter last counted")

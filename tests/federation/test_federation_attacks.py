@@ -14,9 +14,9 @@ import pytest
 import tacita
 from tacita.check import printable
 from tacita.federation import Agent, Coordinator, Hub, Invitation
+from tacita.federation.calendar import Calendar
 from tacita.federation.coordinator import _accepted, _told_by
 from tacita.federation.description import Description, read_signed
-from tacita.federation.graph_agent import Calendar
 from tacita.federation.in_process import COORDINATOR, InProcess
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.party import Counts, require_size
