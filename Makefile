@@ -58,6 +58,7 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.clipping
 	$(BIN)/python -m bench.federation
 	$(BIN)/python -m bench.fed_plt_table_2
+	$(BIN)/python -m bench.accuracy
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -29,6 +29,7 @@ import numpy as np
 import tacita
 from tacita import keys
 from tacita.federation import Hub, Invitation, broker
+from tacita.federation.draws import SharedDraws
 from tacita.federation.nats_post import NatsPost
 from tacita.federation.party import Desk
 from tacita.federation.program import run_party
@@ -152,7 +153,9 @@ def _coordinate(
     me = Invitation.load(path)
     roles, desk = roles_of(me, dim, rounds), desk_of(me, folder, careful)
     with NatsPost(me) as post:
-        made = Watched(desk, roles.server, me.agents, roles.base, roles.terms)
+        made = Watched(
+            desk, roles.server, me.agents, SharedDraws(roles.base), roles.terms
+        )
         run_party(made, post, seconds=300)
     return np.diff(made.ends)[WARM_UP:].tolist()
 

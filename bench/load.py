@@ -27,6 +27,7 @@ import numpy as np
 from bench import federation
 from tacita import keys
 from tacita.federation import Invitation, broker
+from tacita.federation.draws import SharedDraws
 from tacita.federation.nats_post import NatsPost
 from tacita.federation.program import run_party
 
@@ -130,7 +131,9 @@ def _coordinate(me: Invitation, folder: Path, dim: int, rounds: int) -> Load:
         floor = _floor(post, me.agents, bytes(8 * dim))
         roles = federation.roles_of(me, dim, rounds)
         desk = federation.desk_of(me, folder, True)
-        made = Weighed(desk, roles.server, me.agents, roles.base, roles.terms)
+        made = Weighed(
+            desk, roles.server, me.agents, SharedDraws(roles.base), roles.terms
+        )
         _all_to_all(post, me.agents, GO)
         done = run_party(made, post, seconds=SECONDS)
         if not done or len(made.ends) < rounds:

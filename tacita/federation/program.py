@@ -15,6 +15,7 @@ import numpy as np
 
 from tacita.check import printable
 from tacita.federation.description import Description
+from tacita.federation.draws import derive
 from tacita.federation.hub import Invitation
 from tacita.federation.party import (
     MOST_NOTE,
@@ -25,7 +26,7 @@ from tacita.federation.party import (
 )
 from tacita.federation.post import Post
 from tacita.federation.seal import Sealed, private_folder
-from tacita.federation.setting import derive, secret_of
+from tacita.federation.setting import secret_of
 from tacita.federation.state_file import StateFile
 from tacita.federation.wire import Identity, Letter, LetterRefused, note
 from tacita.runtime.progress import Bar
