@@ -3,9 +3,11 @@
 A round: the coordinator broadcasts a float64 vector of length d, every agent answers
 with one, the mean is taken. Printed with signatures, encryption and checkpoints on
 disk, and without them, so that their price shows. Then the processor time of an agent
-that waits for a run (`tacita join`).
+that waits for a run (`tacita join`), and what many agents with large letters take
+(`bench/load.py`).
 
     python -m bench.federation
+    python -m bench.federation load
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import tacita
 from tacita import keys
 from tacita.federation import Hub, Invitation, broker
 from tacita.federation.agent_keys import SharedKeys
+from tacita.federation.draws import SharedDraws
 from tacita.federation.nats_post import NatsPost
 from tacita.federation.party import Desk
 from tacita.federation.program import run_party
@@ -42,8 +45,6 @@ from tacita.federation.work import Outline
 from tacita.runtime.simulate import prepare
 from tacita.trees import in_double_precision
 
-#: The agents answer whatever the coordinator measures.
-MOST_ROUNDS = 10**6
 #: (agents, length of the vector, rounds, goal in milliseconds).
 SETTINGS = ((3, 1_000, 60, 25.0), (3, 1_000_000, 12, 1500.0), (20, 1_000, 40, 150.0))
 WARM_UP = 3
@@ -77,10 +78,10 @@ def desk_of(me: Invitation, folder: Path, careful: bool) -> Desk:
     return Desk(me.name, "bench", "run", envelope, file, Pen(b"k" * 32, "run", 1))
 
 
-def agent(path: str, folder: str, dim: str, careful: str) -> None:
+def agent(path: str, folder: str, dim: str, rounds: str, careful: str) -> None:
     """The program of one agent."""
     me = Invitation.load(path)
-    roles = roles_of(me, int(dim), MOST_ROUNDS)
+    roles = roles_of(me, int(dim), int(rounds))
     own = SharedKeys(keys.agent_secret(roles.base, me.agents.index(me.name)))
     desk = desk_of(me, Path(folder), careful == "careful")
     with NatsPost(me) as post:
@@ -104,7 +105,7 @@ def town(agents: int) -> Iterator[tuple[Path, dict[str, Path], list[str]]]:
     """A hub with a running broker: its folder, the invitations, the agents' names."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        names = [f"agent-{i:02}" for i in range(agents)]
+        names = [f"agent-{i:03}" for i in range(agents)]
         with Hub.create(folder / "hub", "bench", names, port=0) as hub:
             yield folder, hub.invitations, names
 
@@ -119,14 +120,15 @@ def idle() -> float:
         child = subprocess.Popen(program, cwd=folder, stdout=subprocess.DEVNULL)
         try:
             time.sleep(SETTLED)
-            before = _processor_seconds(child.pid)
+            before = processor_seconds(child.pid)
             time.sleep(WATCHED)
-            return (_processor_seconds(child.pid) - before) / WATCHED
+            return (processor_seconds(child.pid) - before) / WATCHED
         finally:
             broker.stop(child)
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
+    """What a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -138,7 +140,7 @@ def measure(agents: int, dim: int, rounds: int, careful: bool) -> list[float]:
     with town(agents) as (folder, made, names):
         try:
             for one in names:
-                words = [str(made[one]), str(folder), str(dim), mode]
+                words = [str(made[one]), str(folder), str(dim), str(rounds), mode]
                 program = [sys.executable, "-m", "bench.federation", *words]
                 children.append(subprocess.Popen(program))
             return _coordinate(made["coordinator"], folder, dim, rounds, careful)
@@ -153,7 +155,9 @@ def _coordinate(
     me = Invitation.load(path)
     roles, desk = roles_of(me, dim, rounds), desk_of(me, folder, careful)
     with NatsPost(me) as post:
-        made = Watched(desk, roles.server, me.agents, roles.base, roles.terms)
+        made = Watched(
+            desk, roles.server, me.agents, SharedDraws(roles.base), roles.terms
+        )
         run_party(made, post, seconds=300)
     return np.diff(made.ends)[WARM_UP:].tolist()
 
@@ -175,10 +179,15 @@ def main() -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak memory of the coordinator: {peak:.0f} MB")
     print(f"an agent that waits takes {100 * idle():.2f} % of a processor (goal 1 %)")
+    load.main()
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    from bench import load  # it uses what stands above
+
+    if sys.argv[1:] == ["load"]:
+        load.main()
+    elif len(sys.argv) > 1:
         agent(*sys.argv[1:])
     else:
         main()

@@ -8,7 +8,9 @@ checks again with tracers, where no number is there to look at.
 from __future__ import annotations
 
 import difflib
+import math
 import os
+import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,13 +30,17 @@ def refuse(message: str) -> NoReturn:
     raise TacitaError(message)
 
 
-def printable(text: str, most: int = 500) -> str:
-    r"""Words of others, without what a terminal would act on.
+def printable(text: str, most: int = 1000) -> str:
+    """Others' words, fit for a terminal or a log: one line, nothing that controls it.
 
-    >>> printable("a \x1b[2Jname")
-    'a ?[2Jname'
+    >>> printable("all is" + chr(27) + "[2J well" + chr(10))
+    'all is?[2J well?'
+    >>> printable("x" * 50, most=8)
+    'xxxxx...'
     """
-    return "".join(c if c.isprintable() else "?" for c in text[:most])
+    short = text if len(text) <= most else f"{text[: most - 3]}..."
+    # Category C: control characters, invisible marks that reorder text, surrogates.
+    return "".join("?" if unicodedata.category(c)[0] == "C" else c for c in short)
 
 
 def is_number(value: Any) -> bool:
@@ -82,11 +88,20 @@ class Range:
         if not is_number(value):
             refuse(f"expected {name} {self.words}, got {name}={value!r}")
         array = np.asarray(value)
+        if array.dtype == object:  # whole numbers beyond 64 bits
+            array = np.asarray(_as_float(value))
         good = np.isfinite(array) & self.test(array)
         if not np.all(good):
             bad = array[~good].ravel()[0]
             refuse(f"expected {name} {self.words}, got {name}={bad}")
         return value
+
+
+def _as_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 positive = Range("> 0", lambda v: v > 0)
@@ -190,7 +205,8 @@ def one_of(choices: Iterable[str], **named: Any) -> Any:
 def nearest(word: Any, known: Iterable[str]) -> str:
     """A hint for a misspelt word: the nearest known one, then all of them."""
     known = list(known)
-    close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.5)
+    # Comparing takes the product of the lengths: others' words may be long.
+    close = difflib.get_close_matches(str(word)[:60], known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}known: {', '.join(known)}"
 

@@ -13,8 +13,11 @@ import typer
 import tacita
 from tacita.cli.show import show
 
-#: Seconds without a letter after which a party counts as away: it writes every second.
+#: Seconds after which a status is old: it is written every second.
 _QUIET = 5.0
+#: Seconds without a letter after which a party counts as away: whoever waits for one
+#: asks for it sooner (`tacita/federation/patience.py`).
+_AWAY = 45.0
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,7 +52,7 @@ def status(
     for folder in folders:
         try:
             told = json.loads((folder / "status.json").read_text())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             tacita.check.refuse(
                 f"no status in {folder}; name the folder of a party that has run"
             )
@@ -84,7 +87,7 @@ def _show_party(told: dict[str, Any]) -> None:
     if repeated := told.get("repeated"):
         typer.echo(f"{repeated} letters came late or twice")
     for reason, count in told.get("refused", {}).items():
-        typer.echo(f"refused {count}: {reason}")
+        typer.echo(f"refused {count}: {tacita.check.printable(reason)}")
     if "epsilon_spent" in told:
         left = told["epsilon_allowed"] - told["epsilon_spent"]
         typer.echo(
@@ -119,7 +122,7 @@ def _lines(told: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         left = f"{said['allowed'] - said['spent']:.4g}" if "spent" in said else "-"
         yield (
             name,
-            "yes" if heard is not None and heard < _QUIET else "no",
+            "yes" if heard is not None and heard < _AWAY else "no",
             "never" if heard is None else f"{heard:.1f} s before",
             f"{said['round']:.0f}" if "round" in said else "-",
             left,

@@ -22,15 +22,15 @@ from tacita.federation.description import Description, read_signed
 from tacita.federation.hub import Invitation
 from tacita.federation.judgement import OFFER, Judge
 from tacita.federation.own_rows import OwnRows, blank_problem
-from tacita.federation.party import Party, Withdrawn
+from tacita.federation.party import MOST_NOTE, Party, Withdrawn
 from tacita.federation.policy import Policy, PolicyInForce
 from tacita.federation.post import Post
 from tacita.federation.preview import lines_of
-from tacita.federation.program import MOST_NOTE, Options, Program, Result
+from tacita.federation.program import Options, Program, Result
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.setting import keys_of, setting_of, with_observer
 from tacita.federation.site import Site
-from tacita.federation.wire import Identity, Letter, LetterRefused
+from tacita.federation.wire import MOST_TEXT, Identity, Letter, LetterRefused
 
 #: The offer of a run that was given up.
 _GIVEN_UP = "withdrawn.json"
@@ -65,6 +65,8 @@ def join(
 
 class Agent(Program):
     """One agent's program; the arguments are those of `join`."""
+
+    most_greeting = MOST_TEXT["offer"] + MOST_NOTE
 
     def __init__(
         self,
@@ -232,7 +234,7 @@ class Agent(Program):
         note = "accepted; waits until all have agreed and the first letter is asked for"
         self.write_status({"party": self.me.name, "run": run.digest, "note": note})
         roles = self._outline.roles
-        most = MOST_NOTE if roles.on_graph else roles.server.most_bytes + MOST_NOTE
+        most = 0 if roles.on_graph else roles.server.most_bytes + MOST_NOTE
         for content, letter in self.await_contents(post, say, None, 1.0, most):
             one = letter.identity
             if not one.run:

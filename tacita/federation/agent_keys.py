@@ -19,6 +19,9 @@ from jax import Array
 from tacita import keys
 from tacita.federation.draws import key_for
 
+#: Compiled, for an agent derives a key in every exchange.
+_agent_key = jax.jit(keys.agent_key)
+
 
 class AgentKeys(Protocol):
     """What an agent draws with."""
@@ -44,7 +47,7 @@ class SharedKeys:
 
     def noise(self, number: int, phase: int, history: str) -> Array:
         """As in a simulation."""
-        return keys.agent_key(self.secret, number, phase)
+        return _agent_key(self.secret, number, phase)
 
 
 @dataclass(frozen=True, repr=False)

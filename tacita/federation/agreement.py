@@ -73,6 +73,8 @@ class Agreement:
         if one.kind == "consents":
             return self._see(letter.text)
         if one.kind == "withdraw" and letter.text == self.run.digest:
+            if self.spoken:  # an old letter that somebody sends again
+                return None
             raise Withdrawn(f"{me.coordinator} withdrew it")
         if one.kind != "offer":
             return None

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from tacita.federation.description import Description
+from tacita.federation.reading import read_table
 from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
-from tacita.federation.wire import LetterRefused
+from tacita.federation.wire import MOST_TEXT, LetterRefused
 
 _DOMAIN = b"tacita consent 1\n"
 
@@ -76,11 +77,10 @@ def require_enough(
         known: Keys of the federation's parties, as the hub gave them.
         least: How many agents must have agreed, the reader among them.
     """
-    try:
-        told = json.loads(text)
-        digest, given = told["run"], dict(told["consents"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise LetterRefused("consents that cannot be read") from None
+    told = read_table(text, "what others agreed to", MOST_TEXT["consents"])
+    digest, given = told.get("run"), told.get("consents")
+    if not isinstance(given, dict):
+        raise LetterRefused("consents that cannot be read")
     if digest != run.digest:
         raise LetterRefused("consents to another run")
     found = [name for name in run.agents if name in given and name in known]

@@ -19,8 +19,9 @@ from tacita.federation.own_rows import blank_problem
 from tacita.federation.party import Party
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
+from tacita.federation.reading import read_table
 from tacita.federation.setting import coordinator_draws, setting_of, with_observer
-from tacita.federation.wire import Letter, LetterRefused
+from tacita.federation.wire import LARGEST, Letter, LetterRefused
 
 
 def coordinate(
@@ -67,6 +68,7 @@ class Coordinator(Program):
         self.setting = setting_of(self.run, blank_problem(self.run))
         if self.setting.weighted and self.run.least_agents < len(self.run.agents):
             refuse("weights='samples' needs everybody's rows; leave out least_agents")
+        self.setting.roles.require_size()
         self._offer = self.run.signed(self._keys)
         #: Signatures of those who accepted.
         self.consents: dict[str, str] = {}
@@ -237,11 +239,8 @@ def _words(letter: Letter, run: Description, kind: str) -> dict[str, Any] | None
     one = letter.identity
     if one.run or one.sender not in run.agents or one.kind != kind:
         return None
-    try:
-        told = json.loads(letter.text)
-        return told if told["run"] == run.digest else None
-    except (KeyError, TypeError, ValueError, RecursionError):
-        raise LetterRefused("an answer that cannot be read") from None
+    told = read_table(letter.text, "the answer")
+    return told if told.get("run") == run.digest else None
 
 
 def _refusal(letter: Letter, run: Description) -> Refusal | None:
@@ -276,12 +275,13 @@ def _told_by(party: Party) -> dict[str, dict[str, float]]:
     found = {}
     for name, text in party.remarks.items():
         try:
-            words = json.loads(text)
-            found[name] = {
-                key: float(words[key])
-                for key in ("round", "spent", "allowed")
-                if key in words
-            }
-        except (ValueError, TypeError):
+            words = read_table(text, "a remark")
+        except LetterRefused:
             continue
+        numbers = {key: words.get(key) for key in ("round", "spent", "allowed")}
+        found[name] = {
+            key: float(value)
+            for key, value in numbers.items()
+            if isinstance(value, int | float) and abs(value) < LARGEST
+        }
     return found

@@ -15,11 +15,15 @@ from typing import Any
 
 from tacita import check
 from tacita.check import TacitaError, refuse
+from tacita.federation.reading import read_table
 from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
 from tacita.federation.terms import Terms
-from tacita.federation.wire import LetterRefused
+from tacita.federation.wire import MOST_TEXT, LetterRefused
 from tacita.trees import rules
 
+#: What no run may have more of, whatever a policy says: beyond it, looking at an offer
+#: would already take an agent's memory or time.
+_MOST_AGENTS, _MOST_ROUNDS, _MOST_CLASSES, _MOST_COLUMNS = 100_000, 10**6, 10**4, 10**6
 _DOMAIN = b"tacita run description 1\n"
 #: Tables of a description, the keys that each may have (None: any), and how a value is
 #: checked whose meaning is the same in every run.
@@ -89,7 +93,7 @@ class Description:
                 if (test := known[key]) is not None:
                     test(**{f"{table}.{key}": value})
             for key in _NEEDED.get(table, ()):
-                if key not in content:
+                if content.get(key) is None:
                     refuse(f"missing key {table}.{key}; add it")
         if "least_agents" in self.run and "deadline" not in self.run:
             refuse(
@@ -98,6 +102,23 @@ class Description:
             )
         if not self.agents or len(set(self.agents)) != len(self.agents):
             refuse("a run needs agents, each named once")
+        self._require_small()
+
+    def _require_small(self) -> None:
+        for what, count, most in (
+            ("agents", len(self.agents), _MOST_AGENTS),
+            ("run.rounds", self.rounds, _MOST_ROUNDS),
+            ("problem.classes", self._length("classes"), _MOST_CLASSES),
+            ("problem.columns", self._length("columns"), _MOST_COLUMNS),
+        ):
+            if count > most:
+                refuse(f"expected {what} <= {most}, got {count}; make a smaller run")
+
+    def _length(self, key: str) -> int:
+        names = self.problem.get(key)
+        if names is not None and not isinstance(names, list | tuple):
+            refuse(f"expected problem.{key} a list of names, got {str(names)[:60]!r}")
+        return 0 if names is None else len(names)
 
     @property
     def run(self) -> Mapping[str, Any]:
@@ -148,16 +169,22 @@ class Description:
         """The description with the starter's signature, as the text of an offer."""
         text = self.text()
         signature = keys.sign(_DOMAIN + text.encode()).hex()
-        return json.dumps({"description": text, "signature": signature})
+        offer = json.dumps({"description": text, "signature": signature})
+        if len(offer) > MOST_TEXT["offer"]:
+            refuse(
+                f"the run description has {len(offer) / 1e6:.1f} MB, and at most "
+                f"{MOST_TEXT['offer'] / 1e6:.1f} MB can be offered; name fewer columns"
+            )
+        return offer
 
 
 def read_signed(
     offer: str, federation: str, others: Mapping[str, PublicKeys], starter: str
 ) -> Description:
     """A description out of an offer; refused unless the starter signed every byte."""
-    text, signature = _parts(offer)
+    text, signed = _parts(offer)
     require_signature(
-        others[starter], signature, _DOMAIN + text.encode(), "the run description"
+        others[starter], signed, _DOMAIN + text.encode(), "the run description"
     )
     made = _made(text)
     if (made.federation, made.starter) != (federation, starter):
@@ -172,18 +199,19 @@ def unsigned(offer: str) -> Description:
 
 def _parts(offer: str) -> tuple[str, bytes]:
     """The text and the signature of an offer."""
+    told = read_table(offer, "the offer", MOST_TEXT["offer"])
+    text, signature = told.get("description"), told.get("signature")
+    if not isinstance(text, str) or not isinstance(signature, str):
+        raise LetterRefused("the offer is no run description")
     try:
-        told = json.loads(offer)
-        text, signature = told["description"], bytes.fromhex(told["signature"])
-        text.encode()
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise LetterRefused("the offer is no run description") from None
-    return text, signature
+        return text, bytes.fromhex(signature)
+    except ValueError:
+        raise LetterRefused("the offer is not signed") from None
 
 
 def _made(text: str) -> Description:
+    words = read_table(text, "the run description", MOST_TEXT["offer"])
     try:
-        words = json.loads(text)
         made = Description(**{**words, "agents": tuple(words["agents"])})
         canonical = made.text()
     except TacitaError as error:

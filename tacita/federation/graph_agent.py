@@ -11,67 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from tacita import keys
 from tacita.federation.agent_keys import AgentKeys, next_history
-from tacita.federation.party import Desk, Party, bytes_of
+from tacita.federation.calendar import Calendar
+from tacita.federation.party import Desk, Party, bytes_of, require_own
 from tacita.federation.receipts import When
 from tacita.federation.shapes import to_list
 from tacita.federation.terms import Terms
-from tacita.federation.wire import Letter, LetterRefused, Repeated, require_finite
+from tacita.federation.wire import Letter, LetterRefused, Repeated, require_bounded
 from tacita.federation.work import GraphWork
-from tacita.participation import Schedule
 from tacita.trees import in_double_precision
 
 #: Letters of one neighbour kept before they are needed.
 _EARLY = 4
-
-
-class Calendar:
-    """Who is active when, for everybody to know.
-
-    Args:
-        schedule: Participation.
-        base: Roots of the schedule's randomness, out of the run description.
-        n: Number of agents.
-        rounds: Number of rounds.
-    """
-
-    def __init__(
-        self, schedule: Schedule, base: keys.Keys, n: int, rounds: int
-    ) -> None:
-        self.rounds = rounds
-        active = np.ones((rounds + 1, n), bool)
-        if schedule.kind != "all":
-            active[1:] = _draw(schedule, base, n, rounds)
-        numbers = np.arange(rounds + 1)[:, None]
-        # Round 0, before the first, counts as active: everybody has a first letter.
-        self._last = np.maximum.accumulate(np.where(active, numbers, 0))
-        self._turns = [np.flatnonzero(active[1:, i]) + 1 for i in range(n)]
-
-    def last(self, agent: int, number: int) -> int:
-        """The agent's last active round up to this one; 0 before the first."""
-        return int(self._last[number, agent])
-
-    def next(self, agent: int, number: int) -> int | None:
-        """The agent's first active round after this one."""
-        turns = self._turns[agent]
-        place = int(np.searchsorted(turns, number, side="right"))
-        return int(turns[place]) if place < len(turns) else None
-
-
-def _draw(schedule: Schedule, base: keys.Keys, n: int, rounds: int) -> np.ndarray:
-    def one(number: Array) -> Array:
-        key = keys.schedule_key(base, number)
-        if schedule.kind == "cohort":
-            return jnp.zeros(n, bool).at[schedule.cohort(key, n)].set(True)
-        return schedule.mask(key, n)
-
-    return np.asarray(jax.lax.map(one, jnp.arange(1, rounds + 1)))
 
 
 class GraphAgent(Party):
@@ -97,12 +50,12 @@ class GraphAgent(Party):
         own_keys: AgentKeys,
         terms: Terms,
     ) -> None:
-        super().__init__(desk, work.letter.bytes)
+        self._neighbours = {names[j]: j for j in work.neighbours}
+        super().__init__(desk, work.letter.bytes, self._neighbours)
         self._work, self._names, self._calendar = work, names, calendar
         self._keys, self._terms, self._deadline = own_keys, terms, terms.deadline
         self._rounds = terms.rounds
         self._me = list(names).index(desk.name)
-        self._neighbours = {names[j]: j for j in work.neighbours}
         self.state: Any = None
         self._round = 0
         self._history = ""
@@ -157,11 +110,16 @@ class GraphAgent(Party):
         self._began, self._since = self.said, now
         self._tell(self._round)
         self._advance(now)
+        self._wait(now)
+        if saved is not None:  # what was read before is gone
+            for name in self._neighbours:
+                self._ask(name, now)
 
     @in_double_precision
     def tick(self, now: float) -> None:
         """Also goes on without those who are later than the deadline."""
         super().tick(now)
+        self._lingered = self.over and now - self._since >= self._terms.linger
         if self._deadline is not None and now - self._since >= self._deadline:
             self._advance(now)
 
@@ -173,36 +131,72 @@ class GraphAgent(Party):
     @in_double_precision
     def _take(self, letter: Letter, now: float) -> None:
         one = letter.identity
-        if one.sender not in self._neighbours:
-            raise LetterRefused("the sender is no neighbour")
         j = self._neighbours[one.sender]
         if one.kind == "ask":
             if one.round in self._letters:
-                self._tell_one(one.round, j)
+                self._send("ready", one.sender, (one.round, 0))
             elif self._deadline is not None:
-                self._tell_one(self._round, j)
+                self._send("ready", one.sender, (self._round, 0))
             elif one.round < min(self._letters):
                 # It was heard beyond that round: the receipt tells it so.
                 self._send("ask", one.sender, (max(self._heard[j], 0), 0))
-            return
-        if one.kind != "answer" or one.phase != 0:
+        elif one.kind == "ready":
+            if self._lacks(j, one.round):
+                self._fetch(one.sender, (one.round, 0), now)
+        elif one.kind == "fetch":
+            if one.round in self._letters and self._may_fetch(one.sender, now):
+                self._tell_one(one.round, j)
+        elif one.kind == "answer" and one.phase == 0:
+            self._read(j, letter, now)
+        else:
             raise LetterRefused(f"neighbours send no letter of kind {one.kind!r}")
+
+    def _lacks(self, j: int, number: int) -> bool:
+        """Whether a neighbour's letter of this round is waited for and not here."""
+        needed = self._wanted(j)
+        newer = self._deadline is not None and number > needed
+        return self._missing(j) and (number == needed or newer)
+
+    def _wanted(self, j: int) -> int:
+        """The round of the neighbour's letter that is waited for, needed or last."""
+        needed = self._needed(j)
+        return (
+            self._calendar.last(j, self._calendar.rounds) if needed is None else needed
+        )
+
+    def _missing(self, j: int) -> bool:
+        if self.over:
+            return self._heard[j] < self._wanted(j)
+        return (j, self._wanted(j)) not in self._inbox
+
+    def _read(self, j: int, letter: Letter, now: float) -> None:
+        one = letter.identity
+        self._arrived(one.sender, now)
         if one.round != self._calendar.last(j, min(one.round, self._calendar.rounds)):
             raise LetterRefused("a letter of a round in which its sender is silent")
         self._work.letter.check(letter.arrays)
-        require_finite(letter.arrays)
+        require_bounded(letter.arrays, self._terms.most_norm)
         if self._deadline is not None and one.round >= self._heard[j]:
             self._newest[j] = letter.arrays[0]
         self._heard[j] = max(self._heard[j], one.round)
         needed = self._needed(j)
         if needed is None:
+            self._wait(now)
             return
         if one.round < needed or (j, one.round) in self._inbox:
             raise Repeated("a letter that was read already")
         early = sum(who == j for who, _ in self._inbox)
         if early < _EARLY or one.round == needed:
             self._inbox[j, one.round] = letter.arrays[0]
+        self._wait(now)
         self._advance(now)
+        self._wait(now)
+
+    def _wait(self, now: float) -> None:
+        """Note whose letters are missing; they are asked for after a while."""
+        for name, j in self._neighbours.items():
+            note = self.patience.wait if self._missing(j) else self.patience.came
+            note((name, "answer"), now)
 
     def _advance(self, now: float) -> None:
         """As many rounds as the letters at hand allow."""
@@ -211,7 +205,7 @@ class GraphAgent(Party):
             if any(letter is None for letter in received):
                 return
             self._step(number, [letter for letter in received if letter is not None])
-            self._asked_at = self._since = now
+            self._since = now
 
     def _letter_of(self, j: int, now: float) -> np.ndarray | None:
         """The neighbour's letter for my next round, or None to wait for it."""
@@ -228,7 +222,7 @@ class GraphAgent(Party):
         key = self._keys.noise(number, 0, history)
         state, letters = self._work.step(number, key, self.state, received)
         (array,) = to_list(letters)
-        require_finite([array])
+        require_own([array])
         # Ledger first: a crash may waste budget, never under-count it.
         self.desk.charge(self._identity("answer", "", (number, 0)), bytes_of([array]))
         self.state, self._round, self._history = state, number, history
@@ -255,6 +249,7 @@ class GraphAgent(Party):
 
     def _tell(self, number: int) -> None:
         for j in self._work.neighbours:
+            self._note_news(self._names[j])
             self._tell_one(number, j)
 
     def _tell_one(self, number: int, j: int) -> None:
@@ -262,18 +257,12 @@ class GraphAgent(Party):
         letter = self._work.to_neighbour(self._letters[number], place)
         self._send("answer", self._names[j], (number, 0), [letter])
 
-    def _ask_again(self, now: float) -> None:
-        self._lingered = self.over and now - self._since >= self._terms.linger
-        final = self._calendar.rounds
-        for j in self._work.neighbours:
-            if self.over:
-                needed = self._calendar.last(j, final)
-                missing = self._heard[j] < needed
-            else:
-                needed = self._needed(j) or 0
-                missing = (j, needed) not in self._inbox
-            if missing:
-                self._send("ask", self._names[j], (needed, 0))
+    def _ask(self, peer: str, now: float) -> None:
+        j = self._neighbours[peer]
+        if self._missing(j):
+            self._send("ask", peer, (self._wanted(j), 0))
+        else:
+            self.patience.forget((peer, "answer"))
 
     def _save(self) -> None:
         words: dict[str, Any] = {"round": self._round, "history": self._history}

@@ -19,15 +19,19 @@ from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation import broker, certificates
 from tacita.federation.certificates import Certificate
+from tacita.federation.reading import read_table
 from tacita.federation.seal import (
     PrivateKeys,
     PublicKeys,
     private_folder,
     read_private,
 )
+from tacita.federation.wire import LetterRefused
 
 #: Bytes of one message; larger letters are cut into several.
 MOST_PAYLOAD = 8 << 20
+#: Bytes of an invitation, which names everybody.
+_MOST_INVITATION = 32 << 20
 #: Bytes that the broker holds for a slow reader before it cuts it off.
 MOST_PENDING = 1 << 30
 CONFIG = "broker.conf"
@@ -69,7 +73,7 @@ class Invitation:
         """Read an invitation; `identity` is the file with the party's own keys."""
         content = read_private(path)
         try:
-            told = json.loads(content)
+            told = read_table(content, "the invitation", _MOST_INVITATION)
             own = told.pop("keys", None)
             access = (told.pop(k).encode() for k in ("certificate", "key"))
             others = {k: PublicKeys.of_words(v) for k, v in told.pop("others").items()}
@@ -80,6 +84,10 @@ class Invitation:
                 others=others,
                 **told,
             )
+            for name in (made.federation, made.coordinator, made.name, *others):
+                check_name(name)
+            if not _HOST.match(made.server):
+                raise LetterRefused("no server")
         except (ValueError, KeyError, TypeError, AttributeError):
             refuse(f"{path} is no invitation; ask whoever runs the hub for a new one")
         if identity is not None:

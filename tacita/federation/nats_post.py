@@ -1,8 +1,12 @@
 """The post over NATS: core messages only, nothing kept by the broker.
 
 The network lives on a thread of its own, so that a long computation does not let the
-connection die. Letters over 4 MB travel in pieces; a piece that is lost costs the whole
-letter, which its reader then asks for again.
+connection die. Letters leave one after the other, in order; whoever writes faster than
+the broker reads has to wait. Those over 4 MB travel in pieces; a piece that is lost
+costs the whole letter, which its reader then asks for again.
+
+Pieces are held before anybody can check who wrote them: of every sender one letter, and
+no more of it than this party would read.
 """
 
 from __future__ import annotations
@@ -15,8 +19,9 @@ import ssl
 import struct
 import tempfile
 import threading
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nats.aio.client import Client
 
@@ -24,24 +29,38 @@ from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation.hub import Invitation
 from tacita.federation.post import Post, take_all
+from tacita.federation.seal import OVERHEAD
 
 PIECE = 4 << 20
-#: Letters of one sender that are put together at a time; older ones are given up.
-_MOST_OPEN = 2
-#: Pieces of one letter: with 4 MB each, 512 MB.
-_MOST_PIECES = 128
+#: Bytes that wait to be sent; then whoever writes has to wait, so many seconds at most.
+_MOST_QUEUED, _MOST_WAIT = 64 << 20, 60.0
+#: Bytes of one sender's letters that wait to be read, besides the largest one.
+_MOST_UNREAD = 4 << 20
 _HEAD = struct.Struct("<16sII")
 # The event loop remarks on every TLS connection that ends, which is no news.
 logging.getLogger("asyncio").addFilter(lambda said: "eof_received" not in str(said.msg))
 
 
-class Pieces:
-    """Cuts letters, and puts their pieces together again."""
+class _Open(NamedTuple):
+    """A letter of which some pieces are here."""
 
-    def __init__(self, size: int = PIECE, most_open: int = _MOST_OPEN) -> None:
-        self._size, self._most_open = size, most_open
-        #: By sender, mark and number of pieces.
-        self._open: dict[tuple[str, bytes, int], dict[int, bytes]] = {}
+    mark: bytes
+    pieces_in_all: int
+    pieces: dict[int, bytes]
+
+
+class Pieces:
+    """Cuts letters, and puts their pieces together again.
+
+    Args:
+        size: Bytes of a piece.
+        most_bytes: Bytes of a letter that is put together.
+    """
+
+    def __init__(self, size: int = PIECE, most_bytes: int = PIECE) -> None:
+        self._size, self.most_bytes = size, most_bytes
+        #: By sender: nobody can spoil or crowd out another one's letter.
+        self._open: dict[str, _Open] = {}
         self.dropped = 0
 
     def cut(self, content: bytes) -> list[bytes]:
@@ -55,31 +74,42 @@ class Pieces:
 
     def join(self, sender: str, message: bytes) -> bytes | None:
         """The letter, once its last missing piece is there."""
-        whole = _HEAD.size <= len(message) <= _HEAD.size + self._size
-        mark, number, count = _HEAD.unpack_from(message) if whole else (b"", 0, 0)
-        body = message[_HEAD.size :]
-        if not number < count <= _MOST_PIECES:
+        if not self._acceptable(message):
             self.dropped += 1
             return None
+        mark, number, count = _HEAD.unpack_from(message)
+        body = message[_HEAD.size :]
         if count == 1:
             return body
-        # Kept apart by sender: nobody can spoil or crowd out another one's letter.
-        pieces = self._open.setdefault((sender, mark, count), {})
-        pieces[number] = body
-        if len(pieces) == count:
-            del self._open[sender, mark, count]
-            return b"".join(pieces[i] for i in range(count))
-        mine = [key for key in self._open if key[0] == sender]
-        if len(mine) > self._most_open:
-            del self._open[mine[0]]
-            self.dropped += 1
-        return None
+        known = self._open.get(sender)
+        if known is None or (known.mark, known.pieces_in_all) != (mark, count):
+            # Letters come one after the other: the older one lost a piece.
+            self.dropped += known is not None
+            known = self._open[sender] = _Open(mark, count, {})
+        known.pieces[number] = body
+        if len(known.pieces) < count:
+            return None
+        del self._open[sender]
+        return b"".join(known.pieces[i] for i in range(count))
+
+    def _acceptable(self, message: bytes) -> bool:
+        """Whether it is a piece, as long as it must be, of a letter not too long."""
+        if len(message) < _HEAD.size:
+            return False
+        _, number, count = _HEAD.unpack_from(message)
+        length = len(message) - _HEAD.size
+        if count == 1:
+            return number == 0 and length <= min(self._size, self.most_bytes)
+        full = length == self._size
+        last = number == count - 1 and 0 < length <= self._size
+        within = (count - 1) * self._size < self.most_bytes
+        return number < count and within and (full or last)
 
     def under_way(self) -> dict[str, tuple[int, int]]:
         """Of the letter that each sender is sending: pieces here, pieces in all."""
         # Copied in one step: letters come in on another thread.
         found = dict(self._open).items()
-        return {sender: (len(pieces), count) for (sender, _, count), pieces in found}
+        return {sender: (len(one.pieces), one.pieces_in_all) for sender, one in found}
 
 
 class NatsPost(Post):
@@ -92,8 +122,12 @@ class NatsPost(Post):
 
     def __init__(self, invitation: Invitation, patience: float = 30.0) -> None:
         self._invitation = invitation
-        self._letters: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._letters: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
+        self._unread: Counter[str] = Counter()
+        self._lock = threading.Lock()
         self._pieces = Pieces()
+        self._outgoing: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+        self._queued, self._room = 0, threading.Condition()
         self._loop = asyncio.new_event_loop()
         self._client: Any = Client()
         self._last_error: Exception | None = None
@@ -119,7 +153,8 @@ class NatsPost(Post):
             "allow_reconnect": True,
             "max_reconnect_attempts": -1,
             "reconnect_time_wait": 0.2,
-            "pending_size": 1 << 30,
+            # Beyond this, publishing waits until the broker has read.
+            "pending_size": 2 * PIECE,
             "error_cb": self._on_error,
         }
         try:
@@ -135,12 +170,22 @@ class NatsPost(Post):
             pending_bytes_limit=-1,
         )
         await self._client.flush()
+        self._sender = asyncio.create_task(self._send_all())
 
     async def _on_message(self, message: Any) -> None:
         sender = message.subject.rpartition(".")[2]
+        if sender not in self._invitation.others:
+            return
         letter = self._pieces.join(sender, message.data)
-        if letter is not None:
-            self._letters.put(letter)
+        if letter is None:
+            return
+        with self._lock:
+            most = self._pieces.most_bytes + _MOST_UNREAD
+            if self._unread[sender] + len(letter) > most:
+                self._pieces.dropped += 1
+                return
+            self._unread[sender] += len(letter)
+        self._letters.put((sender, letter))
 
     async def _on_error(self, error: Exception) -> None:
         """Connections break and return; what was lost is asked for again."""
@@ -160,11 +205,32 @@ class NatsPost(Post):
         """Whether the broker is reached right now."""
         return self._client.is_connected
 
+    def expect(self, most_bytes: int) -> None:
+        """Put no larger letters together than these."""
+        self._pieces.most_bytes = most_bytes + OVERHEAD
+
     def deliver(self, to: str, content: bytes) -> None:
         """Send; while the broker is away, letters are dropped and asked for later."""
         me = self._invitation
         subject = f"tacita.{me.federation}.{to}.{me.name}"
-        asyncio.run_coroutine_threadsafe(self._publish(subject, content), self._loop)
+        with self._room:
+            room = self._room.wait_for(lambda: self._queued < _MOST_QUEUED, _MOST_WAIT)
+            if not room:
+                return  # the broker does not read: the letter is asked for later
+            self._queued += len(content)
+        self._loop.call_soon_threadsafe(self._outgoing.put_nowait, (subject, content))
+
+    async def _send_all(self) -> None:
+        """One letter after the other, for their order tells what was lost."""
+        while True:
+            subject, content = await self._outgoing.get()
+            try:
+                await self._publish(subject, content)
+            finally:
+                with self._room:
+                    self._queued -= len(content)
+                    self._room.notify()
+                self._outgoing.task_done()
 
     async def _publish(self, subject: str, content: bytes) -> None:
         if not self._client.is_connected:
@@ -177,11 +243,16 @@ class NatsPost(Post):
 
     def collect(self, seconds: float) -> list[bytes]:
         """What came, after waiting for something at most so long."""
-        return take_all(self._letters, seconds)
+        found = take_all(self._letters, seconds)
+        with self._lock:
+            for sender, letter in found:
+                self._unread[sender] -= len(letter)
+        return [letter for _, letter in found]
 
     def close(self) -> None:
         """Send what is still under way, and leave."""
         try:
+            self._wait(self._outgoing.join(), 5)
             self._wait(self._client.drain(), 5)
         except Exception:
             pass  # the broker is gone: nothing more can be sent

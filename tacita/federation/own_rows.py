@@ -15,8 +15,6 @@ from tacita.problem import Problem, from_arrays
 
 #: A file (.csv, .parquet, .npz), or a table or mapping from column to values.
 OwnRows = str | Path | Mapping[str, Any] | Any
-#: Rows of zeros from which the coordinator learns the shapes of letters.
-_BLANK_ROWS = 4096
 
 
 def own_problem(run: Description, rows: OwnRows) -> Problem:
@@ -54,13 +52,24 @@ def _columns(
 
 
 def blank_problem(run: Description) -> Problem:
-    """The coordinator's: it has no rows, only their shape."""
-    classes = run.problem.get("classes")
-    x = np.zeros((_BLANK_ROWS, len(run.problem["columns"])))
-    y: Any = np.zeros(_BLANK_ROWS)
+    """The coordinator's: it has no rows, only their shape.
+
+    As few rows of zeros as the run can be checked with: one of each class, one batch.
+    """
+    classes = run.problem.get("classes") or ()
+    count = max(1, len(classes), _largest_batch(run.tables["algorithm"]))
+    x = np.zeros((count, len(run.problem["columns"])))
+    y: Any = np.zeros(count)
     if classes:
-        y = np.resize(np.asarray([str(c) for c in classes]), _BLANK_ROWS)
+        y = np.resize(np.asarray([str(c) for c in classes]), count)
     return _problem(run, x, y)
+
+
+def _largest_batch(table: Mapping[str, Any]) -> int:
+    """The largest batch that an algorithm, or an oracle inside it, asks for."""
+    inside = [_largest_batch(v) for v in table.values() if isinstance(v, Mapping)]
+    named = [table.get(key) for key in ("batch", "size")]
+    return max([0, *inside, *(n for n in named if isinstance(n, int))])
 
 
 def _problem(run: Description, x: Any, y: Any) -> Problem:

@@ -3,19 +3,27 @@
 A party is a machine without clock, threads or network: it is handed letters and the
 time, and leaves letters in its outbox. Whoever drives it takes them out *after* the
 call returned, hence after everything they depend on was written to the disk.
+
+A letter that does not come is asked for with a note. Its writer answers with a note
+too: it is "ready". What carries letters keeps the order of two between the same parties
+as a rule, so whoever reads that note and still has no letter knows that it was lost,
+and only then "fetches" it. Whole letters are thus sent twice only where one was lost.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from tacita.check import TacitaError, printable, refuse
+from tacita.federation import wire
 from tacita.federation.account import Account
+from tacita.federation.patience import Patience
 from tacita.federation.receipts import (
     OutOfStep,
     Pen,
@@ -33,10 +41,24 @@ from tacita.federation.wire import Identity, Letter, LetterRefused, Repeated
 ChargeLetter = Callable[[Identity, bytes | None], None]
 
 
-#: Most letters of a remark that are kept.
+#: Most characters of a remark, and of a reason of refusal, that are kept.
 _REMARK = 200
-#: Seconds after which a missing letter is asked for again.
-_PATIENCE = 1.0
+#: Different reasons of refusal that are told apart: others may choose their words.
+_REASONS = 30
+#: Bytes that everybody together may have on the way to one party.
+WINDOW = 128 << 20
+#: Bytes of a letter without numbers: names, and a line of text.
+MOST_NOTE = 1 << 14
+#: Bytes that a letter has besides its numbers, and so its numbers at most.
+_HEADS = 1 << 16
+MOST_NUMBERS = wire.MOST_BYTES - _HEADS
+#: Whole letters that a peer may fetch again at once; then one each second.
+_FETCHES = 3
+_NOTHING = (-1, 0)
+
+
+class Diverged(TacitaError):
+    """This party's own numbers grew beyond all bounds."""
 
 
 class Withdrawn(Exception):
@@ -63,6 +85,7 @@ class Desk:
             may raise `Withdrawn`.
         remark: What the party tells of itself with a letter of this kind, for the
             status only.
+        most_greeting: Bytes of a letter outside of any run, at most.
     """
 
     name: str
@@ -74,6 +97,7 @@ class Desk:
     charge: ChargeLetter = no_charge
     greet: Callable[[Letter], Letter | None] = lambda letter: None
     remark: Callable[[str], str] = lambda kind: ""
+    most_greeting: int = MOST_NOTE
 
     @property
     def account(self) -> Account | None:
@@ -90,16 +114,31 @@ class Counts:
     received: int = 0
     received_bytes: int = 0
     repeated: int = 0
+    resent: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+
+    def refuse(self, reason: str) -> None:
+        """Count a letter that was refused; the table of reasons stays small."""
+        told = printable(reason, _REMARK)
+        if told not in self.refused and len(self.refused) >= _REASONS:
+            told = "other reasons"
+        self.refused[told] += 1
 
 
 class Party:
-    """One party of a run. Abstract: the three kinds of parties derive from it."""
+    """One party of a run. Abstract: the three kinds of parties derive from it.
 
-    def __init__(self, desk: Desk, most_bytes: int) -> None:
+    Args:
+        desk: What it needs besides its mathematics.
+        most_bytes: Of the numbers of the largest letter that it gets.
+        peers: Whose letters it reads.
+    """
+
+    def __init__(self, desk: Desk, most_bytes: int, peers: Container[str]) -> None:
+        require_size(most_bytes)
         self.desk = desk
-        self.name = desk.name
-        self.outbox: list[tuple[str, bytes]] = []
+        self.name, self._peers = desk.name, peers
+        self.outbox: list[Letter] = []
         self.counts = Counts()
         self.heard_at: dict[str, float] = {}
         self.remarks: dict[str, str] = {}
@@ -108,8 +147,16 @@ class Party:
         self._began: When = (0, 0)
         #: Number of its newest checkpoint.
         self._checkpoint = 0
-        self._most_bytes = most_bytes + (1 << 16)
-        self._asked_at = 0.0
+        self.patience = Patience()
+        #: Bytes of the largest letter that is read: one of the run, or an offer.
+        self.most_bytes = max(most_bytes + _HEADS, desk.most_greeting)
+        #: Peers who were sent a whole letter, and were not heard since.
+        self._owing: set[str] = set()
+        #: The newest whole letter to every peer; how many it fetched, and when.
+        self._newest_to: dict[str, tuple[int, int]] = {}
+        self._fetched: dict[str, tuple[float, float]] = {}
+        #: What is being fetched from whom.
+        self._fetching: dict[str, tuple[int, int]] = {}
 
     @property
     def finished(self) -> bool:
@@ -137,39 +184,51 @@ class Party:
     def receive(self, content: bytes, now: float) -> None:
         """Take one letter in; what is not acceptable is counted and forgotten."""
         try:
-            letter = self.desk.envelope.open(content, self._most_bytes)
+            letter = self.desk.envelope.open(content, self.most_bytes)
             if not letter.identity.run:
                 self._greet(letter)
                 return
             self._require_mine(letter.identity)
             letter = self._with_receipt(letter)
-            self.heard_at[letter.identity.sender] = now
+            sender = letter.identity.sender
+            self.heard_at[sender] = now
+            self._owing.discard(sender)
             if letter.text:
-                self.remarks[letter.identity.sender] = letter.text[:_REMARK]
+                self.remarks[sender] = printable(letter.text, _REMARK)
             self.counts.received += 1
             self.counts.received_bytes += len(content)
             self._take(letter, now)
         except Repeated:
             self.counts.repeated += 1
         except LetterRefused as refusal:
-            self.counts.refused[str(refusal)] += 1
+            self.counts.refuse(str(refusal))
 
     def tick(self, now: float) -> None:
-        """Look at the clock: ask again for what has not come."""
-        if now - self._asked_at >= _PATIENCE:
-            self._asked_at = now
-            self._ask_again(now)
+        """Look at the clock: ask for what has not come."""
+        for peer, stage in self.patience.due(now):
+            if stage == "fetch":  # that note, or the letter, was lost too
+                self._arrived(peer, now)
+            self._ask(peer, now)
 
-    def take_out(self) -> list[tuple[str, bytes]]:
-        """Empty the outbox: (receiver, envelope) of every letter in it."""
+    def take_out(self) -> Iterator[tuple[str, bytes]]:
+        """Empty the outbox: (receiver, envelope) of every letter in it.
+
+        Closed one by one as they are taken, for many large ones would fill the memory.
+        """
         out, self.outbox = self.outbox, []
-        return out
+        return map(self._close_letter, out)
+
+    def _close_letter(self, letter: Letter) -> tuple[str, bytes]:
+        content = self.desk.envelope.close(letter)
+        if letter.identity.run:
+            self.counts.sent += 1
+            self.counts.sent_bytes += len(content)
+        return letter.identity.receiver, content
 
     def _greet(self, letter: Letter) -> None:
         reply = self.desk.greet(letter)
         if reply is not None:
-            to = reply.identity.receiver
-            self.outbox.append((to, self.desk.envelope.close(reply)))
+            self.outbox.append(reply)
 
     def _take(self, letter: Letter, now: float) -> None:
         raise NotImplementedError
@@ -256,8 +315,35 @@ class Party:
             account.require_newest(self._checkpoint)
         return saved
 
-    def _ask_again(self, now: float) -> None:
+    def _ask(self, peer: str, now: float) -> None:
+        """Ask a peer for what is waited for."""
         raise NotImplementedError
+
+    def _fetch(self, peer: str, when: tuple[int, int], now: float) -> None:
+        """Have a letter sent that is ready and not here; once, until it is overdue."""
+        if self._fetching.get(peer) != when:
+            self._fetching[peer] = when
+            self.patience.wait((peer, "fetch"), now)
+            self._send("fetch", peer, when)
+
+    def _arrived(self, peer: str, now: float) -> None:
+        """Nothing is being fetched from this peer any more."""
+        if self._fetching.pop(peer, None) is not None:
+            self.patience.came((peer, "fetch"), now)
+
+    def _may_fetch(self, peer: str, now: float) -> bool:
+        """Whether to send a letter once more; nobody can have it sent all the time."""
+        count, last = self._fetched.get(peer, (0.0, now))
+        count = max(0.0, count - (now - last)) + 1
+        if count > _FETCHES:
+            return False
+        self._fetched[peer] = count, now
+        return True
+
+    def _note_news(self, peer: str) -> None:
+        """There is a new letter for this peer, which it may fetch."""
+        count, last = self._fetched.get(peer, (0.0, 0.0))
+        self._fetched[peer] = max(0.0, count - 1), last
 
     def _require_mine(self, identity: Identity) -> None:
         if identity.federation != self.desk.federation:
@@ -266,6 +352,8 @@ class Party:
             raise LetterRefused("a letter of another run")
         if identity.receiver != self.name:
             raise LetterRefused("a letter to another party")
+        if identity.sender not in self._peers:
+            raise LetterRefused("a letter of somebody who does not write here")
 
     def _send(
         self,
@@ -275,18 +363,38 @@ class Party:
         arrays: Sequence[np.ndarray] = (),
         receipt: np.ndarray | None = None,
     ) -> None:
+        if arrays:
+            self._owing.add(to)
+            self.counts.resent += when <= self._newest_to.get(to, _NOTHING)
+            self._newest_to[to] = max(when, self._newest_to.get(to, when))
         name = self._identity(kind, to, when)
         about = self.receipts.of(to) if receipt is None else receipt
         stamped = (*arrays, self.desk.pen.stamp(self.said), about)
-        letter = Letter(name, stamped, self.desk.remark(kind))
-        content = self.desk.envelope.close(letter)
-        self.counts.sent += 1
-        self.counts.sent_bytes += len(content)
-        self.outbox.append((to, content))
+        self.outbox.append(Letter(name, stamped, self.desk.remark(kind)))
 
     def _identity(self, kind: str, to: str, when: tuple[int, int]) -> Identity:
         desk = self.desk
         return Identity(desk.federation, desk.run, kind, *when, self.name, to)
+
+
+def require_size(most_bytes: int) -> None:
+    """Refuse a run with letters that no envelope can hold."""
+    if most_bytes > MOST_NUMBERS:
+        refuse(
+            f"a letter of this run has {most_bytes / 1e9:.2f} GB, and at most "
+            f"{MOST_NUMBERS / 1e9:.2f} GB can be sent; choose a smaller model"
+        )
+
+
+def require_own(arrays: Sequence[np.ndarray]) -> None:
+    """Stop where this party's own letter is one that nobody would accept."""
+    try:
+        wire.require_bounded(arrays)
+    except LetterRefused:
+        raise Diverged(
+            "the run has diverged: this agent's own numbers are not finite, or beyond "
+            "2^50; begin a new run with smaller steps, or with run.most_norm"
+        ) from None
 
 
 def bytes_of(arrays: Sequence[Any]) -> bytes:

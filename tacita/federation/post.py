@@ -1,15 +1,19 @@
 """The post: deliver these bytes to that address. It may lose, repeat and reorder them.
 
 Nothing more is asked of what carries letters; all that is needed for a run to be right
-is done by the parties. A transport is a class with `deliver` and `collect`, made from a
-party's invitation: `nats_post.py` is the real one, `thread_post.py` joins threads.
+is done by the parties. One that keeps the order of two letters between the same parties
+lets them see at once that a letter was lost. A transport is a class with `deliver` and
+`collect`, made from a party's invitation: `nats_post.py` is the real one,
+`thread_post.py` joins threads.
 """
 
 from __future__ import annotations
 
 import queue
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import Self, TypeVar
+
+T = TypeVar("T")
 
 
 class Post(ABC):
@@ -22,6 +26,9 @@ class Post(ABC):
     @abstractmethod
     def collect(self, seconds: float) -> list[bytes]:
         """What came to this party, after waiting for something at most so long."""
+
+    def expect(self, most_bytes: int) -> None:  # noqa: B027 - most need no bound
+        """Larger letters than this need not be brought: nobody here reads them."""
 
     @property
     def connected(self) -> bool:
@@ -47,7 +54,7 @@ class Post(ABC):
         self.close()
 
 
-def take_all(letters: queue.SimpleQueue[bytes], seconds: float) -> list[bytes]:
+def take_all(letters: queue.SimpleQueue[T], seconds: float) -> list[T]:
     """Everything in a queue, after waiting for something at most so long."""
     found = []
     try:

@@ -14,11 +14,18 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from tacita.check import printable
 from tacita.disk import alone_in, write_private, write_whole
 from tacita.federation.description import Description
 from tacita.federation.draws import derive
 from tacita.federation.hub import Invitation
-from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
+from tacita.federation.party import (
+    MOST_NOTE,
+    ChargeLetter,
+    Desk,
+    Party,
+    no_charge,
+)
 from tacita.federation.post import Post
 from tacita.federation.receipts import Pen, folder_number
 from tacita.federation.seal import Sealed, private_folder
@@ -29,8 +36,6 @@ from tacita.runtime.progress import Bar
 
 #: Seconds between two looks at the clock where no letter comes.
 TICK = 0.25
-#: Bytes of a letter outside of any run, at most.
-MOST_NOTE = 1 << 21
 
 
 class Options(TypedDict, total=False):
@@ -67,7 +72,13 @@ class Result:
 
 
 class Program:
-    """One party's program. Abstract: `Agent` and `Coordinator` derive from it."""
+    """One party's program. Abstract: `Agent` and `Coordinator` derive from it.
+
+    Attributes:
+        most_greeting: Bytes of a letter outside of any run, at most.
+    """
+
+    most_greeting: int = MOST_NOTE
 
     def __init__(
         self, invitation: Invitation | str | Path, **options: Unpack[Options]
@@ -80,8 +91,12 @@ class Program:
         self.home = Path(options.get("folder") or usual)
         self.envelope = Sealed(invitation.name, self._keys, invitation.others)
         log = logging.getLogger("tacita.federation")
-        self.tell, self._post = options.get("tell", log.info), options.get("post")
+        self._say, self._post = options.get("tell", log.info), options.get("post")
         self._progress = options.get("progress", False)
+
+    def tell(self, line: str) -> None:
+        """Say a line; whoever wrote parts of it cannot control the terminal."""
+        self._say(printable(line))
 
     @property
     def secret(self) -> bytes:
@@ -128,10 +143,12 @@ class Program:
         say: Callable[[], Iterable[Letter]],
         seconds: float | None,
         patience: float,
-        most_bytes: int = MOST_NOTE,
+        most_bytes: int = 0,
     ) -> Iterator[tuple[bytes, Letter]]:
         """As `await_letters`, with the sealed bytes of each."""
         end = math.inf if seconds is None else time.monotonic() + seconds
+        most_bytes = max(most_bytes, self.most_greeting)
+        post.expect(most_bytes)
         next_time = 0.0
         while (now := time.monotonic()) < end:
             if now >= next_time:
@@ -172,6 +189,7 @@ class Program:
             charge,
             greet=self.greet,
             remark=self.remark,
+            most_greeting=self.most_greeting,
         )
 
     def drive(
@@ -258,6 +276,7 @@ def run_party(
         first: Letters to it that came before.
     """
     begun = time.monotonic()
+    post.expect(party.most_bytes)
     party.start(begun)
     for content in first:
         party.receive(content, begun)

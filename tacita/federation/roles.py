@@ -10,9 +10,11 @@ from typing import Any
 from tacita import keys
 from tacita.aggregation import Aggregation
 from tacita.algorithm.base import GraphAlgorithm
+from tacita.federation import party
 from tacita.federation.agent_keys import AgentKeys
+from tacita.federation.calendar import Calendar
 from tacita.federation.draws import Draws
-from tacita.federation.graph_agent import Calendar, GraphAgent
+from tacita.federation.graph_agent import GraphAgent
 from tacita.federation.party import Desk, Party
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.server_coordinator import ServerCoordinator
@@ -66,6 +68,16 @@ class Roles:
         """Who is active when, on a graph."""
         terms = self.terms
         return Calendar(terms.schedule, self.base, len(self.agents), terms.rounds)
+
+    @in_double_precision
+    def require_size(self) -> None:
+        """Refuse a run whose letters, by their shapes, are too large to be sent."""
+        if self.on_graph:
+            assert self.graph is not None
+            work = GraphWork(self.algorithm, self.graph, 0, self.like, self.start)
+            party.require_size(work.letter.bytes)
+        else:
+            party.require_size(self.server.most_bytes)
 
     @in_double_precision
     def make_coordinator(

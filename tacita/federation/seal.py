@@ -14,6 +14,7 @@ cannot pass it on as written to somebody else. Repeats are told by the identity.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -38,6 +39,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation import wire
+from tacita.federation.reading import read_table
 from tacita.federation.wire import Letter, LetterRefused, Reader, word_bytes
 
 MAGIC = b"TACITENV\x01"
@@ -63,7 +65,7 @@ class PublicKeys:
     def load(cls, path: Path) -> PublicKeys:
         """Read the file that a party made for others."""
         try:
-            return cls.of_words(json.loads(path.read_text()))
+            return cls.of_words(read_table(path.read_bytes(), "the file"))
         except OSError as error:
             refuse(f"cannot read {path}: {error.strerror}; check the path")
         except ValueError as error:
@@ -149,7 +151,7 @@ class PrivateKeys:
         """Read a key file back; one that others may read is refused."""
         content = read_private(path)
         try:
-            return cls.of_words(json.loads(content)["private"])
+            return cls.of_words(read_table(content, "the file")["private"])
         except (ValueError, KeyError, TypeError):
             refuse(f"{path} holds no keys; make new ones or restore the file")
 
@@ -216,7 +218,7 @@ class Sealed:
         head = MAGIC + names + point
         content = wire.encode(letter)
         signature = self._keys.sign(_signed(head, to, content))
-        shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(to))
+        shared = ephemeral.exchange(_writable(to))
         box = AESGCM(_box_key(shared, head, to))
         return head + box.encrypt(_NONCE, signature + content, head)
 
@@ -255,9 +257,19 @@ def require_signature(
 ) -> None:
     """Refuse what the holder of the keys did not sign."""
     try:
-        Ed25519PublicKey.from_public_bytes(keys.sign).verify(signature, content)
+        _verifier(keys.sign).verify(signature, content)
     except InvalidSignature:
         raise LetterRefused(f"{what} is not signed by whom it says") from None
+
+
+@functools.lru_cache(1 << 12)
+def _verifier(key: bytes) -> Ed25519PublicKey:
+    return Ed25519PublicKey.from_public_bytes(key)
+
+
+@functools.lru_cache(1 << 12)
+def _writable(key: bytes) -> X25519PublicKey:
+    return X25519PublicKey.from_public_bytes(key)
 
 
 def _read_head(content: bytes) -> tuple[bytes, str, str]:

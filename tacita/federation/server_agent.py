@@ -16,11 +16,11 @@ import numpy as np
 from jax import Array
 
 from tacita.federation.agent_keys import AgentKeys, next_history
-from tacita.federation.party import Desk, Party, bytes_of
+from tacita.federation.party import WINDOW, Desk, Party, bytes_of, require_own
 from tacita.federation.receipts import When
 from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.terms import Terms
-from tacita.federation.wire import Letter, LetterRefused, Repeated, require_finite
+from tacita.federation.wire import Letter, LetterRefused, Repeated, require_bounded
 from tacita.federation.work import ServerWork, answer
 from tacita.runtime.seat import Seat
 from tacita.trees import in_double_precision
@@ -47,10 +47,11 @@ class ServerAgent(Party):
         own_keys: AgentKeys,
         terms: Terms,
     ) -> None:
-        super().__init__(desk, server.most_bytes)
+        super().__init__(desk, server.most_bytes, (coordinator,))
         self._server, self._seat, self._coordinator = server, seat, coordinator
         self._keys, self._terms = own_keys, terms
         self._rounds, self._phases = terms.rounds, server.phases
+        self._next = (coordinator, "question")
         self.state: Any = None
         self.final: Any = None
         self._answered = (0, 0)
@@ -97,31 +98,46 @@ class ServerAgent(Party):
         self._began = self.said
         if self.finished:  # killed before the result was kept, or its receipt came
             self._send("done", self._coordinator, self._answered)
-        self._ask_again(now)
+        self._ask(self._coordinator, now)
+        self.patience.wait(self._next, now)
 
-    def _ask_again(self, now: float) -> None:
+    def _ask(self, peer: str, now: float) -> None:
+        """Tell what was answered last; the coordinator knows what is next."""
         if not self.finished:
-            self._send("ask", self._coordinator, self._answered)
+            self._send("ask", peer, self._answered)
 
     @in_double_precision
     def _take(self, letter: Letter, now: float) -> None:
         one = letter.identity
-        if one.sender != self._coordinator:
-            raise LetterRefused("only the coordinator writes to an agent")
         when = (one.round, one.phase)
-        if one.kind == "end":
-            self._finish(letter)
-        elif one.kind not in ("question", "ask"):
+        if one.kind not in ("question", "end", "ask", "ready", "fetch"):
             raise LetterRefused(f"an agent gets no letter of kind {one.kind!r}")
-        elif when == self._answered and when > (0, 0):
-            self._resend()
-        elif when < self._answered:
+        if self.finished:
+            self._send("done", self._coordinator, self._answered)
+        elif when < self._answered or when == (0, 0):
             raise Repeated("a question that was answered long ago")
-        elif one.kind == "ask":
-            self._send("ask", self._coordinator, self._answered)
+        elif when == self._answered:
+            self._answered_already(one.kind, now)
+        elif one.kind in ("question", "end"):
+            self._take_news(letter, now)
+        elif one.kind != "fetch":
+            # The order of letters is kept: what was not read by now was lost.
+            self._fetch(self._coordinator, when, now)
+
+    def _answered_already(self, kind: str, now: float) -> None:
+        if kind in ("question", "ask"):
+            self._send("ready", self._coordinator, self._answered)
+        elif kind == "fetch" and self._may_fetch(self._coordinator, now):
+            self._tell()
+
+    def _take_news(self, letter: Letter, now: float) -> None:
+        if letter.identity.kind == "end":
+            self._finish(letter)
         else:
-            self._asked_at = now
-            self._reply(when, letter.arrays)
+            self._reply((letter.identity.round, letter.identity.phase), letter.arrays)
+        self._arrived(self._coordinator, now)
+        self.patience.came(self._next, now)
+        self.patience.wait(self._next, now)
 
     def _reply(self, when: tuple[int, int], arrays: tuple[np.ndarray, ...]) -> None:
         number, phase = when
@@ -130,8 +146,8 @@ class ServerAgent(Party):
             raise LetterRefused(f"{rounds} rounds were agreed on, not {number}")
         if phase >= self._server.phases or not arrays:
             raise LetterRefused(f"there is no exchange {phase}")
-        told = self._server.exchanges[phase].told.to_tree(arrays[:-1])
-        require_finite(arrays)
+        told = self._server.exchanges[phase].told.for_compiled(arrays[:-1])
+        require_bounded(arrays)
         if arrays[-1].shape != () or arrays[-1].dtype != np.int64:
             raise LetterRefused("the question does not name the letter last counted")
         counted = int(arrays[-1])
@@ -145,7 +161,13 @@ class ServerAgent(Party):
             self._compute(when, key, told, counted)
         self._answered, self._history = when, history
         self._save()
-        self._resend()
+        self._note_news(self._coordinator)
+        letter = self._server.exchanges[phase].letter
+        if self._server.n_agents * letter.bytes > WINDOW:
+            # Too much for all to send at once: the coordinator fetches one by one.
+            self._send("ready", self._coordinator, when)
+        else:
+            self._tell()
 
     def _stays_silent(self, number: int) -> bool:
         if not self._terms.own_draws:
@@ -157,7 +179,7 @@ class ServerAgent(Party):
         number, phase = when
         state, letter = answer(phase, number, self._seat, key, self.state, told)
         arrays = to_list(letter)
-        require_finite(arrays)
+        require_own(arrays)
         if arrays:
             # Ledger first: a crash may waste budget, never under-count it.
             to = self._identity("answer", self._coordinator, when)
@@ -169,15 +191,17 @@ class ServerAgent(Party):
             arrays = [new - old for new, old in zip(arrays, base, strict=True)]
         self._answer = arrays
 
-    def _resend(self) -> None:
+    def _tell(self) -> None:
         kind = "pass" if self._passed else "answer"
         self._send(kind, self._coordinator, self._answered, self._answer)
 
     def _finish(self, letter: Letter) -> None:
-        if not self.finished:
-            self.final = self._server.last_told.to_tree(letter.arrays)
-            # Whoever says "done" is not told again: first it has to be on the disk.
-            self._save()
+        if letter.identity.round <= self._terms.rounds:
+            raise LetterRefused("the run is said to be over before its last round")
+        require_bounded(letter.arrays)
+        self.final = self._server.last_told.to_tree(letter.arrays)
+        # Whoever says "done" is not told again: first it has to be on the disk.
+        self._save()
         self._send("done", self._coordinator, self._answered)
 
     def _save(self) -> None:

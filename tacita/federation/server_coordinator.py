@@ -15,12 +15,12 @@ import numpy as np
 
 from tacita.aggregation import Aggregation, Mean
 from tacita.federation.draws import Draws
-from tacita.federation.party import Desk, Party
+from tacita.federation.party import WINDOW, Desk, Party, require_size
 from tacita.federation.receipts import When
 from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.tally import tally_for
 from tacita.federation.terms import Terms
-from tacita.federation.wire import Letter, LetterRefused, Repeated, norm_of
+from tacita.federation.wire import Letter, LetterRefused, Repeated, require_bounded
 from tacita.federation.work import ServerWork
 from tacita.trees import in_double_precision
 
@@ -54,9 +54,11 @@ class ServerCoordinator(Party):
         weights: Sequence[float] | None = None,
         aggregation: Aggregation | None = None,
     ) -> None:
-        super().__init__(desk, max(e.letter.bytes for e in work.exchanges))
-        self._work, self.agents, self._draws, self.terms = work, agents, draws, terms
+        require_size(work.most_bytes)
         self._number = {name: i for i, name in enumerate(agents)}
+        most = max(exchange.letter.bytes for exchange in work.exchanges)
+        super().__init__(desk, most, self._number)
+        self._work, self.agents, self._draws, self.terms = work, agents, draws, terms
         n = len(agents)
         each = np.ones(n) if weights is None else np.asarray(weights, float)
         self._tally = tally_for(aggregation or Mean(), each)
@@ -73,6 +75,8 @@ class ServerCoordinator(Party):
         #: The question that every agent has not answered yet, and its last letter.
         self._asked = np.zeros((n, 2), np.int64)
         self._credited = np.zeros(n, np.int64)
+        #: Agents whose answer is written and waits to be fetched, first come first.
+        self._written: dict[int, None] = {}
         self._confirmed: set[int] = set()
         self._since = 0.0
         self._lingered = False
@@ -143,6 +147,7 @@ class ServerCoordinator(Party):
         """Ask everybody of the current exchange; go on where there is nobody to ask."""
         while not self.over:
             self._since, self._counted, self._heard = now, set(), 0
+            self._written.clear()
             phase = self._when[1]
             self._tally.open(self._work.exchanges[phase].letter)
             free = (_NOTHING, self._when)
@@ -150,14 +155,36 @@ class ServerCoordinator(Party):
             self._waiting = set(self._members) - late
             for agent in sorted(self._waiting):
                 self._asked[agent] = self._when
-                self._question(agent)
+                self._say(agent, now)
             if self._waiting or late:
                 return
             self._close(now)
         self._since = now
         self._asked[:] = 0  # what comes now is in no sum any more
         for agent in range(len(self.agents)):
-            self._end(agent)
+            self._say(agent, now)
+
+    def _say(self, agent: int, now: float) -> None:
+        """What an agent has to know next: whole, unless it has not read the last."""
+        name = self.agents[agent]
+        self._note_news(name)
+        self.patience.forget((name, "answer"))
+        self.patience.wait((name, "answer"), now)
+        if name in self._owing:
+            self._send("ready", name, self._next(agent))
+        else:
+            self._send_whole(agent)
+
+    def _next(self, agent: int) -> tuple[int, int]:
+        """The question, or the end of the run, that an agent is to read next."""
+        return self._when if self.over else self._question_of(agent)
+
+    def _send_whole(self, agent: int) -> None:
+        if self.over:
+            told = to_list(self.broadcast)
+            self._send("end", self.agents[agent], self._when, told)
+        else:
+            self._question(agent)
 
     def _question(self, agent: int) -> None:
         when = self._question_of(agent)
@@ -170,35 +197,53 @@ class ServerCoordinator(Party):
         number, phase = self._asked[agent].tolist()
         return number, phase
 
-    def _end(self, agent: int) -> None:
-        when = (self.terms.rounds, 0)
-        self._send("end", self.agents[agent], when, to_list(self.broadcast))
-
     @in_double_precision
     def _take(self, letter: Letter, now: float) -> None:
         one = letter.identity
-        if one.sender not in self._number:
-            raise LetterRefused("the sender is no agent of this run")
         agent, when = self._number[one.sender], (one.round, one.phase)
         if one.kind == "ask":
-            self._asked_by(agent, when)
+            self._asked_by(agent, when, now)
+        elif one.kind == "ready":
+            self._is_written(agent, when, now)
+        elif one.kind == "fetch":
+            if when == self._next(agent) and self._may_fetch(one.sender, now):
+                self._send_whole(agent)
         elif one.kind == "done":
             self._confirmed |= {agent} if self.over else set()
+            self.patience.came((one.sender, "answer"), now)
         elif one.kind in ("answer", "pass"):
             self._answer(agent, when, letter)
+            self.patience.came((one.sender, "answer"), now)
+            self._arrived(one.sender, now)
+            self._fetch_some(now)
             self._go_on(now)
         else:
             raise LetterRefused(f"the coordinator gets no letter of kind {one.kind!r}")
 
-    def _asked_by(self, agent: int, answered: tuple[int, int]) -> None:
+    def _asked_by(self, agent: int, answered: tuple[int, int], now: float) -> None:
         """An agent says what it answered last, and asks what is next."""
-        asked = self._question_of(agent)
-        if self.over:
-            self._end(agent)
-        elif asked == answered != _NOTHING:
-            self._send("ask", self.agents[agent], answered)
+        asked = self._next(agent)
+        if asked == answered != _NOTHING:
+            self._is_written(agent, answered, now)
         elif asked != _NOTHING:
-            self._question(agent)
+            self._send("ready", self.agents[agent], asked)
+
+    def _is_written(self, agent: int, when: tuple[int, int], now: float) -> None:
+        """An answer is ready and not here: fetch it, now or when there is room."""
+        waited_for = when == self._question_of(agent) != _NOTHING
+        if waited_for and self.agents[agent] not in self._fetching:
+            self._written[agent] = None
+            self._fetch_some(now)
+
+    def _fetch_some(self, now: float) -> None:
+        """Fetch answers, no more at a time than the window holds."""
+        if self.over:
+            return
+        size = max(self._work.exchanges[self._when[1]].letter.bytes, 1)
+        while self._written and len(self._fetching) < max(1, WINDOW // size):
+            agent = next(iter(self._written))
+            del self._written[agent]
+            self._fetch(self.agents[agent], self._question_of(agent), now)
 
     def _answer(self, agent: int, when: tuple[int, int], letter: Letter) -> None:
         if when != self._question_of(agent) or when == _NOTHING:
@@ -210,9 +255,7 @@ class ServerCoordinator(Party):
                 raise LetterRefused("agents do not choose their rounds in this run")
         else:
             self._work.exchanges[phase].letter.check(letter.arrays)
-            most = self.terms.most_norm
-            if most is not None and not norm_of(letter.arrays) <= most:
-                raise LetterRefused(f"a letter with a norm beyond {most:g}")
+            require_bounded(letter.arrays, self.terms.most_norm)
             self._tally.add(agent, letter.arrays)
             self._counted.add(agent)
             if self._work.keeps(phase):
@@ -220,6 +263,7 @@ class ServerCoordinator(Party):
         self._heard += 1
         self._asked[agent] = _NOTHING
         self._waiting.discard(agent)
+        self._written.pop(agent, None)
 
     def _go_on(self, now: float) -> None:
         if self.over or self._heard < min(self.terms.least_letters, len(self._members)):
@@ -261,19 +305,22 @@ class ServerCoordinator(Party):
         self._old = {r: v for r, v in self._old.items() if r in open_rounds}
         self._asked[~np.isin(self._asked[:, 0], open_rounds)] = 0
 
-    def _ask_again(self, now: float) -> None:
+    def _ask(self, peer: str, now: float) -> None:
+        agent = self._number[peer]
         if self.over:
-            self._lingered = now - self._since >= self.terms.linger
-            for agent in set(range(len(self.agents))) - self._confirmed:
-                self._end(agent)
-            return
-        for agent in np.flatnonzero(self._asked[:, 0]).tolist():
-            self._send("ask", self.agents[agent], self._question_of(agent))
+            self._send("ready", peer, self._when)
+        elif self._question_of(agent) == _NOTHING:
+            self.patience.forget((peer, "answer"))  # its round went on without it
+        elif agent not in self._written and peer not in self._fetching:
+            self._send("ask", peer, self._question_of(agent))
+        self._fetch_some(now)  # others need not wait for who does not send
 
     @in_double_precision
     def tick(self, now: float) -> None:
         """Also ends a round whose deadline has passed."""
         super().tick(now)
+        if self.over:
+            self._lingered = now - self._since >= self.terms.linger
         self._go_on(now)
 
     def _save(self) -> None:

@@ -66,6 +66,13 @@ class Form:
         self.check(arrays)
         return self.in_types(arrays)
 
+    def for_compiled(self, arrays: Sequence[np.ndarray]) -> Any:
+        """The same of NumPy's arrays, which cost a compiled function less."""
+        self.check(arrays)
+        pairs = zip(arrays, self.leaves, strict=True)
+        leaves = [np.asarray(array, leaf.dtype) for array, leaf in pairs]
+        return jax.tree.unflatten(self._tree, leaves)
+
     def in_types(self, arrays: Sequence[np.ndarray]) -> Any:
         """The tree out of our own sums, brought to the types that it has."""
         pairs = zip(arrays, self.leaves, strict=True)

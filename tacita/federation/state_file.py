@@ -20,6 +20,7 @@ import numpy as np
 from tacita.check import refuse
 from tacita.disk import write_whole
 from tacita.federation import wire
+from tacita.federation.reading import read_table
 from tacita.federation.wire import Identity, Letter, LetterRefused
 
 NAME = "party.state"
@@ -82,13 +83,14 @@ class StateFile:
         ):
             self._refuse("is damaged or was changed")
         try:
-            letter = wire.decode(body)
+            letter = wire.decode(body, len(body))  # our own, however large
         except LetterRefused:
             self._refuse("is damaged or was changed")
         if letter.identity != self._identity:
             self._refuse("belongs to another run or party")
         order, *unique = letter.arrays
-        words, arrays = json.loads(letter.text), (unique[i] for i in order)
+        words = read_table(letter.text, "the checkpoint", wire.most_text("state"))
+        arrays = (unique[i] for i in order)
         sizes = words.pop("groups").items()
         return words, {name: [*islice(arrays, size)] for name, size in sizes}
 

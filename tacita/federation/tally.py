@@ -16,7 +16,7 @@ from jax import Array
 from tacita.aggregation import Aggregation, Heard
 from tacita.federation.exact_sum import ExactSum
 from tacita.federation.shapes import Form, to_list
-from tacita.federation.wire import require_finite
+from tacita.federation.wire import require_bounded
 from tacita.runtime.rounds import rule_key
 
 
@@ -60,7 +60,7 @@ class LetterTally:
 
     def add(self, agent: int, letter: Sequence[np.ndarray]) -> None:
         """Hold the letter; a rule is not asked about what is not finite."""
-        require_finite(letter)
+        require_bounded(letter)
         self._came[agent] = letter
 
     def close(self, keep: bool, key: Array) -> list[np.ndarray]:

@@ -30,19 +30,25 @@ KINDS = (
     "question",  # what the coordinator tells an agent
     "answer",  # what an agent answers, or tells its neighbour
     "pass",  # the agent drew that it stays silent in this round
-    "ask",  # send me that letter (again)
+    "ask",  # I wait for that letter: is it written?
     "end",  # the run is over; carries the last broadcast
     "done",  # the end was received
     "state",  # never sent: a party's checkpoint
     "withdraw",  # the run that was offered does not take place
     "consents",  # everybody's signatures under the run
+    "ready",  # that letter is written, and may be on its way
+    "fetch",  # that letter is not here: send it whole
 )
 DTYPES = (np.dtype("<f4"), np.dtype("<f8"), np.dtype("<i8"))
 MOST_DIMENSIONS = 8
 MOST_ARRAYS = 4096
-MOST_TEXT = 1 << 20
-#: Bytes of a whole letter unless the reader sets its own bound.
-MOST_BYTES = 1 << 31
+#: Bytes of a letter's text: a run may have 100,000 columns, a remark is a line.
+MOST_TEXT = {"offer": 16 << 20, "consents": 16 << 20, "state": 16 << 20}
+_MOST_WORDS = 1 << 12
+#: Bytes of a whole letter, at most: what one envelope can hold.
+MOST_BYTES = (1 << 31) - (1 << 16)
+#: Entries beyond this are refused: a run with such letters has diverged.
+LARGEST = 2.0**50
 
 _HEAD = struct.Struct("<8sBBHQ")
 _COUNTS = struct.Struct("<HI")
@@ -99,7 +105,7 @@ def encode(letter: Letter) -> bytes:
         *(word_bytes(w) for w in (one.federation, one.run, one.sender, one.receiver)),
     ]
     text = letter.text.encode()
-    if len(text) > MOST_TEXT or len(letter.arrays) > MOST_ARRAYS:
+    if len(text) > most_text(one.kind) or len(letter.arrays) > MOST_ARRAYS:
         raise LetterRefused(f"too much for one letter: {len(text)} bytes of text")
     parts.append(_COUNTS.pack(len(letter.arrays), len(text)))
     raw = []
@@ -108,6 +114,11 @@ def encode(letter: Letter) -> bytes:
         parts.append(head)
         raw.append(body)
     return b"".join([*parts, text, *raw])
+
+
+def most_text(kind: str) -> int:
+    """How many bytes of text a letter of this kind may have."""
+    return MOST_TEXT.get(kind, _MOST_WORDS)
 
 
 def word_bytes(word: str) -> bytes:
@@ -177,7 +188,7 @@ def decode(content: bytes | memoryview, most_bytes: int = MOST_BYTES) -> Letter:
         raise LetterRefused(f"unknown kind of letter {kind}")
     federation, run, sender, receiver = (reader.word() for _ in range(4))
     count, text_length = reader.unpack(_COUNTS)
-    if count > MOST_ARRAYS or text_length > MOST_TEXT:
+    if count > MOST_ARRAYS or text_length > most_text(KINDS[kind]):
         raise LetterRefused("the letter declares more than a letter may hold")
     forms = [_form(reader, len(content)) for _ in range(count)]
     text = _text(reader.take(text_length))
@@ -206,11 +217,17 @@ def _form(reader: Reader, whole: int) -> tuple[np.dtype, tuple[int, ...]]:
     return DTYPES[code], shape
 
 
-def require_finite(arrays: Sequence[np.ndarray]) -> None:
-    """Refuse NaN and infinite entries."""
+def require_bounded(
+    arrays: Sequence[np.ndarray], most_norm: float | None = None
+) -> None:
+    """Refuse NaN, entries beyond `LARGEST`, and a norm beyond the one agreed on."""
     for array in arrays:
-        if not np.all(np.isfinite(array)):
-            raise LetterRefused("the letter holds NaN or infinite entries")
+        # Written so that NaN is refused; numbers up to this do not overflow below.
+        if array.dtype.kind == "f" and array.size:
+            if not (array.max() < LARGEST and array.min() > -LARGEST):
+                raise LetterRefused("the letter holds NaN or entries beyond 2^50")
+    if most_norm is not None and not norm_of(arrays) <= most_norm:
+        raise LetterRefused(f"a letter with a norm beyond {most_norm:g}")
 
 
 def norm_of(arrays: Sequence[np.ndarray]) -> float:

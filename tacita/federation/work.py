@@ -97,8 +97,9 @@ class ServerWork:
 
     @property
     def most_bytes(self) -> int:
-        """Of the numbers in the largest letter that an agent is sent, or sends."""
-        return max(max(e.told.bytes, e.letter.bytes) for e in self.exchanges)
+        """Bytes of the largest letter's numbers."""
+        sizes = [max(e.told.bytes, e.letter.bytes) for e in self.exchanges]
+        return max(*sizes, self.last_told.bytes)
 
     def keeps(self, phase: int) -> bool:
         """Whether the last letters of all agents stay valid after this exchange."""

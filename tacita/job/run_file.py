@@ -140,6 +140,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         refuse(f"cannot read {path}: it is not text in UTF-8; name a .toml file")
     except tomllib.TOMLDecodeError as error:
         refuse(f"{path} is not valid TOML: {error}; correct that line")
+    except (RecursionError, ValueError):  # nested without end, numbers without end
+        refuse(f"{path} holds more than a file of settings may; write a plain one")
 
 
 def validate(table: dict[str, Any]) -> RunFile:

@@ -72,6 +72,8 @@ def test_unknown_tables_and_keys_are_refused():
             Description("f", "n", "hub", ("a",), tables)
     with pytest.raises(tacita.TacitaError, match="expected privacy.epsilon > 0"):
         describe(privacy={"epsilon": "1"})
+    with pytest.raises(tacita.TacitaError, match="missing key privacy.epsilon"):
+        describe(privacy={"epsilon": None})
     with pytest.raises(tacita.TacitaError, match="unknown table"):
         Description("f", "n", "hub", ("a",), {**TABLES, "spy": {}})
     with pytest.raises(tacita.TacitaError, match="no table \\[run\\]"):

@@ -49,3 +49,16 @@ def test_what_would_spoil_the_sum_is_refused_and_leaves_no_trace(bad: float):
         total.add([np.ones(2), np.array([bad])])
     total.add([np.ones(2), np.ones(1)])
     assert total.values()[0].tolist() == [1.0, 1.0]
+
+
+def test_more_letters_than_the_bins_hold_without_carrying():
+    """Ten thousand letters of the largest size, in two orders."""
+    largest = np.nextafter(2.0**50, 0)
+    total, backwards = ExactSum([np.zeros(3)]), ExactSum([np.zeros(3)])
+    tiny = np.array([largest, -largest, 2.0**-100])
+    for number in range(10_000):
+        total.add([tiny if number < 9_999 else -9_000 * tiny / 9_999])
+        backwards.add([tiny if number else -9_000 * tiny / 9_999])
+    (found,), (other,) = total.values(), backwards.values()
+    np.testing.assert_array_equal(found, other)
+    np.testing.assert_allclose(found, 9_999 * tiny - 9_000 * tiny / 9_999, rtol=1e-15)

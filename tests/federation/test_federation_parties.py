@@ -56,7 +56,8 @@ def send(made: InProcess, sender: str, to: Any, *words: Any, **more: Any) -> Non
         ([np.zeros(3, np.float32)], "expected an array"),
         ([np.zeros(3), np.zeros(3)], "expected 1 arrays"),
         ([], "expected 1 arrays"),
-        ([np.array([0, np.nan, 0])], "norm beyond"),
+        ([np.array([0, np.nan, 0])], "NaN or entries beyond"),
+        ([np.array([0, 1.7e308, 0])], "NaN or entries beyond"),
         ([np.array([0, 0, 11.0])], "norm beyond 10"),
     ],
 )
@@ -121,7 +122,7 @@ def test_an_agent_refuses_bad_questions(asked):
     send(made, COORDINATOR, agent, "question", (1, 0), [np.zeros(3), last])
     assert agent.round == 1
     ((to, first),) = agent.take_out()
-    send(made, COORDINATOR, agent, "question", (1, 0), [np.zeros(3), last])
+    send(made, COORDINATOR, agent, "fetch", (1, 0))
     ((_, second),) = agent.take_out()
     opened = [made.desk(to).envelope.open(c, 1 << 20) for c in (first, second)]
     assert opened[0].arrays[0].tobytes() == opened[1].arrays[0].tobytes()

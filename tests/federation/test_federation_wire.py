@@ -128,9 +128,12 @@ def test_oversized_declarations_are_refused_before_memory_is_taken():
 
 
 def test_nan_is_refused_and_norms_are_right():
-    wire.require_finite([np.zeros(3)])
-    with pytest.raises(LetterRefused, match="NaN"):
-        wire.require_finite([np.zeros(3), np.array([0, np.inf])])
+    wire.require_bounded([np.zeros(3), np.zeros(0), np.array([2**62])])
+    for bad in (np.inf, -np.inf, np.nan, 1.7e308, -(2.0**50)):
+        with pytest.raises(LetterRefused, match="NaN"):
+            wire.require_bounded([np.zeros(3), np.array([0, bad])])
+    with pytest.raises(LetterRefused, match="norm beyond 4"):
+        wire.require_bounded([np.array([3.0, 4.0])], most_norm=4.0)
     assert wire.norm_of([np.array([3.0]), np.array([[4.0]])]) == 5.0
 
 
