@@ -58,7 +58,7 @@ def settled(kept: float, rounds: int) -> float:
     (sum_k q^k)^2 / sum_k q^(2k), which stays below (1 + q)/(1 - q) for ever.
 
     >>> settled(1.0, 50), round(settled(0.9, 50), 3), round(settled(0.9, 5000), 3)
-    (50.0, 18.806, 19.0)
+    (50.0, 18.805, 19.0)
     """
     if kept >= 1:
         return float(rounds)
