@@ -27,6 +27,7 @@ from tacita.cli import (
     report,
     resume,
     run,
+    site,
 )
 
 #: Exit codes: bad input, and a run that failed.
@@ -114,6 +115,7 @@ app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(papers.app, name="papers")
 app.add_typer(hub.app, name="hub")
+app.add_typer(site.app, name="site")
 app.command("join", epilog=join.EXAMPLE)(join.join)
 app.command("coordinate", epilog=coordinate.EXAMPLE)(coordinate.coordinate)
 app.add_typer(federation.app, name="federation")

@@ -10,13 +10,13 @@ from typing import Any, Unpack
 
 from tacita.check import refuse
 from tacita.federation.description import Description, read_signed
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
 from tacita.federation.own_rows import OwnRows, own_problem
 from tacita.federation.party import Party, Withdrawn, no_charge
 from tacita.federation.policy import Policy
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
-from tacita.federation.seal import write_private
+from tacita.federation.seal import close_files, write_private
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.setting import noise_root, privacy_of, setting_of, with_budget
 from tacita.federation.wire import Letter
@@ -72,6 +72,7 @@ class Agent(Program):
         """One run, from its offer (or its checkpoint) to its end."""
         with self.connect() as post, Ledger(self.home / "ledger.db") as self.ledger:
             self.tell(f"{self.me.name} is connected to {self.me.server}")
+            close_files(self.home, "ledger.db*")
             while (result := self._one_run(post, wait)) is None:
                 pass  # it was withdrawn
             return result
@@ -132,6 +133,7 @@ class Agent(Program):
             run = self.read(offer)
             if self.me.name not in run.agents:
                 refuse("this agent is not one of the run")
+            self.me.roster.require(run.starter, run.agents)
             objection = self.policy.objection(run)
             if objection:
                 refuse(objection)
@@ -219,5 +221,5 @@ class Agent(Program):
             charged = self.ledger.releases(*who)
             report = privacy_of(self.setting, charged).as_dict()
             path = self.home / run.digest / "privacy.json"
-            path.write_text(json.dumps(report, indent=1))
+            write_private(path, json.dumps(report, indent=1))
         return self.keep(run, models, told)

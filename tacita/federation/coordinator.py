@@ -5,22 +5,27 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.algorithm.base import Algorithm
 from tacita.check import TacitaError, refuse
 from tacita.federation.description import Description
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.party import Party
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
+from tacita.federation.protocol import require_protocol
 from tacita.federation.seal import write_private
 from tacita.federation.setting import setting_of, with_observer
 from tacita.federation.wire import Letter, LetterRefused
 from tacita.job import run_file, table_of
 from tacita.trace import plain_values
+
+#: The description of a run that was begun here, beside who accepted it.
+_OFFER = "offer.json"
 
 
 def coordinate(
@@ -62,15 +67,41 @@ class Coordinator(Program):
                 f"the invitation invites the agent {me.name!r}; a run is proposed with "
                 f"that of {me.coordinator!r}"
             )
-        # Agents agree to a budget against somebody: the description names whom.
-        self.run = with_observer(_describe(run, me))
+        self._given = run
+        self._propose()
+
+    def _propose(self) -> None:
+        """Describe the run to those who are on the roster now, or were when it began.
+
+        Agents agree to a budget against somebody: the description names whom.
+        """
+        self._known = self.me.roster
+        run = with_observer(_describe(self._given, self.me))
+        self.run = self._begun(run, "agents" in _tables(self._given)) or run
+        self._known.require(self.run.starter, self.run.agents)
         self.setting = setting_of(self.run, blank_problem(self.run))
         self._offer = self.run.signed(self._keys)
 
+    def _begun(self, run: Description, named: bool) -> Description | None:
+        """The same run as it was begun here, before others came to the federation."""
+        for path in sorted(self.home.glob(f"*/{_OFFER}")):
+            if (path.parent / "result.json").exists():
+                continue
+            words = json.loads(json.loads(path.read_text())["description"])
+            if words["name"] == run.name:
+                what = f"the run {run.name} ({path.parent.name}), which was begun here,"
+                require_protocol(words["protocol"], what)
+            same = replace(run, agents=tuple(words["agents"]))
+            if not named and same.digest == path.parent.name:
+                return same
+        return None
+
     def lead(self, wait: float = 3600.0) -> Result | None:
         """Agree, run, keep the result."""
-        run, setting = self.run, self.setting
         with self.connect() as post:
+            if self.me.roster is not self._known:
+                self._propose()
+            run, setting = self.run, self.setting
             rows = self._agree(post, wait)
             if setting.weighted and len(rows) < len(run.agents):
                 refuse(
@@ -112,6 +143,7 @@ class Coordinator(Program):
             end = self.run.digest
             self.deliver(post, [self.note("withdraw", a, end) for a in self.run.agents])
             raise
+        write_private(path.with_name(_OFFER), self._offer)
         write_private(path, json.dumps(rows))
         return rows
 
@@ -141,7 +173,8 @@ class Coordinator(Program):
             if told is not None and sender not in rows:
                 rows[sender] = told
                 self.tell(f"{sender} accepts")
-            if len(rows) >= self.run.least_agents:
+            consent = set(self.me.roster.approvers) <= set(rows)
+            if len(rows) >= self.run.least_agents and consent:
                 return rows
         refuse(f"no answer from {', '.join(missing())} within {wait:g} s")
 
@@ -194,12 +227,16 @@ def _told_by(party: Party) -> dict[str, dict[str, float]]:
     return found
 
 
+def _tables(run: Mapping[str, Any] | str | Path) -> dict[str, Any]:
+    return dict(run) if isinstance(run, Mapping) else run_file.read(Path(run))
+
+
 def _describe(run: Mapping[str, Any] | str | Path, me: Invitation) -> Description:
-    given = isinstance(run, Mapping)
-    table = dict(run) if given else run_file.read(Path(run))
+    table = _tables(run)
     for key, value in table.items():
         object_given = isinstance(value, Algorithm)
         table[key] = table_of(value) if object_given else plain_values(value)
-    name = str(table.pop("name", "run" if given else Path(run).stem))
+    usual = "run" if isinstance(run, Mapping) else Path(run).stem
+    name = str(table.pop("name", usual))
     agents = tuple(table.pop("agents", me.agents))
     return Description(me.federation, name, me.name, agents, table)

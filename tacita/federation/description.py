@@ -15,6 +15,7 @@ from typing import Any
 
 from tacita import check
 from tacita.check import TacitaError, refuse
+from tacita.federation.protocol import PROTOCOL, require_protocol
 from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
 from tacita.federation.terms import Terms
 from tacita.federation.wire import LetterRefused
@@ -63,6 +64,7 @@ class Description:
         starter: Who proposes it: the coordinator of a server algorithm.
         agents: Who takes part, in the order of the algorithm's agents.
         tables: "problem", "algorithm", "run", and "privacy" and "graph" if any.
+        protocol: What its parties speak; see `protocol.py`.
     """
 
     federation: str
@@ -70,6 +72,7 @@ class Description:
     starter: str
     agents: tuple[str, ...]
     tables: Mapping[str, Mapping[str, Any]]
+    protocol: int = PROTOCOL
 
     def __post_init__(self) -> None:
         for table in ("problem", "algorithm", "run"):
@@ -161,6 +164,7 @@ def read_signed(
         others[starter], signature, _DOMAIN + text.encode(), "the run description"
     )
     try:
+        require_protocol(words.get("protocol"), "the run")
         made = Description(**{**words, "agents": tuple(words["agents"])})
     except (KeyError, TypeError, AttributeError):
         raise LetterRefused("the offer is no run description") from None

@@ -21,7 +21,7 @@ from typing import Any
 from nats.aio.client import Client
 
 from tacita.check import refuse
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
 from tacita.federation.post import Post, take_all
 from tacita.federation.seal import write_private
 
@@ -111,9 +111,8 @@ class NatsPost(Post):
     async def _connect(self, patience: float) -> None:
         me = self._invitation
         options: dict[str, Any] = {
-            "servers": [f"tls://{me.server}"],
+            "servers": [f"tls://{server}" for server in me.roster.brokers],
             "tls": _context(me),
-            "tls_hostname": me.server.rpartition(":")[0],
             "name": me.name,
             "inbox_prefix": f"tacita.{me.federation}.{me.name}".encode(),
             "allow_reconnect": True,
@@ -127,6 +126,8 @@ class NatsPost(Post):
             await asyncio.wait_for(self._client.connect(**options), patience)
         except Exception as error:
             reason = _short(self._last_error or error)
+            if "authorization" in reason.lower():
+                reason += "; ask the hub's owner whether this certificate was revoked"
             refuse(f"no connection to the broker at {me.server}: {reason}")
         await self._client.subscribe(
             f"tacita.{me.federation}.{me.name}.*",

@@ -7,17 +7,27 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from tacita.check import refuse
+from tacita.federation import certificates
 from tacita.federation.description import Description
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
+from tacita.federation.membership import (
+    Membership,
+    announce_end,
+    require_partners,
+)
+from tacita.federation.metrics import MetricsServer, Pulse
 from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
 from tacita.federation.post import Post
-from tacita.federation.seal import Sealed, private_folder
+from tacita.federation.roster import HUB
+from tacita.federation.seal import Sealed, private_folder, write_private
 from tacita.federation.setting import derive, secret_of
 from tacita.federation.state_file import StateFile
 from tacita.federation.wire import Identity, Letter, LetterRefused, note
@@ -27,6 +37,8 @@ from tacita.runtime.progress import Bar
 TICK = 0.25
 #: Bytes of a letter outside of any run, at most.
 _MOST_BYTES = 1 << 21
+#: Seconds to wait for the hub's roster before going on with the one that is known.
+_HUB_PATIENCE = 2.0
 
 
 class Options(TypedDict, total=False):
@@ -38,6 +50,10 @@ class Options(TypedDict, total=False):
         post: What carries its letters, made from the invitation; NATS by default.
         tell: Called with every line that the program has to say; logged by default.
         progress: Whether to draw a progress bar.
+        silence: Seconds without a letter from anybody after which a run is left, its
+            state kept; None waits for ever.
+        metrics: Port on loopback at which the program tells its numbers; see
+            `metrics.py`.
     """
 
     folder: str | Path | None
@@ -45,6 +61,8 @@ class Options(TypedDict, total=False):
     post: Callable[[Invitation], Post] | None
     tell: Callable[[str], Any]
     progress: bool
+    silence: float | None
+    metrics: int | None
 
 
 @dataclass(frozen=True)
@@ -70,28 +88,77 @@ class Program:
     ) -> None:
         if not isinstance(invitation, Invitation):
             invitation = Invitation.load(invitation, options.get("keys"))
-        assert invitation.keys is not None
-        self.me, self._keys = invitation, invitation.keys
         usual = f"tacita-{invitation.federation}-{invitation.name}"
         self.home = Path(options.get("folder") or usual)
-        self.envelope = Sealed(invitation.name, self._keys, invitation.others)
+        self.membership = Membership(invitation, self.home)
+        self._keys = invitation.keys
+        self.envelope = Sealed(self.me.name, self._keys, self.me.others)
         log = logging.getLogger("tacita.federation")
         self.tell, self._post = options.get("tell", log.info), options.get("post")
         self._progress = options.get("progress", False)
+        self._silence, self._port = options.get("silence"), options.get("metrics")
+        self._running: Description | None = None
+        self.pulse = Pulse(invitation.name, self._ends)
+
+    @property
+    def me(self) -> Invitation:
+        """This party, and what it knows of the others by now."""
+        return self.membership.me
 
     @property
     def secret(self) -> bytes:
         """The root of this party's secrets, made at the first call."""
         return secret_of(self.home, self._keys)
 
-    def connect(self) -> Post:
-        """The post, and a folder to write to."""
+    @contextmanager
+    def connect(self) -> Iterator[Post]:
+        """The post, a folder to write to, and the newest roster."""
         private_folder(self.home)
-        if self._post is None:
+        announce_end(self.me.access.certificate, self.tell)
+        with ExitStack() as stack:
+            if self._port is not None:
+                stack.enter_context(MetricsServer(self._port, self.pulse))
+            if self._post is not None:
+                yield stack.enter_context(self._post(self.me))
+                return
             from tacita.federation.nats_post import NatsPost  # a library of its own
 
-            return NatsPost(self.me)
-        return self._post(self.me)
+            post = stack.enter_context(NatsPost(self.me))
+            self._ask_for_roster(post)
+            yield post
+
+    def _ask_for_roster(self, post: Post) -> None:
+        """Wait a moment for the hub; it may be away, and the brokers there."""
+        self.deliver(post, [self.note("ask", HUB)])
+        end = time.monotonic() + _HUB_PATIENCE
+        while time.monotonic() < end:
+            for content in post.collect(end - time.monotonic()):
+                if self._is_roster(self._open(content)):
+                    return
+        known = self.me.roster.version
+        self.tell(f"the hub does not answer; going on with version {known} of its list")
+
+    def _is_roster(self, letter: Letter | None) -> bool:
+        """Take the roster out of a letter, if it is one of the hub's."""
+        if letter is None or letter.identity.kind != "roster":
+            return False
+        if letter.identity.sender != HUB:
+            raise LetterRefused("only the hub tells the roster")
+        if self.membership.take(letter.text):
+            self.envelope.know(self.me.others)
+            roster = self.me.roster
+            self.tell(f"version {roster.version} of the roster is known now")
+            if self._running is not None:
+                require_partners(self._running, self.me)
+        return True
+
+    def _open(self, content: bytes) -> Letter | None:
+        """A letter outside of any run; None, and a line, if it is refused."""
+        try:
+            return self.envelope.open(content, _MOST_BYTES)
+        except LetterRefused as refusal:
+            self.tell(f"a letter was refused: {refusal}")
+            return None
 
     def note(self, kind: str, to: str, text: str = "") -> Letter:
         """A letter of this party's outside of any run."""
@@ -116,11 +183,15 @@ class Program:
             if now >= next_time:
                 next_time = now + patience
                 self.deliver(post, say())
+            self.pulse.beat(post)
             for content in post.collect(0.5):
-                try:
-                    yield self.envelope.open(content, _MOST_BYTES)
-                except LetterRefused as refusal:
-                    self.tell(f"a letter was refused: {refusal}")
+                letter = self._open(content)
+                if letter is not None and not self._is_roster(letter):
+                    yield letter
+
+    def _outside(self, letter: Letter) -> Letter | None:
+        """Answer a letter that belongs to no run."""
+        return None if self._is_roster(letter) else self.greet(letter)
 
     def greet(self, letter: Letter) -> Letter | None:
         """Answer a letter outside of any run."""
@@ -136,7 +207,8 @@ class Program:
 
     def desk(self, run: Description, charge: ChargeLetter = no_charge) -> Desk:
         """What the party needs besides its mathematics."""
-        me = self.me
+        me, self._running = self.me, run
+        require_partners(run, me)
         who = Identity(me.federation, run.digest, "state", 0, 0, me.name, me.name)
         key = derive(self.secret, f"store {run.digest}")
         return Desk(
@@ -146,25 +218,46 @@ class Program:
             self.envelope,
             StateFile(self.home / run.digest, key, who),
             charge,
-            greet=self.greet,
+            greet=self._outside,
             remark=self.remark,
         )
 
     def drive(self, party: Party, post: Post, rounds: int) -> None:
         """Run the party to its end; its status is written each second."""
+        begun = time.monotonic()
         with Bar(self._progress, rounds) as bar:
 
             def watch() -> None:
                 told = _status(party, post, rounds) | self.more_status(party)
                 self.write_status(told)
+                self.pulse.beat(post, told)
                 bar.update(told["round"], None)
+                heard = max(party.heard_at.values(), default=begun)
+                self._require_life(party, time.monotonic() - heard)
 
-            run_party(party, post, watch)
+            try:
+                run_party(party, post, watch)
+            finally:
+                self._running = None
+
+    def _require_life(self, party: Party, silent: float) -> None:
+        """Leave a run whose other parties are gone for good."""
+        if self._silence is not None and silent > self._silence and not party.finished:
+            refuse(
+                f"nothing was heard from anybody for {silent:.0f} s; the state is kept "
+                f"in {self.home}: start again to go on, or with --abandon to give up"
+            )
+
+    def _ends(self) -> dict[str, float]:
+        """What the metrics tell besides the status."""
+        ends = certificates.expires(self.me.access.certificate)
+        version = self.me.roster.version
+        return {"certificate_ends": ends, "roster_version": version}
 
     def write_status(self, told: Mapping[str, Any]) -> None:
         """Leave a note of how far the party is, for `tacita federation status`."""
         partial = self.home / ".status.json.partial"
-        partial.write_text(json.dumps(told, indent=1))
+        write_private(partial, json.dumps(told, indent=1), to_disk=False)
         partial.replace(self.home / "status.json")
 
     def keep(
@@ -174,7 +267,7 @@ class Program:
         kept = self.home / run.digest
         np.savez(kept / "models.npz", **models)  # pyright: ignore
         told = {"run": run.digest, "name": run.name, **told}
-        (kept / "result.json").write_text(json.dumps(told, indent=1))
+        write_private(kept / "result.json", json.dumps(told, indent=1))
         self.tell(f"the run is over; models and numbers are in {kept}")
         return Result(kept, models, told)
 

@@ -35,6 +35,7 @@ KINDS = (
     "done",  # the end was received
     "state",  # never sent: a party's checkpoint
     "withdraw",  # the run that was offered does not take place
+    "roster",  # who belongs to the federation, as its owner signed it
 )
 DTYPES = (np.dtype("<f4"), np.dtype("<f8"), np.dtype("<i8"))
 MOST_DIMENSIONS = 8

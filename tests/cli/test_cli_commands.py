@@ -18,8 +18,9 @@ COMMANDS += ["data list", "data show", "data fetch"]
 COMMANDS += ["papers list", "papers run"]
 COMMANDS += ["privacy plan", "privacy account", "audit"]
 COMMANDS += ["ledger show", "ledger verify"]
-COMMANDS += ["hub init", "hub start", "join", "coordinate"]
-COMMANDS += ["federation keys", "federation status"]
+COMMANDS += [f"hub {word}" for word in "init start sign add renew remove".split()]
+COMMANDS += ["hub sites", "hub status", "site request", "join", "coordinate"]
+COMMANDS += ["federation doctor", "federation status"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

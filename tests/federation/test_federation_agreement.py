@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tacita
-from tacita.federation import Coordinator, Invitation, certificates
+from tacita.federation import Coordinator, Invitation, Member, Roster, certificates
 from tacita.federation.description import Description, read_signed
 from tacita.federation.in_process import InProcessPost
 from tacita.federation.policy import Policy
@@ -179,10 +179,12 @@ class Box(Post):
 
 def starter() -> Coordinator:
     """The program of the one who offers the run."""
-    nobody = certificates.Certificate(b"", b"")
-    invited = Invitation(
-        "clinics", "hub", "", b"", nobody, PEOPLE["hub"], PUBLIC, "hub"
-    )
+    nobody = certificates.authority("nobody")
+    roles = {"hub": "coordinator"}
+    members = {n: Member(roles.get(n, "agent"), k) for n, k in PUBLIC.items()}
+    roster = Roster("clinics", 1, members, ())
+    keys = PEOPLE["hub"]
+    invited = Invitation("hub", b"", nobody, keys, keys.public, roster)
     algorithm = {"name": "FedAvg", "step_size": 0.1}
     return Coordinator({**TABLES, "algorithm": algorithm, "name": "heart"}, invited)
 
