@@ -31,6 +31,9 @@ _CLOCK = 60.0
 _PATIENCE = 5.0
 
 
+_now = time.time
+
+
 class Finding(NamedTuple):
     """One thing that was looked at.
 
@@ -87,17 +90,19 @@ def _hub(hub: Hub) -> Iterator[Finding]:
         made = (where / "broker.pem").read_bytes()
         remedy = "tacita hub renew FOLDER --brokers"
         good = certificates.is_issued_by(authority, made)
-        yield _judge(f"broker {number}: chain", good, "issued by the authority", remedy)
+        yield _judge(
+            f"chain of broker {number}", good, "issued by the authority", remedy
+        )
         good = one.host in certificates.hosts(made)
-        yield _judge(f"broker {number}: name", good, f"is for {one.host}", remedy)
+        yield _judge(f"name of broker {number}", good, f"is for {one.host}", remedy)
         up = broker.listens(one.port, one.here)
         words = f"{one.here}:{one.port} answers"
         yield _judge(
-            f"broker {number}: port", up, words, f"tacita hub start {hub.folder}"
+            f"port of broker {number}", up, words, f"tacita hub start {hub.folder}"
         )
         good = (where / CONFIG).exists()
         yield _judge(
-            f"broker {number}: configuration", good, str(where / CONFIG), "restore it"
+            f"configuration of broker {number}", good, str(where / CONFIG), "restore it"
         )
     for name, ends in HubNumbers(hub).ends().items():
         remedy = f"tacita hub renew {hub.folder} {name}"
@@ -120,12 +125,12 @@ def _party(me: Invitation, folder: str | Path | None) -> Iterator[Finding]:
     yield from _places(home, "party's folder")
     made, remedy = me.access.certificate, "ask the hub's owner for a new invitation"
     good = certificates.is_issued_by(me.authority, made)
-    yield _judge("certificate: chain", good, "issued by the hub's authority", remedy)
+    yield _judge("certificate's chain", good, "issued by the hub's authority", remedy)
     serial = me.roster.members[me.name].serial
     good = certificates.common_name(made) == certificate_name(me.name, serial)
-    yield _judge("certificate: name", good, f"{me.name}, number {serial}", remedy)
-    yield _end("certificate: end", certificates.expires(made), remedy)
-    yield _end("authority: end", certificates.expires(me.authority), remedy)
+    yield _judge("certificate's name", good, f"{me.name}, number {serial}", remedy)
+    yield _end("certificate's end", certificates.expires(made), remedy)
+    yield _end("authority's end", certificates.expires(me.authority), remedy)
     yield _tried("roster", lambda: _kept_roster(me, home))
     for server in me.roster.brokers:
         host, _, port = server.rpartition(":")
@@ -148,9 +153,9 @@ def _hub_answers(me: Invitation) -> Iterator[Finding]:
     try:
         with NatsPost(me, _PATIENCE) as post:
             yield Finding("connection", True, "the broker lets this party in")
-            asked = time.time()
+            asked = _now()
             letter = _ask_hub(me, envelope, post)
-            between = (asked + time.time()) / 2
+            between = (asked + _now()) / 2
     except TacitaError as error:
         yield Finding("connection", False, f"{error}; is the hub running?")
         return

@@ -55,13 +55,14 @@ class Hub(HubFolder):
         for number in numbers:
             if not 1 <= number <= len(self.brokers):
                 refuse(f"expected a broker from 1 to {len(self.brokers)}, got {number}")
-        self.children = [self._start_broker(number) for number in numbers]
+        self.children = [self.start_broker(number) for number in numbers]
         if self._registrar is None:
             files = (self.folder / OWN_INVITATION, self.folder / ROSTER)
             self._registrar = Registrar(*files, self._reload)
         return self.children[0]
 
-    def _start_broker(self, number: int) -> subprocess.Popen:
+    def start_broker(self, number: int) -> subprocess.Popen:
+        """Start one broker, and wait until it listens."""
         one, path = self.brokers[number - 1], self.broker_folder(number - 1) / CONFIG
         return broker.start(path, one.port, address=one.here)
 

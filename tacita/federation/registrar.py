@@ -19,6 +19,8 @@ from tacita.federation.wire import LetterRefused, note
 _LOOK = 0.2
 #: Seconds within which a party is answered once, however often it asks.
 _PAUSE = 0.1
+#: Seconds in which somebody who was removed may still be told so.
+_FAREWELL = 0.1
 _MOST_BYTES = 1 << 16
 
 
@@ -76,7 +78,11 @@ class Registrar:
             return  # it is being written
         self._seen = time_of
         if new.version > self.roster.version:
+            gone = sorted(set(self.roster.names) - set(new.names))
             self.roster, self._text = new, text
+            for name in gone:
+                self._tell(name)
+            self._over.wait(_FAREWELL if gone else 0.0)
             self._envelope.know(new.keys)
             self._changed()
             for name in new.names:
