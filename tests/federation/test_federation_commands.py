@@ -140,6 +140,17 @@ def test_rows_are_read_from_every_kind_of_file_alike(tmp_path: Path):
         own_problem(describe(problem=gone), table)
 
 
+@pytest.mark.parametrize("model", ["linear", "ridge"])
+def test_a_target_of_zeros_and_ones_is_a_number_to_a_linear_model(tmp_path, model):
+    table = pd.DataFrame({"x0": np.arange(8.0), "y": np.arange(8) % 2})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    told = {"model": model, "columns": ["x0"], "target": "y", "l2": 0.1}
+    for rows in (table, tmp_path / "a.csv"):
+        made = own_problem(describe(problem=told), rows)
+        np.testing.assert_array_equal(made.stacked()[1][0], np.arange(8) % 2)
+        assert made.dim == blank_problem(describe(problem=told)).dim
+
+
 def test_noise_depends_on_the_secret_the_run_and_the_rows(tmp_path: Path):
     open_run = {"rounds": 6}
 
