@@ -29,6 +29,8 @@ _ROOM = 1 << 30
 #: Seconds by which a clock may differ from the hub's.
 _CLOCK = 60.0
 _PATIENCE = 5.0
+#: Seconds after which the hub is asked again.
+_AGAIN = 0.5
 
 
 _now = time.time
@@ -174,10 +176,10 @@ def _hub_answers(me: Invitation) -> Iterator[Finding]:
 
 def _ask_hub(me: Invitation, envelope: Sealed, post: Post) -> Letter | None:
     hello = note("ask", me.federation, me.name, HUB)
-    post.deliver(HUB, envelope.close(hello))
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
-        for content in post.collect(end - time.monotonic()):
+        post.deliver(HUB, envelope.close(hello))
+        for content in post.collect(_AGAIN):
             letter = envelope.open(content, 1 << 21)
             if letter.identity.kind == "roster" and len(letter.arrays) == 1:
                 return letter

@@ -129,10 +129,10 @@ class Program:
 
     def _ask_for_roster(self, post: Post) -> None:
         """Wait a moment for the hub; it may be away, and the brokers there."""
-        self.deliver(post, [self.note("ask", HUB)])
         end = time.monotonic() + _HUB_PATIENCE
         while time.monotonic() < end:
-            for content in post.collect(end - time.monotonic()):
+            self.deliver(post, [self.note("ask", HUB)])
+            for content in post.collect(_HUB_PATIENCE / 4):
                 if self._is_roster(self._open(content)):
                     return
         known = self.me.roster.version
