@@ -159,7 +159,7 @@ def _hub_answers(me: Invitation) -> Iterator[Finding]:
             letter = _ask_hub(me, envelope, post)
             between = (asked + _now()) / 2
     except TacitaError as error:
-        yield Finding("connection", False, f"{error}; is the hub running?")
+        yield Finding("connection", False, str(error))
         return
     if letter is None:
         words = "does not answer; it is started with: tacita hub start FOLDER"

@@ -16,7 +16,7 @@ import struct
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from nats.aio.client import Client
 
@@ -100,7 +100,10 @@ class NatsPost(Post):
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         try:
-            self._wait(self._connect(patience), patience + 5)
+            self._wait(self._connect(patience), patience + 1)
+        except TimeoutError as error:  # the client does not always let itself be ended
+            self._end()
+            self._refuse_connection(error)
         except BaseException:
             self._end()
             raise
@@ -125,10 +128,7 @@ class NatsPost(Post):
             # The client itself tries again and again; we say how long.
             await asyncio.wait_for(self._client.connect(**options), patience)
         except Exception as error:
-            reason = _short(self._last_error or error)
-            if "authorization" in reason.lower():
-                reason += "; ask the hub's owner whether this certificate was revoked"
-            refuse(f"no connection to the broker at {me.server}: {reason}")
+            self._refuse_connection(error)
         await self._client.subscribe(
             f"tacita.{me.federation}.{me.name}.*",
             cb=self._on_message,
@@ -136,6 +136,13 @@ class NatsPost(Post):
             pending_bytes_limit=-1,
         )
         await self._client.flush()
+
+    def _refuse_connection(self, error: Exception) -> NoReturn:
+        reason = _short(self._last_error or error)
+        refuse(
+            f"no connection to the broker at {self._invitation.server}: {reason}; is "
+            "the hub running, or was this certificate revoked? tacita federation doctor"
+        )
 
     async def _on_message(self, message: Any) -> None:
         sender = message.subject.rpartition(".")[2]
@@ -183,7 +190,8 @@ class NatsPost(Post):
     def close(self) -> None:
         """Send what is still under way, and leave."""
         try:
-            self._wait(self._client.drain(), 5)
+            if self._client.is_connected:
+                self._wait(self._client.drain(), 5)
         except Exception:
             pass  # the broker is gone: nothing more can be sent
         self._end()
@@ -191,14 +199,21 @@ class NatsPost(Post):
     def _end(self) -> None:
         async def stop() -> None:
             if not self._client.is_closed:
-                await self._client.close()
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+                await asyncio.wait_for(self._client.close(), 1)
+
+        async def cancel() -> None:
+            # Again and again: a client that is just reconnecting overhears it once.
+            while others := asyncio.all_tasks() - {asyncio.current_task()}:
+                for task in others:
+                    task.cancel()
+                await asyncio.wait(others, timeout=0.1)
 
         try:
-            self._wait(stop(), 5)
+            for work in (stop(), cancel()):
+                try:
+                    self._wait(work, 3)
+                except Exception:
+                    pass  # the broker is gone, and so are we
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(5)
