@@ -104,7 +104,8 @@ def start(
     try:
         with server or nullcontext():
             hub.start(broker or ())
-            for one in hub.brokers:
+            for number in broker or range(1, len(hub.brokers) + 1):
+                one = hub.brokers[number - 1]
                 typer.echo(f"broker {one.server} listens on {one.listen}:{one.port}")
             typer.echo("end it with Ctrl-C")
             while all(child.poll() is None for child in hub.children):

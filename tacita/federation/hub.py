@@ -55,10 +55,16 @@ class Hub(HubFolder):
         for number in numbers:
             if not 1 <= number <= len(self.brokers):
                 refuse(f"expected a broker from 1 to {len(self.brokers)}, got {number}")
-        self.children = [self.start_broker(number) for number in numbers]
-        if self._registrar is None:
-            files = (self.folder / OWN_INVITATION, self.folder / ROSTER)
-            self._registrar = Registrar(*files, self._reload)
+        self.children = []
+        try:
+            for number in numbers:
+                self.children.append(self.start_broker(number))
+            if self._registrar is None:
+                files = (self.folder / OWN_INVITATION, self.folder / ROSTER)
+                self._registrar = Registrar(*files, self._reload)
+        except BaseException:
+            self.stop()  # no broker outlives us
+            raise
         return self.children[0]
 
     def start_broker(self, number: int) -> subprocess.Popen:

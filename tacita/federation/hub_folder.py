@@ -112,7 +112,7 @@ class HubFolder:
             role: "agent", or "coordinator" for one who may propose runs.
             approves: Whether no run may begin without its consent.
         """
-        self._require_new(check_party(name))
+        self._require_new(check_party(name), role)
         return self.admit([Candidate.fresh(name, _role(role), approves)])[0]
 
     def sign(
@@ -136,7 +136,7 @@ class HubFolder:
             known = self._member(request.name)
             again = Candidate(request.name, known.role, known.approves, *asked)
             return self.admit([again], keep_old=False)[0]
-        self._require_new(request.name)
+        self._require_new(request.name, role)
         return self.admit([Candidate(request.name, _role(role), approves, *asked)])[0]
 
     def renew(self, name: str, revoke_old: bool = False) -> Path:
@@ -260,7 +260,10 @@ class HubFolder:
             refuse(f"{name!r} is no member of this federation; {_hint(name, roster)}")
         return roster.members[name]
 
-    def _require_new(self, name: str) -> None:
+    def _require_new(self, name: str, role: str) -> None:
+        known = self.roster.coordinators
+        if role == "coordinator" and known:
+            refuse(f"{known[0]!r} coordinates this federation; remove it first")
         if name in self.roster.names:
             refuse(
                 f"{name!r} is a member already; renew its certificate with tacita hub "

@@ -39,6 +39,8 @@ TICK = 0.25
 _MOST_BYTES = 1 << 21
 #: Seconds to wait for the hub's roster before going on with the one that is known.
 _HUB_PATIENCE = 2.0
+#: Seconds between two questions for a newer one.
+_HUB_PAUSE = 60.0
 
 
 class Options(TypedDict, total=False):
@@ -98,6 +100,8 @@ class Program:
         self._progress = options.get("progress", False)
         self._silence, self._port = options.get("silence"), options.get("metrics")
         self._running: Description | None = None
+        #: When the hub was asked for its roster; None where there is no hub to ask.
+        self._asked_at: float | None = None
         self.pulse = Pulse(invitation.name, self._ends)
 
     @property
@@ -129,7 +133,8 @@ class Program:
 
     def _ask_for_roster(self, post: Post) -> None:
         """Wait a moment for the hub; it may be away, and the brokers there."""
-        end = time.monotonic() + _HUB_PATIENCE
+        self._asked_at = time.monotonic()
+        end = self._asked_at + _HUB_PATIENCE
         while time.monotonic() < end:
             self.deliver(post, [self.note("ask", HUB)])
             for content in post.collect(_HUB_PATIENCE / 4):
@@ -137,6 +142,13 @@ class Program:
                     return
         known = self.me.roster.version
         self.tell(f"the hub does not answer; going on with version {known} of its list")
+
+    def _remind_hub(self, post: Post) -> None:
+        """Ask for the roster now and then: the hub's own word may have been lost."""
+        now = time.monotonic()
+        if self._asked_at is not None and now - self._asked_at >= _HUB_PAUSE:
+            self._asked_at = now
+            self.deliver(post, [self.note("ask", HUB)])
 
     def _is_roster(self, letter: Letter | None) -> bool:
         """Take the roster out of a letter, if it is one of the hub's."""
@@ -184,6 +196,7 @@ class Program:
                 next_time = now + patience
                 self.deliver(post, say())
             self.pulse.beat(post)
+            self._remind_hub(post)
             for content in post.collect(0.5):
                 letter = self._open(content)
                 if letter is not None and not self._is_roster(letter):
@@ -231,6 +244,7 @@ class Program:
                 told = _status(party, post, rounds) | self.more_status(party)
                 self.write_status(told)
                 self.pulse.beat(post, told)
+                self._remind_hub(post)
                 bar.update(told["round"], None)
                 heard = max(party.heard_at.values(), default=begun)
                 self._require_life(party, time.monotonic() - heard)

@@ -31,9 +31,11 @@ from tacita.federation import (
     doctor,
     hub_numbers,
     join,
+    program,
 )
 from tacita.federation.metrics import MetricsServer, Pulse, text_of
 from tacita.federation.nats_post import NatsPost
+from tacita.federation.registrar import Registrar
 from tacita.federation.thread_post import ThreadPost
 from tests.federation.towns import NAMES, Town, run_of, table_of
 
@@ -158,6 +160,28 @@ def test_somebody_who_was_invited_early_learns_who_came_later(tmp_path: Path):
         for run in runs:
             ours = run.result(60).models["shared"]
             assert ours.tobytes() == shared.models["shared"].tobytes()
+
+
+def test_the_hub_is_asked_again_for_what_got_lost(tmp_path: Path, monkeypatch):
+    """Somebody who waits for days hears of a change that it was not told."""
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=0)
+    monkeypatch.setattr(program, "_HUB_PAUSE", 0.2)
+    monkeypatch.setattr(Registrar, "_look", lambda self: None)
+    said: list[str] = []
+    with made:
+        ada = Agent(
+            made.invitations["ada"], {}, ANY, folder=tmp_path / "ada", tell=said.append
+        )
+        with ThreadPoolExecutor() as pool:
+            waits = pool.submit(ada.take_part, 3.0)
+            wait_until(lambda: any("connected" in line for line in said))
+            made.add("dan")
+            text = (made.folder / "roster.signed").read_text()
+            assert made._registrar is not None
+            made._registrar._text = text  # it knows, and has told nobody
+            wait_until(lambda: "version 2 of the roster is known now" in said)
+            with pytest.raises(tacita.TacitaError, match="no run was offered"):
+                waits.result(20)
 
 
 def test_a_member_removed_in_the_middle_ends_a_run_that_needs_it(tmp_path: Path):

@@ -16,9 +16,10 @@ from tacita.federation import (
     PrivateKeys,
     Request,
     Roster,
+    certificates,
     make_request,
 )
-from tacita.federation.membership import Membership
+from tacita.federation.membership import Membership, announce_end
 from tacita.federation.roster import HUB
 from tacita.federation.seal import Sealed
 from tacita.federation.wire import LetterRefused, note
@@ -96,7 +97,7 @@ def test_runs_of_strangers_are_refused(starter, agents, reason):
 
 
 def invited(name: str, known: Roster) -> Invitation:
-    made = tacita.federation.certificates.authority("any")
+    made = certificates.authority("any")
     return Invitation(name, b"", made, KEYS[name], OWNER.public, known)
 
 
@@ -167,6 +168,8 @@ def test_members_come_and_go_and_the_others_stay(tmp_path: Path):
     for change in (lambda: hub.add("oslo"), lambda: hub.add(HUB)):
         with pytest.raises(tacita.TacitaError):
             change()
+    with pytest.raises(tacita.TacitaError, match="'coordinator' coordinates this"):
+        hub.add("second", "coordinator")
     for change in (hub.remove, hub.renew):
         with pytest.raises(tacita.TacitaError, match="no member"):
             change("turku")
@@ -233,3 +236,15 @@ def test_requests_are_checked(tmp_path: Path):
     request.write_text(json.dumps(good))
     assert hub.sign(Request.load(request), "coordinator").exists()
     assert hub.roster.coordinators == ["oslo"]
+
+
+def test_the_end_of_a_certificate_is_announced():
+    authority = certificates.authority("any")
+    said: list[str] = []
+    for days in (100, 12):
+        made = certificates.issue(authority, "oslo.1", days=days)
+        announce_end(made.certificate, said.append)
+    assert len(said) == 1 and "ends in 11 days" in said[0]
+    made = certificates.issue(authority, "oslo.1", days=0)
+    with pytest.raises(tacita.TacitaError, match="has ended"):
+        announce_end(made.certificate, said.append)
