@@ -72,7 +72,7 @@ class Agent(Program):
         """One run, from its offer (or its checkpoint) to its end."""
         with self.connect() as post, Ledger(self.home / "ledger.db") as self.ledger:
             self.tell(f"{self.me.name} is connected to {self.me.server}")
-            close_files(self.home, "ledger.db*")
+            close_files(self.home, "ledger*")
             while (result := self._one_run(post, wait)) is None:
                 pass  # it was withdrawn
             return result

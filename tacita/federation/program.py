@@ -271,7 +271,9 @@ class Program:
     def write_status(self, told: Mapping[str, Any]) -> None:
         """Leave a note of how far the party is, for `tacita federation status`."""
         partial = self.home / ".status.json.partial"
-        write_private(partial, json.dumps(told, indent=1), to_disk=False)
+        partial.unlink(missing_ok=True)
+        partial.touch(0o600)
+        partial.write_text(json.dumps(told, indent=1))
         partial.replace(self.home / "status.json")
 
     def keep(

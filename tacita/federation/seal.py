@@ -176,7 +176,7 @@ def close_files(folder: Path, pattern: str) -> None:
         path.chmod(0o600)
 
 
-def write_private(path: Path, content: str | bytes, to_disk: bool = True) -> None:
+def write_private(path: Path, content: str | bytes) -> None:
     """Write a file that only its owner may read, from its first moment on."""
     data = content.encode() if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -184,9 +184,8 @@ def write_private(path: Path, content: str | bytes, to_disk: bool = True) -> Non
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(file, "wb") as stream:
         stream.write(data)
-        if to_disk:
-            stream.flush()
-            os.fsync(stream.fileno())
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def read_private(path: str | Path) -> bytes:
