@@ -58,6 +58,9 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.clipping
 	$(BIN)/python -m bench.federation
 	$(BIN)/python -m bench.fed_plt_table_2
+	$(BIN)/python -m bench.accuracy
+	$(BIN)/python -m bench.truth
+	$(BIN)/python -m bench.audit_power
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

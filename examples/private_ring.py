@@ -12,7 +12,7 @@ EPSILON, DELTA, ROUNDS = 2.0, 1e-4, 40
 def learn() -> None:
     """Six nodes that differ, with a budget against their neighbours."""
     problem = synthetic.logistic(
-        agents=6, features=4, samples=300, l2=0.05, graph=graph.ring(6)
+        agents=6, features=4, samples=300, l2=0.05, graph=graph.ring(6), bound=4.0
     )
     algorithm = tacita.DPNorm(step_size=0.3, local_steps=2, alpha=0.1)
     safe = tacita.private(

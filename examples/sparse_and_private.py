@@ -9,7 +9,12 @@ import tacita
 
 DELTA = 1e-5
 problem = tacita.problem.synthetic.logistic(
-    agents=10, features=8, samples=400, h=tacita.problem.prox.L1(weight=0.5), seed=2
+    agents=10,
+    features=8,
+    samples=400,
+    h=tacita.problem.prox.L1(weight=0.5),
+    seed=2,
+    bound=8.0,  # public: longer rows would be scaled down to it
 )
 
 # Without noise FedSPD is exact, also when three of ten clients speak in a round.

@@ -1,8 +1,8 @@
 """Who draws which randomness. Every key is derived, none is global.
 
-In simulation all keys come from one seed. In a real federation the coordinator's and
-the schedule's key come from the run description, and each agent's secret from its own
-operating system: noise whose seed the coordinator knows is no noise.
+In simulation all keys come from one seed. In a real federation each party's come from
+a secret of its own, and only who is active on a graph from the run description: noise
+that others can compute is no noise.
 
 Each derivation is one hash, since compiling hashes is what makes compilation slow.
 """

@@ -75,7 +75,7 @@ def test_mapped_over_agents_equals_one_agent_at_a_time(case: Case):
 def test_one_by_one_equals_together(case: Case):
     problem = case.problem()
     runs = [
-        tacita.simulate(problem, case.algorithm, ROUNDS, mapping=mapping)
+        tacita.simulate(problem, case.algorithm, ROUNDS, seed=0, mapping=mapping)
         for mapping in ("together", "one_by_one")
     ]
     np.testing.assert_allclose(runs[0].agents, runs[1].agents, rtol=0, atol=1e-12)
@@ -120,7 +120,7 @@ def test_seeds_in_one_call(case: Case):
 
 
 def assert_dtype_is_kept(case: Case, dtype):
-    run = tacita.simulate(case.problem(dtype), case.algorithm, 2)
+    run = tacita.simulate(case.problem(dtype), case.algorithm, 2, seed=0)
     assert run.params.dtype == dtype
     assert run.agents.dtype == dtype
     assert not jax.config.read("jax_enable_x64")

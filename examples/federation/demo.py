@@ -112,6 +112,7 @@ def four_hospitals() -> None:
             "classes": ["0", "1"],
             "l2": 0.05,
             "intercept": True,
+            "bound": 3.5,  # public: longer rows are scaled down to it
         },
         "algorithm": {
             "name": "FedPLT",
@@ -167,6 +168,7 @@ def ring_without_coordinator() -> None:
             "classes": ["0", "1"],
             "l2": 0.05,
             "intercept": True,
+            "bound": 3.5,  # public: longer rows are scaled down to it
         },
         "algorithm": {
             "name": "DPNorm",

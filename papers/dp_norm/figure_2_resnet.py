@@ -144,6 +144,7 @@ def play(out: Path) -> list[dict[str, Any]]:
             problems[one.pooled],
             one.algorithm,
             ROUNDS,
+            seed=0,
             record=(records[one.pooled],),
             record_every=EVERY,
             progress=False,

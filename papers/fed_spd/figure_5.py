@@ -122,6 +122,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
                 method.algorithm,
                 ROUNDS,
                 participation=ACTIVE,
+                seed=0,
                 seeds=repetitions,
                 record=(accuracy,),
                 record_every=EVERY,

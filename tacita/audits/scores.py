@@ -1,8 +1,9 @@
 """Attacks: scores of what an observer saw, high if the data was D, low if D'.
 
 A score may use all that the observer sees and all that it may know: both data sets,
-the algorithm, everybody's numbers. It may not use a secret. A poor score weakens an
-audit and never makes it wrong.
+the algorithm, everybody's numbers. It may not use a secret of the run that it scores;
+how noise behaves is learned from other runs, the pilot. A poor score weakens an audit
+and never makes it wrong.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.scipy.special import logsumexp
 
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.audits.transcript import Seen
@@ -23,7 +25,13 @@ from tacita.problem.oracles import Full, Minibatch
 from tacita.runtime.rounds import World
 from tacita.trees import replace
 
-ATTACKS = ("matched", "reused", "cancelled", "learned")
+ATTACKS = ("matched", "batches", "learned")
+#: Batches that an attack imagines, of each round.
+_IMAGINED = 24
+#: Numbers of a run whose noise is learned together; of more, round by round.
+_TOGETHER = 128
+#: The least noise that is believed in, relative to the most.
+_FLOOR = 1e-12
 
 
 def sees_letters(algorithm: Any, observer: Observer) -> bool:
@@ -50,23 +58,6 @@ def all_numbers(
     return np.concatenate([rounds, shared], axis=-1)
 
 
-def score(
-    name: str,
-    algorithm: Any,
-    agent: int,
-    worlds: list[World],
-    seen: Seen,
-    scale: np.ndarray | None,
-) -> np.ndarray:
-    """One score per run by an attack that knows both data sets."""
-    on, off = (expected_letters(w, algorithm, agent, seen) for w in worlds)
-    shown = (by_run(seen.letter), np.asarray(seen.active, float), on, off)
-    if name == "cancelled":
-        assert scale is not None
-        return cancelled(*shown, scale)
-    return matched(*shown) if name == "matched" else reused(*shown)
-
-
 def expected_letters(
     world: World, algorithm: Any, agent: int, seen: Seen
 ) -> np.ndarray:
@@ -74,17 +65,22 @@ def expected_letters(
 
     Batches are unknown to an observer, so gradients are taken over all records.
     """
-    return np.asarray(_expected(agent, world, _quiet(algorithm), seen))
+    return np.asarray(_expected(agent, world, _whole(quiet(algorithm)), seen))
 
 
-def _quiet(algorithm: Any) -> Any:
-    """The algorithm without noise and without batches."""
+def quiet(algorithm: Any) -> Any:
+    """The algorithm without noise; the same keys draw the same batches."""
+    return letters_of(algorithm).with_noise(0.0)
+
+
+def _whole(algorithm: Any) -> Any:
+    """The algorithm without batches."""
     oracle = without_noise(algorithm.oracle)
     if isinstance(oracle, Clipped):
         oracle = replace(oracle, oracle=Full())
     elif isinstance(oracle, Minibatch):
         oracle = Full()
-    return letters_of(replace(algorithm, oracle=oracle)).with_noise(0.0)
+    return replace(algorithm, oracle=oracle)
 
 
 @jax.jit
@@ -114,6 +110,19 @@ def _expected(agent: Any, world: World, algorithm: Any, seen: Seen) -> Array:
     return jax.vmap(jax.vmap(one))(seen.state, seen.broadcast)
 
 
+@jax.jit
+def noise_of(agent: Any, world: World, algorithm: Any, seen: Seen) -> Array:
+    """The noise in letters, (runs, rounds, numbers), by their keys: a secret."""
+    seat = world.seats(quiet(algorithm))[agent]
+
+    def one(state: Any, broadcast: Any, bits: Array, letter: Any) -> Array:
+        key = jax.random.wrap_key_data(bits)
+        return flat(letter) - flat(seat.answer(1, 0, key, state, broadcast)[1])
+
+    each = jax.vmap(jax.vmap(one))
+    return each(seen.state, seen.broadcast, seen.key, seen.letter)
+
+
 def flat(letter: Any) -> Array:
     """All numbers of one letter in a row."""
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(letter)])
@@ -125,51 +134,85 @@ def by_run(seen: Any) -> np.ndarray:
     return np.concatenate([a.reshape(*a.shape[:2], -1) for a in leaves], axis=-1)
 
 
-def matched(letters: np.ndarray, active: np.ndarray, on: Any, off: Any) -> np.ndarray:
-    """The likelihood ratio for letters with fresh, equal Gaussian noise.
-
-    sum_t <l_t - (m_t + m'_t)/2, m_t - m'_t> over the rounds in which the agent was
-    active, with m and m' the letters that D and D' would give without noise.
-    """
-    per_round = np.sum((letters - (on + off) / 2) * (on - off), axis=-1)
-    return np.sum(per_round * active, axis=-1)
-
-
-def reused(letters: np.ndarray, active: np.ndarray, on: Any, off: Any) -> np.ndarray:
-    """The likelihood ratio after removing what all rounds have in common.
-
-    Finds noise that is drawn once and used again: the letters' rests under the right
-    hypothesis are then all the same.
-    """
-    weights = active / np.maximum(active.sum(axis=1, keepdims=True), 1)
-
-    def spread(rest: np.ndarray) -> np.ndarray:
-        common = np.einsum("rt,rtd->rd", weights, rest)
-        return np.einsum("rt,rtd->r", active, (rest - common[:, None]) ** 2)
-
-    return spread(letters - off) - spread(letters - on)
-
-
-def cancelled(
-    letters: np.ndarray, active: np.ndarray, on: Any, off: Any, scale: np.ndarray
-) -> np.ndarray:
-    """The likelihood ratio after removing what all letters of a round have in common.
-
-    Finds noise that is drawn once a round and added to letters about different
-    iterates: whoever compares two of them learns their difference exactly.
+class Whitening:
+    """How noise varies, learned from rests: what letters are beside their mean.
 
     Args:
-        letters: What was seen, (runs, rounds, numbers of all edges).
+        rests: (runs, rounds, numbers), of runs whose data is known.
         active: Rounds in which the agent wrote.
-        on: The letters that D would give without noise.
-        off: Those that D' would.
-        scale: What the noise is multiplied by in the letter on each edge.
     """
-    slots = len(scale)
 
-    def spread(rest: np.ndarray) -> np.ndarray:
-        noise = rest.reshape(*rest.shape[:2], slots, -1) / scale[:, None]
-        apart = noise - noise.mean(axis=2, keepdims=True)
-        return np.einsum("rt,rtsd->r", active, apart**2)
+    def __init__(self, rests: np.ndarray, active: np.ndarray) -> None:
+        self.together = rests[0].size <= _TOGETHER and bool(np.all(active))
+        rows = rests.reshape(len(rests), -1) if self.together else rests[active > 0]
+        self.inverse = _inverse(rows)
 
-    return spread(letters - off) - spread(letters - on)
+    def matched(
+        self, letters: np.ndarray, active: np.ndarray, on: Any, off: Any
+    ) -> np.ndarray:
+        """The likelihood ratio for letters with Gaussian noise of this kind.
+
+        sum <l - (m + m')/2, S^-1 (m - m')> over the rounds in which the agent was
+        active, with m and m' the letters that D and D' would give without noise and S
+        the noise's covariance, over all rounds at once where they are few. Noise that
+        is missing somewhere, or the same in two letters, leaves S without an inverse
+        there: what differs there is seen through.
+        """
+        shown = active[..., None]
+        apart, rest = shown * (on - off), shown * (letters - (on + off) / 2)
+        if self.together:
+            apart, rest = (v.reshape(len(v), -1) for v in (apart, rest))
+            return np.einsum("rd,de,re->r", rest, self.inverse, apart)
+        return np.einsum("rtd,de,rte->r", rest, self.inverse, apart)
+
+
+def _inverse(rows: np.ndarray) -> np.ndarray:
+    """The inverse of the second moment, with a floor under its eigenvalues."""
+    second = rows.T @ rows / max(len(rows), 1)
+    values, vectors = np.linalg.eigh(second)
+    floor = _FLOOR * max(float(values.max(initial=0.0)), 1e-300)
+    return (vectors / np.maximum(values, floor)) @ vectors.T
+
+
+def imagined_batches(
+    worlds: tuple[World, World],
+    algorithm: Any,
+    agent: int,
+    seen: Seen,
+    precision: np.ndarray,
+    key: Array,
+) -> np.ndarray:
+    """The likelihood ratio of mixtures over batches, one score per run.
+
+    Which batch was drawn is a secret; many are imagined, and the likelihoods of a
+    letter averaged over them, on D and on D'. `precision` is the inverse covariance
+    of the noise in one letter.
+    """
+    given = (agent, worlds, quiet(algorithm), seen, jnp.asarray(precision), key)
+    return np.asarray(_imagined(*given))
+
+
+@jax.jit
+def _imagined(
+    agent: Any,
+    worlds: tuple[World, World],
+    algorithm: Any,
+    seen: Seen,
+    precision: Array,
+    key: Array,
+) -> Array:
+    here, there = (world.seats(algorithm)[agent] for world in worlds)
+    keys = jax.random.split(key, _IMAGINED)
+
+    def one(state: Any, told: Any, letter: Any, active: Array) -> Array:
+        def likelihood(seat: Any) -> Array:
+            def at(k: Array) -> Array:
+                rest = flat(letter) - flat(seat.answer(1, 0, k, state, told)[1])
+                return -rest @ precision @ rest / 2
+
+            return logsumexp(jax.vmap(at)(keys))
+
+        return active * (likelihood(here) - likelihood(there))
+
+    each = jax.vmap(jax.vmap(one))
+    return each(seen.state, seen.broadcast, seen.letter, seen.active).sum(axis=1)

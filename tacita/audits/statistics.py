@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -28,7 +30,7 @@ from tacita.privacy.accounting.guarantee import Guarantee, PaperClaim
 _CANDIDATES = 400
 # Events are chosen by bounds this much stricter than the ones they are counted with:
 # the best of many lucky small counts would disappoint on the other half.
-_CAUTION = 100.0
+CAUTION = 100.0
 
 
 Tail = Literal["above", "below"]
@@ -45,6 +47,14 @@ class Event(NamedTuple):
     def count(self, scores: np.ndarray) -> int:
         """How many of the scores fall into the event."""
         return int(_hits(scores, self.threshold, self.tail))
+
+    def counts(
+        self, scores: np.ndarray, others: np.ndarray
+    ) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Hits and runs, of the likelier side first."""
+        sides = (scores, others) if self.likelier == "data" else (others, scores)
+        first, second = sides
+        return (self.count(first), self.count(second)), (len(first), len(second))
 
 
 @dataclass(frozen=True)
@@ -148,24 +158,20 @@ def epsilon_lower_bound(
     keys = jax.random.split(key)
     check.shape((None,), scores=scores)
     check.shape((None,), neighbour_scores=neighbour_scores)
-    choose, count = _parted(keys[0], 2, 4, scores=scores)
+    choose, count = parted(keys[0], 2, 4, scores=scores)
     others = {"neighbour_scores": neighbour_scores}
-    choose_other, count_other = _parted(keys[1], 2, 4, **others)
+    choose_other, count_other = parted(keys[1], 2, 4, **others)
     error = (1 - confidence) / events
     results = []
-    for event in _promising(choose, choose_other, delta, error / _CAUTION, events):
-        sides = (count, count_other)
-        first, second = sides if event.likelier == "data" else sides[::-1]
-        hits, runs = (
-            (event.count(first), event.count(second)),
-            (len(first), len(second)),
-        )
+    value = partial(epsilon_bound, delta=delta, error=error / CAUTION)
+    for event in promising(choose, choose_other, value, events):
+        hits, runs = event.counts(count, count_other)
         bound = epsilon_bound(hits[0], runs[0], hits[1], runs[1], delta, error)
         results.append(AuditResult(float(bound), delta, confidence, event, hits, runs))
     return max(results, key=lambda result: result.lower_bound)
 
 
-def _parted(
+def parted(
     key: jax.Array, parts: int, least: int, **named: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """One part of all runs, and the others; at least so many runs are needed."""
@@ -180,10 +186,13 @@ def _parted(
     return array[order[:cut]], array[order[cut:]]
 
 
-def _promising(
-    scores: np.ndarray, others: np.ndarray, delta: float, error: float, events: int
+def promising(
+    scores: np.ndarray, others: np.ndarray, value: Callable[..., Any], events: int = 1
 ) -> list[Event]:
-    """The events with the largest bounds on the choosing half."""
+    """The events of largest value on the choosing runs.
+
+    `value` is a function of hits and runs of the likelier side, then of the other.
+    """
     pooled = np.unique(np.concatenate([scores, others]))
     if len(pooled) > _CANDIDATES:
         # Ranks spread evenly on the logit scale: the telling events lie in the tails.
@@ -197,9 +206,9 @@ def _promising(
         first, second = (scores, others) if likelier == "data" else (others, scores)
         counts = (_hits(first, pooled, tail), len(first))
         counts += (_hits(second, pooled, tail), len(second))
-        bounds = epsilon_bound(*counts, delta, error)
-        for at in np.argsort(-bounds, kind="stable")[:events]:
-            ranked.append((float(bounds[at]), Event(tail, float(pooled[at]), likelier)))
+        values = value(*counts)
+        for at in np.argsort(-values, kind="stable")[:events]:
+            ranked.append((float(values[at]), Event(tail, float(pooled[at]), likelier)))
     ranked.sort(key=lambda pair: -pair[0])
     return [event for _, event in ranked[:events]]
 
@@ -230,8 +239,8 @@ def audit_outputs(
     learn_key, bound_key = jax.random.split(key)
     keys = jax.random.split(learn_key)
     rows, other_rows = _by_run(outputs), _by_run(neighbour_outputs)
-    learn, rest = _parted(keys[0], 3, 12, outputs=rows)
-    learn_other, rest_other = _parted(keys[1], 3, 12, neighbour_outputs=other_rows)
+    learn, rest = parted(keys[0], 3, 12, outputs=rows)
+    learn_other, rest_other = parted(keys[1], 3, 12, neighbour_outputs=other_rows)
     check.shape((None, learn.shape[1]), neighbour_outputs=learn_other)
     score = learned_score(learn, learn_other)
     return epsilon_lower_bound(

@@ -30,7 +30,7 @@ class Seen(NamedTuple):
     active: Array  # whether the agent took part
     broadcast: Any  # what it was told, or received from its neighbours
     state: Any  # what it knew before; not every observer can compute it
-    key: Any  # its key: when asynchronous letters left is no secret, the rest is
+    key: Any  # its key, a secret; only when asynchronous letters left is none
 
 
 def watch(
@@ -84,12 +84,11 @@ def _watch(
             active = after.turns[agent] > carry.turns[agent]
             state = tree_rows(carry.states, agent)
             key = keys.agent_key(keys.agent_secret(base, agent), number, 0)
+            bits = jax.random.key_data(key)
             if world.links is not None:
                 letter = tree_rows(after.mail.letters, agent)
                 told = tree_rows(deliver(world.links, carry.mail.letters), agent)
-                return after, Seen(
-                    letter, active, told, state, jax.random.key_data(key)
-                )
+                return after, Seen(letter, active, told, state, bits)
             told = carry.broadcast
             if algorithm.averages == Averages.ALL:
                 letter = tree_rows(after.mail.letters, agent)
@@ -97,7 +96,7 @@ def _watch(
                 # Mean letters only are kept; the same key gives the same letter again.
                 seat = world.seats(algorithm)[agent]
                 letter = seat.answer(number, 0, key, state, told)[1]
-            return after, Seen(letter, active, told, state, ())
+            return after, Seen(letter, active, told, state, bits)
 
         carry = first_carry(world, algorithm, base, jnp.asarray(start))
         carry, seen = jax.lax.scan(step, carry, jnp.arange(1, rounds + 1))

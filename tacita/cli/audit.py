@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import tacita
-from tacita.cli.options import Changes, Observer
+from tacita.cli.options import Changes
 
-EXAMPLE = "Example:  tacita audit private.toml --observer coordinator --runs 4000"
+EXAMPLE = "Example:  tacita audit private.toml --observer coordinator"
 
 
 def audit(
     path: Annotated[
         Path, typer.Argument(metavar="RUN", help="A run file, or a run folder.")
     ],
-    observer: Observer,
+    observer: Annotated[
+        str | None,
+        typer.Option(
+            help="final_model, coordinator, neighbour or eavesdropper; needed, but "
+            "with --exact, which compares all of them."
+        ),
+    ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Compare printed epsilons with exact ones, without runs."
+        ),
+    ] = False,
     rounds: Annotated[
         int | None, typer.Option(help="Rounds of each run; those of the run file.")
     ] = None,
-    runs: Annotated[int, typer.Option(help="Runs on either of two data sets.")] = 4000,
+    runs: Annotated[
+        int, typer.Option(help="Runs on either of two data sets.")
+    ] = 40_000,
     delta: Annotated[
         float | None, typer.Option(help="The delta of the claim; 1e-5 if left out.")
     ] = None,
@@ -41,6 +55,12 @@ def audit(
     refuted. The result of a run folder is kept in its privacy report.
     """
     job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
+    if exact:
+        return _exactly(job, observer, rounds, delta, seed)
+    if observer is None:
+        tacita.check.refuse(
+            "who looks? give --observer, or --exact to compare all of them"
+        )
     result = tacita.audit(
         job.problem,
         job.algorithm,
@@ -57,6 +77,27 @@ def audit(
     if path.is_dir():
         _keep(path, result.as_dict())
     if result.refuted:
+        raise typer.Exit(1)
+
+
+def _exactly(
+    job: Any,
+    observer: str | None,
+    rounds: int | None,
+    delta: float | None,
+    seed: int,
+) -> None:
+    """Print the exact comparison; exit code 1 where a printed epsilon is false."""
+    found = tacita.audits.audit_exactly(
+        job.problem,
+        job.algorithm,
+        rounds=job.options["rounds"] if rounds is None else rounds,
+        participation=job.options["participation"],
+        delta=delta,
+        seed=seed,
+    ).against(observer)
+    typer.echo(str(found))
+    if found.refuted:
         raise typer.Exit(1)
 
 

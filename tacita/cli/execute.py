@@ -23,7 +23,8 @@ def execute(job: tacita.job.Job, folder: Path, *, resume: bool = False) -> tacit
         with tacita.job.folder.held(folder):
             run = job.simulate(checkpoint=folder, resume=resume)
             run.save(folder)
-            (folder / tacita.job.folder.CHECKPOINT).unlink(missing_ok=True)
+            for name in (tacita.job.folder.CHECKPOINT, tacita.job.folder.SECRET):
+                (folder / name).unlink(missing_ok=True)
             return run
     except KeyboardInterrupt:
         told = f"interrupted; go on with: {_command('resume', folder)}"

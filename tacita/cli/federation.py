@@ -115,8 +115,9 @@ def _state(told: dict[str, Any]) -> str:
 def _terms(told: dict[str, Any]) -> str:
     """What an epsilon is about, and where its reasons stand."""
     return (
-        f"at delta = {told['delta']:g} against the {told['observer']} for one "
-        f"{told['unit']}; theorem and assumptions: privacy.json of the agent's run"
+        f"at delta = {told['delta']:g} against the {told['observer']} and whoever may "
+        f"be in league with it, for one {told['unit']}; theorem and assumptions: "
+        "privacy.json of the agent's run"
     )
 
 

@@ -28,32 +28,39 @@ def show(
         ),
     ] = None,
 ) -> None:
-    """Show what every agent has spent against every observer, and what is left."""
+    """Show what every agent has spent against each person, and what is allowed."""
     rows = []
     with _opened(file) as ledger:
         releases = [row for row in ledger.rows() if row.kind == "release"]
-        for agent, observer in ledger.spent(delta or 1e-5):
-            budget = ledger.budget(agent, observer)
-            mine = [r for r in releases if (r.agent, r.observer) == (agent, observer)]
+        for agent, budget, person in ledger.accounts():
+            mine = [
+                row
+                for row in releases
+                if row.agent == agent and row.observer in person.observers
+            ]
             at = delta or (budget.delta if budget else None) or 1e-5
             theorems = "; ".join(dict.fromkeys(r.theorem or "" for r in mine)) or "-"
             known = budget or mine[0]
             rows.append(
                 (
                     agent,
-                    observer,
+                    str(person),
                     f"{known.unit}, {known.relation}",
                     str(len(mine)),
-                    f"{ledger.curve(agent, observer).epsilon(at):.4g}",
+                    f"{ledger.curve(agent, person).epsilon(at):.4g}",
                     f"{at:g}",
                     "-" if budget is None else f"{budget.epsilon:g}",
                     theorems,
                 )
             )
         head = ledger.head()
-    columns = ("agent", "observer", "unit", "releases", "epsilon spent", "at delta")
+    columns = ("agent", "against", "unit", "releases", "epsilon spent", "at delta")
     show_table((*columns, "allowed", "theorem"), rows)
     typer.echo("assumptions: those of the plans that the releases were charged under")
+    typer.echo(
+        "against everybody: all observers count as one person, unless the budget"
+    )
+    typer.echo("says who is separate")
     typer.echo(f"head: {head}")
 
 

@@ -153,7 +153,11 @@ class Agent(Program):
         """Read the rows, set the noise, see that the ledger has room for it all."""
         made = setting_of(run, own_problem(run, self._rows))
         self.setting, self._charge = with_budget(
-            made, self.me.name, self.ledger, self.policy.max_epsilon
+            made,
+            self.me.name,
+            self.ledger,
+            self.policy.max_epsilon,
+            self.policy.separate,
         )
 
     def acceptance(self) -> dict[str, Any]:
@@ -188,14 +192,14 @@ class Agent(Program):
         return self._told
 
     def budget(self) -> dict[str, Any]:
-        """What all runs of this agent have spent, as its ledger says."""
+        """What all runs of this agent have told whoever may see this one's letters."""
         if self.setting.run.privacy is None:
             return {}
-        promise = self.setting.promise
-        who = (self.me.name, promise["observer"])
+        promise, name = self.setting.promise, self.me.name
+        who = promise["observer"]
         return {
-            "epsilon_spent": self.ledger.spent(promise["delta"]).get(who, 0.0),
-            "epsilon_allowed": self.ledger.budget(*who).epsilon,
+            "epsilon_spent": self.ledger.learnt(name, who, promise["delta"]),
+            "epsilon_allowed": self.ledger.budget(name).epsilon,
             **promise,
         }
 
@@ -218,8 +222,8 @@ class Agent(Program):
         told |= {"sent_bytes": party.counts.sent_bytes}
         if run.privacy is not None:
             who = (self.me.name, self.setting.promise["observer"], run.digest)
-            charged = self.ledger.releases(*who)
-            report = privacy_of(self.setting, charged).as_dict()
+            charged = self.ledger.rounds(*who)
+            report = privacy_of(self.setting, len(charged)).as_dict()
             path = self.home / run.digest / "privacy.json"
             write_private(path, json.dumps(report, indent=1))
         return self.keep(run, models, told)

@@ -19,7 +19,7 @@ from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.protocol import require_protocol
 from tacita.federation.seal import write_private
-from tacita.federation.setting import setting_of, with_observer
+from tacita.federation.setting import coordinator_draws, setting_of, with_observer
 from tacita.federation.wire import Letter, LetterRefused
 from tacita.job import run_file, table_of
 from tacita.trace import plain_values
@@ -116,7 +116,8 @@ class Coordinator(Program):
                 self.write_status(told)
                 return None
             weights = [float(rows[a]) for a in run.agents] if setting.weighted else None
-            party = setting.roles.make_coordinator(self.desk(run), weights)
+            draws = coordinator_draws(setting, self.secret)
+            party = setting.roles.make_coordinator(self.desk(run), draws, weights)
             begun = time.monotonic()
             self.drive(party, post, run.rounds)
         counts = party.counts

@@ -25,9 +25,12 @@ _DOMAIN = b"tacita run description 1\n"
 #: Tables of a description, the keys that each may have (None: any), and how a value is
 #: checked whose meaning is the same in every run.
 _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
-    "problem": dict.fromkeys(
-        "model columns target classes l2 intercept centre spread dtype".split()
-    ),
+    "problem": {
+        **dict.fromkeys(
+            "model columns target classes l2 intercept centre spread dtype".split()
+        ),
+        "bound": check.positive,
+    },
     "algorithm": None,
     "run": {
         **{name: rule.check for name, rule in rules(Terms).items()},
@@ -40,6 +43,7 @@ _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
         "epsilon": check.positive,
         "delta": check.inside_unit,
         "norm": check.positive,
+        "schedule": partial(check.one_of, ("uniform", "prefix", "momentum")),
         "unit": partial(check.one_of, ("record", "client")),
         "observer": partial(check.one_of, ("coordinator", "neighbour")),
     },

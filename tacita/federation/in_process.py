@@ -17,6 +17,7 @@ import numpy as np
 
 from tacita import check, keys
 from tacita.aggregation import Aggregation
+from tacita.federation.draws import Draws, SharedDraws
 from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
 from tacita.federation.program import TICK, send
 from tacita.federation.roles import Roles
@@ -124,6 +125,7 @@ class InProcess:
         participation: As there.
         sealed: Whether letters are signed and encrypted.
         charge: What writes an agent's letters into its ledger, by name.
+        draws: The coordinator's; default those of the simulation.
         **terms: `deadline`, `late`, ...; see `Terms`.
     """
 
@@ -139,12 +141,14 @@ class InProcess:
         sealed: bool = False,
         charge: dict[str, ChargeLetter] | None = None,
         aggregation: Aggregation | None = None,
+        draws: Draws | None = None,
         **terms: Any,
     ) -> None:
         self.folder, self.problem, self.charge = folder, problem, charge or {}
         n, everybody = problem.n_agents, problem.population
         self.names = [f"agent-{i}" for i in range(n)]
         base = keys.from_seed(seed)
+        self._draws = draws or SharedDraws(base)
         self.locals = [everybody.local(tree_rows(everybody.rows, i)) for i in range(n)]
         self.secrets = [keys.agent_secret(base, i) for i in range(n)]
         self.algorithm = ready = prepare(problem, algorithm)
@@ -180,7 +184,8 @@ class InProcess:
         desk = self.desk(name)
         if name == COORDINATOR:
             weights = mean_weights(self.algorithm, self.problem.population)
-            return self.roles.make_coordinator(desk, np.asarray(weights))  # pyright: ignore
+            each: Any = np.asarray(weights)
+            return self.roles.make_coordinator(desk, self._draws, each)
         i = self.names.index(name)
         return self.roles.make_agent(desk, self.locals[i], self.secrets[i])
 

@@ -85,5 +85,6 @@ def _problem(run: Description, x: Any, y: Any) -> Problem:
         classes=None if classes is None else [str(c) for c in classes],
         intercept=bool(told.get("intercept", False)),
         dtype=told.get("dtype"),
+        bound=told.get("bound"),
         name=run.name,
     )

@@ -11,6 +11,7 @@ from tacita import check
 from tacita.check import refuse
 from tacita.federation.description import Description
 from tacita.job.run_file import read_toml
+from tacita.privacy.scope import people
 from tacita.trees import checked, count, flag, number, ruled, rules
 
 
@@ -20,6 +21,13 @@ def _words(**named: Any) -> Sequence[str] | None:
     words = isinstance(value, list | tuple) and all(isinstance(w, str) for w in value)
     if value is not None and not words:
         refuse(f"expected {name} a list of words, got {name}={value!r}")
+    return value
+
+
+def _groups(**named: Any) -> Sequence[Sequence[str]] | None:
+    """Refuse what is not a list of groups of observers."""
+    ((_, value),) = named.items()
+    people(value)
     return value
 
 
@@ -36,6 +44,10 @@ class Policy:
             may spend; a run without a budget is refused too, for its letters would not
             be protected at all.
         max_delta: Largest delta.
+        separate: Groups of observers who never compare notes, such as
+            `[["coordinator"], ["neighbour"]]`: `max_epsilon` holds against each group
+            on its own. Who is in no group counts with each; by default all observers
+            of all runs may be one person.
         observers: Against whom a run's budget may be stated.
         algorithms: Names that are allowed.
         models: Names that are allowed.
@@ -49,6 +61,9 @@ class Policy:
 
     max_epsilon: float | None = number(check.positive)
     max_delta: float | None = number(check.inside_unit)
+    separate: Sequence[Sequence[str]] | None = ruled(
+        None, _groups, words="groups of observers"
+    )
     observers: Sequence[str] | None = _list()
     algorithms: Sequence[str] | None = _list()
     models: Sequence[str] | None = _list()

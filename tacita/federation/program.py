@@ -17,6 +17,7 @@ import numpy as np
 from tacita.check import refuse
 from tacita.federation import certificates
 from tacita.federation.description import Description
+from tacita.federation.draws import derive
 from tacita.federation.invitation import Invitation
 from tacita.federation.membership import (
     Membership,
@@ -28,7 +29,7 @@ from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
 from tacita.federation.post import Post
 from tacita.federation.roster import HUB
 from tacita.federation.seal import Sealed, private_folder, write_private
-from tacita.federation.setting import derive, secret_of
+from tacita.federation.setting import secret_of
 from tacita.federation.state_file import StateFile
 from tacita.federation.wire import Identity, Letter, LetterRefused, note
 from tacita.runtime.progress import Bar

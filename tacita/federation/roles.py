@@ -12,6 +12,7 @@ from jax import Array
 from tacita import keys
 from tacita.aggregation import Aggregation
 from tacita.algorithm.base import GraphAlgorithm
+from tacita.federation.draws import Draws
 from tacita.federation.graph_agent import Calendar, GraphAgent
 from tacita.federation.party import Desk, Party
 from tacita.federation.server_agent import ServerAgent
@@ -32,7 +33,7 @@ class Roles:
         agents: Names; agent i of the algorithm is `agents[i]`.
         coordinator: Who asks, in a server algorithm.
         start: The common starting point.
-        base: Roots of the schedule's and of the coordinator's randomness.
+        base: Roots of the schedule on a graph, and of all draws that are shared.
         terms: How the run goes.
         like: Any agent's loss, for the shapes of letters only.
         graph: Who is joined with whom, nodes in the order of the agents.
@@ -69,14 +70,14 @@ class Roles:
 
     @in_double_precision
     def make_coordinator(
-        self, desk: Desk, weights: Sequence[float] | None = None
+        self, desk: Desk, draws: Draws, weights: Sequence[float] | None = None
     ) -> ServerCoordinator:
         """The coordinator of a server algorithm; weights of the agents in its means."""
         return ServerCoordinator(
             desk,
             self.server,
             self.agents,
-            self.base,
+            draws,
             self.terms,
             weights,
             self.aggregation,

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tacita import keys
 from tacita.aggregation import Aggregation, Mean
+from tacita.federation.draws import Draws
 from tacita.federation.party import Desk, Party
 from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.tally import tally_for
@@ -35,7 +35,7 @@ class ServerCoordinator(Party):
         desk: Its name, keys and folder.
         work: What it computes.
         agents: Names of the agents; agent i of the algorithm is `agents[i]`.
-        base: Roots of the schedule's and of its own randomness.
+        draws: Its randomness, and that of whom it asks.
         terms: How the run goes.
         weights: Weight of every agent's letter.
         aggregation: How letters are joined; default their mean.
@@ -46,13 +46,13 @@ class ServerCoordinator(Party):
         desk: Desk,
         work: ServerWork,
         agents: Sequence[str],
-        base: keys.Keys,
+        draws: Draws,
         terms: Terms,
         weights: Sequence[float] | None = None,
         aggregation: Aggregation | None = None,
     ) -> None:
         super().__init__(desk, max(e.letter.bytes for e in work.exchanges))
-        self._work, self.agents, self._base, self.terms = work, agents, base, terms
+        self._work, self.agents, self._draws, self.terms = work, agents, draws, terms
         self._number = {name: i for i, name in enumerate(agents)}
         n = len(agents)
         each = np.ones(n) if weights is None else np.asarray(weights, float)
@@ -112,10 +112,10 @@ class ServerCoordinator(Party):
         self._tally.open(form)
         for agent in range(n):
             self._tally.add(agent, to_list(work.first_letters(agent)))
-        key = keys.coordinator_key(self._base, 0, 0)
-        joint = form.in_types(self._tally.close(work.keeps(last), key))
+        joint = self._tally.close(work.keeps(last), self._draws.rule(0, 0))
+        key, letter = self._draws.noise(0, 0, joint), form.in_types(joint)
         state = work.algorithm.init_coordinator(work.start)
-        self.state, self.broadcast = work.combine(last, key, state, joint, 0, n)
+        self.state, self.broadcast = work.combine(last, key, state, letter, 0, n)
         self._members = self._active(1)
         self._save()
 
@@ -125,7 +125,7 @@ class ServerCoordinator(Party):
             return []
         if who.kind == "all" or self.terms.own_draws:
             return list(range(n))
-        key = keys.schedule_key(self._base, number)
+        key = self._draws.schedule(number)
         if who.kind == "cohort":
             return np.asarray(who.cohort(key, n)).tolist()
         return np.flatnonzero(np.asarray(who.mask(key, n))).tolist()
@@ -227,8 +227,9 @@ class ServerCoordinator(Party):
         self._keep_or_drop_late()
         silent = not self._counted and work.algorithm.averages == "active"
         if not silent:
-            key = keys.coordinator_key(self._base, number, phase)
-            joint = self._tally.close(work.keeps(phase), key)
+            rule = self._draws.rule(number, phase)
+            joint = self._tally.close(work.keeps(phase), rule)
+            key = self._draws.noise(number, phase, joint)
             letter = work.exchanges[phase].letter.in_types(joint)
             self.state, self.broadcast = work.combine(
                 phase, key, self.state, letter, number, len(self._counted)

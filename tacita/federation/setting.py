@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tacita import keys
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.check import refuse
 from tacita.federation.description import Description
+from tacita.federation.draws import Draws, OwnDraws, SharedDraws, derive, key_for
 from tacita.federation.party import ChargeLetter, no_charge
 from tacita.federation.roles import Roles
 from tacita.federation.seal import PrivateKeys, read_private, write_private
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity
-from tacita.federation.work import Outline
+from tacita.federation.work import Outline, refuse_theory
 from tacita.job import records
 from tacita.job.graphs import build as build_graph
 from tacita.privacy import (
@@ -35,6 +36,9 @@ from tacita.privacy import (
     letters_of,
     private,
 )
+from tacita.privacy.accounting.guarantee import violated
+from tacita.privacy.blind import looks_at_rows
+from tacita.privacy.clipped import schedule_of
 from tacita.problem import Problem
 from tacita.problem.graph import Graph
 from tacita.runtime import choices
@@ -59,11 +63,6 @@ def secret_of(folder: Path, own: PrivateKeys) -> bytes:
     if not path.exists():
         write_private(path, own.lock(_SECRET, os.urandom(32)))
     return own.unlock(_SECRET, read_private(path))
-
-
-def derive(secret: bytes, purpose: str, length: int = 32) -> bytes:
-    """A secret for one purpose, which says nothing about the others."""
-    return hashlib.blake2b(purpose.encode(), key=secret, digest_size=length).digest()
 
 
 def graph_of(run: Description) -> Graph | None:
@@ -114,7 +113,10 @@ def setting_of(run: Description, own: Problem) -> Setting:
         refuse("the agents of a run are named in alphabetical order")
     outline, told = Outline(own, len(run.agents), graph_of(run)), run.run
     known = cast(Problem, outline)  # no more is asked of a problem here
-    ready = prepare(known, _algorithm(run))
+    asked = _algorithm(run)
+    if looks_at_rows(asked, known):
+        refuse_theory()
+    ready = prepare(known, asked)
     _require_observer(run, ready)
     who = choices.schedule_of(known, ready, told.get("participation", 1.0))
     terms = {key: value for key, value in told.items() if key in rules(Terms)}
@@ -122,7 +124,7 @@ def setting_of(run: Description, own: Problem) -> Setting:
     if on_graph:
         terms["linger"] = _LINGER
     rule = records.build_rule(told["aggregation"]) if "aggregation" in told else None
-    # Who is asked, and the coordinator's own draws, are for everybody to know.
+    # Who is active on a graph is for everybody to know.
     seed = int(told.get("shared_seed", int(run.digest[:15], 16)))
     roles = Roles(
         algorithm=ready,
@@ -176,14 +178,23 @@ def noise_root(setting: Setting, name: str, secret: bytes) -> Any:
     digest = hashlib.sha256()
     for leaf in jax.tree.leaves(setting.own.population.rows):
         digest.update(np.ascontiguousarray(leaf).tobytes())
-    purpose = f"noise {setting.run.digest} {digest.hexdigest()}"
-    words = np.frombuffer(derive(secret, purpose, 8), np.uint32)
-    return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+    return key_for(secret, f"noise {setting.run.digest} {digest.hexdigest()}")
+
+
+def coordinator_draws(setting: Setting, secret: bytes) -> Draws:
+    """The coordinator's randomness: its own secret, and this run."""
+    if "shared_seed" in setting.run.run:
+        return SharedDraws(setting.roles.base)
+    return OwnDraws(derive(secret, f"coordinator {setting.run.digest}"))
 
 
 @in_double_precision
 def with_budget(
-    setting: Setting, name: str, ledger: Ledger, limit: float | None
+    setting: Setting,
+    name: str,
+    ledger: Ledger,
+    limit: float | None,
+    separate: Sequence[Sequence[str]] | None = None,
 ) -> tuple[Setting, ChargeLetter]:
     """Set the agent's noise for the run's budget, and how its letters are charged.
 
@@ -193,8 +204,9 @@ def with_budget(
         setting: The run.
         name: The agent.
         ledger: Where its letters are charged.
-        limit: The epsilon that all its runs together may spend; None for whatever
-            this run adds.
+        limit: The epsilon that all its runs together may spend, against any person;
+            None for whatever this run adds.
+        separate: Observers who never compare notes, as in `Ledger.allow`.
     """
     run, roles, told = setting.run, setting.roles, setting.run.privacy
     if told is None:
@@ -207,41 +219,79 @@ def with_budget(
         epsilon=epsilon,
         rounds=run.rounds,
         norm=told.get("norm"),
+        schedule=told.get("schedule"),
         **promise,
     )
     relation = letters_of(ready).relation
     scope = Scope(promise["observer"], promise["unit"], relation)
     number = run.agents.index(name) if roles.on_graph else 0
     asked = Question(scope=scope, agent=number, rounds=1)
-    price = guarantee(ready, setting.known, asked)
-    after = ledger.after(
-        price, agent=name, run=run.digest, times=run.rounds, delta=delta
-    )
+    prices = _prices(ready, setting.known, asked, run.rounds)
+    price = prices[1]
+    _refuse_violated(price)
+    whole = {"agent": name, "run": run.digest, "delta": delta}
+    after = ledger.after(prices, separate=separate, **whole)
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
             f"with this run epsilon would come to {after:.4g} against the "
-            f"{scope.observer} for one {scope.unit} (delta={delta:g}; "
-            f"{price.theorem}), and {limit:g} is allowed here for all runs together; "
-            "ask for a smaller epsilon"
+            f"{scope.observer} and whoever may be in league with it, for one "
+            f"{scope.unit} (delta={delta:g}; {price.theorem}), and {limit:g} is "
+            "allowed here for all runs together; ask for a smaller epsilon"
         )
     allowed = max(epsilon, after * _ROUNDING) if limit is None else limit
-    ledger.allow(agent=name, epsilon=allowed, delta=delta, **scope.words)
+    ledger.allow(
+        agent=name,
+        epsilon=allowed,
+        delta=delta,
+        unit=scope.unit,
+        relation=scope.relation,
+        separate=separate,
+    )
 
     changed = replace(setting, roles=replace(roles, algorithm=ready))
-    return changed, _charging(ledger, name, price)
+    return changed, _charging(ledger, name, prices)
 
 
-def _charging(ledger: Ledger, name: str, price: Guarantee) -> ChargeLetter:
-    """What writes an agent's letters into its ledger, each at this price."""
+def _prices(
+    algorithm: Any, problem: Problem, asked: Question, rounds: int
+) -> dict[int, Guarantee]:
+    """What the letters of every round cost together; the first round is 1."""
+    numbers = range(1, rounds + 1)
+    if schedule_of(algorithm.oracle) is None:
+        return dict.fromkeys(numbers, guarantee(algorithm, problem, asked))
+    return {
+        number: guarantee(algorithm, problem, replace(asked, number=number))
+        for number in numbers
+    }
+
+
+def _refuse_violated(price: Guarantee) -> None:
+    """Refuse a price that is known not to hold.
+
+    Whether it does depends on the description only, so that the refusal tells nothing.
+    """
+    for one in price.assumptions:
+        if one.status == "violated":
+            refuse(
+                "the run's epsilon would not hold, for numbers would come from private "
+                "rows; add a public bound on rows to the description, problem.bound"
+            )
+
+
+def _charging(
+    ledger: Ledger, name: str, prices: Mapping[int, Guarantee]
+) -> ChargeLetter:
+    """What writes an agent's letters into its ledger, a round's first at its price."""
 
     def charge(identity: Identity, content: bytes) -> None:
         ledger.charge(
-            price,
+            prices[identity.round],
             agent=name,
             run=identity.run,
             round=identity.round,
             phase=f"phase-{identity.phase}",
             content=content,
+            whole_round=True,
         )
 
     return charge
@@ -254,4 +304,9 @@ def privacy_of(setting: Setting, rounds: int) -> PrivacyReport:
     The agent knows of no noise but its own, so nobody else's is counted on.
     """
     algorithm, rounds = setting.roles.algorithm, max(rounds, 1)
-    return replace(forecast(setting.known, algorithm, rounds=rounds), planned=False)
+    told = replace(forecast(setting.known, algorithm, rounds=rounds), planned=False)
+    if "shared_seed" not in setting.run.run:
+        return told
+    known = violated("no observer knows the noise: everybody has run.shared_seed")
+    rows = [replace(r, assumptions=(*r.assumptions, vars(known))) for r in told.rows]
+    return replace(told, rows=tuple(rows))

@@ -13,12 +13,23 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import GraphAlgorithm, Round
 from tacita.federation.shapes import Form
+from tacita.problem import moduli
 from tacita.problem.graph import Graph
+from tacita.problem.moduli import Moduli
 from tacita.problem.population import Local
 from tacita.problem.problem import Problem
 from tacita.runtime import delivery
 from tacita.runtime.seat import Seat, split_numbers
 from tacita.trees import replace, tree_rows
+
+
+def refuse_theory() -> NoReturn:
+    """Refuse to have numbers set from rows."""
+    check.refuse(
+        "in a federation nobody sees all rows, so theory cannot choose numbers; set "
+        "every number of the algorithm (rho, step_size, ...) yourself, or give a "
+        "public bound on rows, problem.bound"
+    )
 
 
 class Outline:
@@ -38,17 +49,16 @@ class Outline:
         self.n_agents, self.graph = n_agents, graph
         self.ids = own.ids if graph is None else graph.nodes
         self.population, self.model, self.h = own.population, own.model, own.h
-        self.dim, self.dtype = own.dim, own.dtype
+        self.dim, self.dtype, self.bound = own.dim, own.dtype, own.bound
         # As if everybody had as many rows as this party, which only knows its own.
         self.counts = np.full(n_agents, own.counts[0])
 
     @property
-    def moduli(self) -> NoReturn:
-        """Refused: nobody can compute them without all rows."""
-        check.refuse(
-            "in a federation nobody sees all rows, so theory cannot choose numbers; "
-            "set every number of the algorithm (rho, step_size, ...) yourself"
-        )
+    def moduli(self) -> Moduli:
+        """From the public bound on rows; without one nobody can compute them."""
+        if self.bound is None:
+            refuse_theory()
+        return moduli.within(self.population, self.bound, self.n_agents)
 
     def local(self) -> Local:
         """This party's own loss, as one of the federation's agents."""

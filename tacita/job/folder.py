@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tacita.check import refuse
-from tacita.runtime import checkpoint
+from tacita.runtime import checkpoint, seeds
 
 try:
     import fcntl
@@ -18,7 +18,7 @@ except ImportError:  # not on this platform: two processes are then not kept apa
     fcntl = None
 
 RUNS = Path("runs")
-CONFIG, CHECKPOINT = "config.toml", checkpoint.NAME
+CONFIG, CHECKPOINT, SECRET = "config.toml", checkpoint.NAME, seeds.NAME
 
 
 def create(out: Path | None, name: str, config: str) -> Path:

@@ -22,6 +22,9 @@ from tacita.runtime import Asynchronous, measure, transit
 from tacita.runtime.simulate import prepare, simulate
 from tacita.trace import Run
 
+#: Keys of [run] that a private run does not show.
+_SEEDS = ("seed", "seeds")
+
 
 @dataclass(frozen=True)
 class Job:
@@ -66,8 +69,13 @@ class Job:
             checkpoint=checkpoint,
             resume=resume,
         )
-        # The run file stays what it was, so that it runs again as it is.
-        config = {**self.config, "resolved": run.config}
+        # The run file stays what it was, so that it runs again as it is; but a private
+        # run is kept without its seeds, with which all noise can be computed.
+        file = self.config
+        if run.privacy is not None:
+            unseeded = {k: v for k, v in file["run"].items() if k not in _SEEDS}
+            file = {**file, "run": unseeded}
+        config = {**file, "resolved": run.config}
         info = {**run.info, "data_notes": list(self.notes)}
         return replace(run, config=config, info=info)
 

@@ -160,6 +160,7 @@ def _shared(table: ProblemTable) -> dict[str, Any]:
         "h": _object("problem.h", table.h, PENALTIES),
         "regulariser": _object("problem.regulariser", table.regulariser, REGULARISERS),
         "dtype": table.dtype,
+        "bound": table.bound,
     }
 
 

@@ -63,6 +63,7 @@ class ProblemTable(_OpenTable):
     dtype: Literal["float32", "float64"] | None = Field(
         None, description='"float32" or "float64"'
     )
+    bound: float | None = Field(None, description="a number > 0", gt=0)
     seed: Seed = Field(0, description="a whole number >= 0, below 2^63")
 
 
@@ -76,7 +77,7 @@ class RunTable(_Table):
     """[run]: how long, with whom, what is recorded."""
 
     rounds: int = Field(description="a whole number >= 1, such as 200", ge=1)
-    seed: Seed = Field(0, description="a whole number >= 0, below 2^63")
+    seed: Seed | None = Field(None, description="a whole number >= 0, below 2^63")
     seeds: (
         Annotated[Seed, Field(ge=1)] | Annotated[list[Seed], Field(min_length=1)] | None
     ) = Field(

@@ -174,7 +174,8 @@ def within_budgets(
 
         lasts = affordable_rounds(build, epsilon=budget, delta=delta, at_most=2**20)
         turns[(accounted == agent) & (budgets == budget)] = lasts
-    return Budgeted(algorithm=ready, turns=turns)
+    # Numbers that theory sets are left to it, so that reports know where they are from.
+    return Budgeted(algorithm=algorithm, turns=turns)
 
 
 @letters_of.register

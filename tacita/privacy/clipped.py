@@ -26,7 +26,7 @@ from tacita.privacy.scope import Relation, Scope, Unit, word
 from tacita.problem.model.linear import Linear, Logistic, Model, Softmax
 from tacita.problem.oracles import Full, Minibatch, Oracle
 from tacita.problem.population import Local, Population
-from tacita.trees import count, frozen, needed, replace, static
+from tacita.trees import count, flag, frozen, needed, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -66,6 +66,8 @@ class Clipped:
         microbatch: Records whose gradients are held at once, for models that are
             neither linear nor perceptrons.
         promise: Set by `tacita.private`.
+        looked: Whether theory set numbers of the algorithm by looking at private rows,
+            which `tacita.private` notes here for reports.
 
     | relation      | what changes                    | Full      | Minibatch |
     | ------------- | ------------------------------- | --------- | --------- |
@@ -82,6 +84,7 @@ class Clipped:
     oracle: Oracle = Full()
     microbatch: int = count(16)
     promise: Promise | None = None
+    looked: bool = flag(False)
 
     def __post_init__(self) -> None:
         if isinstance(self.oracle, Clipped):

@@ -90,7 +90,7 @@ class NoiseSchedule:
 
     def least(self, turns: int, rounds: int) -> np.ndarray:
         """A lower bound on the noise of any `turns` rounds of a run of `rounds`."""
-        return np.sort(self.multiples(rounds))[:turns]
+        return np.sort(self.multiples(max(rounds, self.rounds)))[:turns]
 
     @property
     def early(self) -> float:

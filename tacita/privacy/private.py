@@ -17,6 +17,7 @@ from tacita.privacy import inputs
 from tacita.privacy.accounting.calibrate import affordable_rounds, calibrate_noise
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.adaptive import AdaptiveClipping
+from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.clipped import Clipped, Promise, schedule_of, without_noise
 from tacita.privacy.letters import Letters, letters_of
 from tacita.privacy.noise_schedule import NoiseSchedule
@@ -32,8 +33,8 @@ A = TypeVar("A", bound=Algorithm)
 
 #: The part of a round's budget (in mu^2) that adaptive clipping spends on the norm.
 _SHARE_OF_BUDGET = 0.1
-#: How much more noise than needed may be set; batches take long to account.
-_TOLERANCE, _TOLERANCE_SAMPLED = 1e-6, 5e-3
+#: How much more noise than needed may be set; batches take longer to account.
+_TOLERANCE, _TOLERANCE_SAMPLED = 1e-6, 1e-3
 
 
 def private(
@@ -165,7 +166,9 @@ def _clipped(problem: Problem, algorithm: Any, norm: float | None) -> Any:
     algorithm = replace(algorithm, oracle=oracle)
     algorithm.refuse_problem(problem)
     oracle.check(problem)
-    return algorithm.resolve(problem)
+    ready = algorithm.resolve(problem)
+    looked = oracle.looked or looks_at_rows(algorithm, problem)
+    return replace(ready, oracle=replace(oracle, looked=looked))
 
 
 def _schedule(

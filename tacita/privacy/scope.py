@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -69,3 +70,53 @@ class Scope:
     def words(self) -> dict[str, Any]:
         """Plain data, and the arguments of those who ask for each word."""
         return {name: word.value for name, word in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Person:
+    """Observers who may be one and the same, or compare notes.
+
+    What they learn adds up, over all runs of an agent.
+    """
+
+    observers: frozenset[Observer]
+
+    def __str__(self) -> str:
+        everybody = len(self.observers) == len(Observer)
+        mine = (who.value for who in Observer if who in self.observers)
+        return "everybody" if everybody else " and ".join(mine)
+
+
+def people(separate: Sequence[Sequence[str]] | None = None) -> tuple[Person, ...]:
+    """Who counts as one person: everybody, unless groups are known to be separate.
+
+    Args:
+        separate: Groups of observers who never compare notes with those of another
+            group. Who is in none of them may be in league with any.
+
+    >>> [str(person) for person in people()]
+    ['everybody']
+    >>> apart = people([["coordinator", "eavesdropper"], ["neighbour"]])
+    >>> [str(person) for person in apart]
+    ['final_model and coordinator and eavesdropper', 'final_model and neighbour']
+    """
+    if separate is None:
+        return (Person(frozenset(Observer)),)
+    lists = isinstance(separate, list | tuple) and all(
+        isinstance(group, list | tuple) and group for group in separate
+    )
+    if not lists or not separate:
+        check.refuse(
+            "expected separate a list of groups of observers, such as "
+            f"[['coordinator'], ['neighbour']], got separate={separate!r}"
+        )
+    groups = [[word(Observer, name) for name in group] for group in separate]
+    named = [observer for group in groups for observer in group]
+    for observer in named:
+        if named.count(observer) > 1:
+            check.refuse(
+                f"{observer.value!r} stands twice in separate; whoever is with several "
+                "groups is in none of them"
+            )
+    others = frozenset(Observer) - frozenset(named)
+    return tuple(Person(others.union(group)) for group in groups)

@@ -53,15 +53,20 @@ def planned(
     rounds: int,
     participation: Any,
     aggregation: Aggregation | None = None,
+    **known: bool,
 ) -> Turns:
-    """What a plan can say of participation: a probability per agent."""
+    """What a plan can say of participation: a probability per agent.
+
+    What else is `known`, `looked` and `seeded`, goes into every question.
+    """
     n = problem.n_agents
     who = schedule_for(participation, n)
     active = {"all": n, "cohort": who.size}.get(who.kind)
     chance = who.chance if active is None else active / n
     chances = np.broadcast_to(np.asarray(chance, dtype=float), (n,))
     join = aggregation or Mean()
-    question = partial(Question, active=active, total=rounds, aggregation=join)
+    whole = {"active": active, "total": rounds, "aggregation": join}
+    question = partial(Question, **whole, **known)
     return Turns(np.full(n, rounds), chances, question)
 
 

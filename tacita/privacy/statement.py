@@ -15,12 +15,13 @@ import numpy as np
 from tacita import check
 from tacita.aggregation import Aggregation
 from tacita.privacy import inputs
+from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.clipped import Promise, clipping_of
 from tacita.privacy.letters import guarantee, letters_of
 from tacita.privacy.scope import Relation, Scope, Unit
 from tacita.privacy.spend import Turns, largest, observers, planned, stand_ins
 from tacita.problem.problem import Problem
-from tacita.trace import PrivacyReport, PrivacyRow, Run
+from tacita.trace import SEED_ASKED_FOR, PrivacyReport, PrivacyRow, Run
 
 #: What epsilons are told at where nobody named a delta.
 DEFAULT_DELTA = 1e-5
@@ -38,6 +39,7 @@ def report(
     delta: float | None = None,
     aggregation: Aggregation | None = None,
     history: tuple[np.ndarray, np.ndarray] | None = None,
+    looked: bool = False,
 ) -> PrivacyReport:
     """What each observer of a finished run may have learnt, at most.
 
@@ -53,7 +55,9 @@ def report(
         history: Some rounds, and in how many rounds every agent was active up to each,
             as the runtime counted them. Without it an agent counts as active from the
             first round on, as often as it was in all, which bounds what it spent.
+        looked: Whether numbers that the algorithm has were set from the rows before.
     """
+    looked = looked or looks_at_rows(algorithm, problem)
     ready = algorithm.resolve(problem)
     told = run.config.get("resolved", run.config)["run"]
     if "configs" in told:
@@ -65,7 +69,8 @@ def report(
             "aggregation="
         )
     participation = told.get("participation", 1.0)
-    counted = planned(problem, run.rounds, participation, aggregation)
+    known = {"looked": looked, "seeded": run.info.get("seed") == SEED_ASKED_FOR}
+    counted = planned(problem, run.rounds, participation, aggregation, **known)
     history = _early_turns(run, problem.n_agents) if history is None else history
     if not letters_of(ready).secret_turns:
         counted = counted.as_they_went(history[1][-1])
@@ -89,7 +94,8 @@ def forecast(
     With participation below 1 the bounds hold over the draw of who takes part.
     """
     rounds = inputs.whole(rounds=rounds)
-    turns = planned(problem, rounds, participation, aggregation)
+    looked = looks_at_rows(algorithm, problem)
+    turns = planned(problem, rounds, participation, aggregation, looked=looked)
     made = _report(algorithm.resolve(problem), problem, turns, rounds, delta)
     return dataclasses.replace(made, planned=True)
 
@@ -111,10 +117,11 @@ def attach(
     run: Run,
     aggregation: Aggregation,
     history: tuple[np.ndarray, np.ndarray],
+    looked: bool,
 ) -> Run:
-    """The run with its report in it."""
-    told = report(run, problem, algorithm, aggregation=aggregation, history=history)
-    return dataclasses.replace(run, privacy=told)
+    """The run with its report in it; see `report`."""
+    known = {"aggregation": aggregation, "history": history, "looked": looked}
+    return dataclasses.replace(run, privacy=report(run, problem, algorithm, **known))
 
 
 def _report(

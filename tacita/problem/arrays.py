@@ -38,6 +38,7 @@ def from_arrays(
     intercept: bool = False,
     test: tuple[Any, Any] | None = None,
     dtype: Any = None,
+    bound: float | None = None,
     name: str = "arrays",
 ) -> Problem:
     """Make a problem from rows, labels and the id of the agent that holds each row.
@@ -61,6 +62,11 @@ def from_arrays(
         intercept: Append a column of ones to X.
         test: Features and labels held out, for the test metrics.
         dtype: float64 for the linear models and float32 for networks by default.
+        bound: A public number, chosen without looking at the rows: rows whose features
+            (with the column of ones, if any) have a larger l2 norm are scaled down to
+            it. Theory then takes smoothness from it instead of from the rows, which
+            private runs need. Test rows stay as they are; labels need no bound, for
+            clipped gradients bound what they do.
         name: Shown in reports.
 
     >>> import numpy as np
@@ -80,6 +86,9 @@ def from_arrays(
     codes = labels.encode(chosen, given, class_names, "y", coded)
     linear = isinstance(chosen, Linear | Logistic | Softmax)
     kind = _kind(dtype, linear)
+    if bound is not None:
+        bound = float(check.positive(bound=bound))
+        x = features.clipped(x, bound, kind)
     parts = regulariser_of(regulariser, l2), proximable(h, chosen.dim)
     ids, rows = _stack(x, codes, holder, kind, _strangers(unlabelled, holder))
     if not linear:
@@ -105,7 +114,7 @@ def from_arrays(
             by_feature=narrow,
         )
     start = chosen.start().astype(kind)
-    return Problem(population, ids, start, class_names, name, network)
+    return Problem(population, ids, start, class_names, name, network, bound)
 
 
 def rows_like(

@@ -34,6 +34,28 @@ def with_ones(x: np.ndarray) -> np.ndarray:
     return np.concatenate([x, np.ones((*x.shape[:-1], 1), x.dtype)], axis=-1)
 
 
+def clipped(x: np.ndarray, bound: float, kind: np.dtype) -> np.ndarray:
+    """The rows in the problem's type, those longer than `bound` scaled down to it.
+
+    None is refused, however long: that would tell of it.
+
+    >>> short = clipped(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0, np.dtype(float))
+    >>> short.round(6).tolist()
+    [[0.6, 0.8], [0.3, 0.4]]
+    """
+    flat = x.reshape(len(x), -1).astype(np.float64)
+    largest = np.abs(flat).max(axis=1, keepdims=True)
+    # In units of the largest entry: squares of huge entries are not finite.
+    units = flat / np.where(largest > 0, largest, 1.0)
+    length = np.linalg.norm(units, axis=1, keepdims=True)
+    # Rounding to the problem's type must not bring a row beyond the bound.
+    bound = bound * (1 - 8 * float(np.finfo(kind).eps))
+    with np.errstate(over="ignore"):
+        long = length * largest > bound
+    kept = np.where(long, units / np.where(long, length, 1.0) * bound, flat)
+    return kept.astype(kind).reshape(x.shape)
+
+
 def in_type(values: np.ndarray, kind: np.dtype, name: str) -> np.ndarray:
     """Numbers in the problem's type; refused where they are too large for it."""
     with np.errstate(over="ignore"):

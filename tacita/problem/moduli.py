@@ -1,8 +1,9 @@
-"""Strong convexity and smoothness of every agent's loss, computed from its rows.
+"""Strong convexity and smoothness of every agent's loss, from its rows or a bound.
 
 For a generalised linear model the Hessian of the mean loss is X^T D X / m with the
 entries of D between the model's curvature bounds, so its eigenvalues lie between
-`c_min * eig_min(X^T X / m)` and `c_max * eig_max(X^T X / m)`.
+`c_min * eig_min(X^T X / m)` and `c_max * eig_max(X^T X / m)`. If no row is longer than
+B, whatever the rows are, they lie between 0 and `c_max * B^2`.
 """
 
 from __future__ import annotations
@@ -43,13 +44,27 @@ class Moduli(NamedTuple):
 
 
 def of(population: Population) -> Moduli:
-    """Moduli of every agent's f_i, regulariser included."""
+    """Moduli of every agent's f_i, regulariser included, from the rows."""
+    _require_known(population)
+    return _moduli(population, *_gram_eigenvalues(population))
+
+
+def within(population: Population, bound: float, n_agents: int) -> Moduli:
+    """Moduli that hold for any rows no longer than `bound`, the same for all agents."""
+    _require_known(population)
+    return _moduli(population, np.zeros(n_agents), np.full(n_agents, bound**2))
+
+
+def _require_known(population: Population) -> None:
     model = population.model
     if not isinstance(model, Linear | Logistic | Softmax):
         name = getattr(model, "name", type(model).__name__)
         check.refuse(f"the smoothness of {name} is not known; give step_size= yourself")
-    low, high = _gram_eigenvalues(population)
-    c_min, c_max = model.curvature_bounds
+
+
+def _moduli(population: Population, low: np.ndarray, high: np.ndarray) -> Moduli:
+    """From the smallest and the largest eigenvalue of X_i^T X_i / m_i of each agent."""
+    c_min, c_max = population.model.curvature_bounds  # pyright: ignore
     r_min, r_max = population.regulariser.curvature_bounds
     return Moduli(c_min * low + float(r_min), c_max * high + float(r_max))
 

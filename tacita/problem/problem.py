@@ -32,6 +32,7 @@ class Problem:
         class_names: What the class codes stand for, or None.
         name: Shown in reports.
         graph: Who is joined with whom, or None.
+        bound: A public number that no row's features are longer than, or None.
     """
 
     population: Population
@@ -40,6 +41,7 @@ class Problem:
     class_names: tuple[str, ...] | None = None
     name: str = "problem"
     graph: Graph | None = None
+    bound: float | None = None
 
     @property
     def n_agents(self) -> int:
@@ -94,7 +96,12 @@ class Problem:
 
     @functools.cached_property
     def moduli(self) -> moduli.Moduli:
-        """Strong convexity and smoothness of every f_i, from the data."""
+        """Strong convexity and smoothness of every f_i.
+
+        From the public bound on rows where there is one, else from the rows.
+        """
+        if self.bound is not None:
+            return moduli.within(self.population, self.bound, self.n_agents)
         return moduli.of(self.population)
 
     @functools.cached_property
@@ -124,13 +131,14 @@ class Problem:
             "graph": "none"
             if self.graph is None
             else f"{self.graph.n_nodes} nodes, {self.graph.n_edges} edges",
+            "bound": "none" if self.bound is None else self.bound,
         }
 
-    def holdings(self) -> dict[str, Any]:
-        """Who holds what: rows, and rows of each class, for every agent."""
+    def holdings(self, by_class: bool = True) -> dict[str, Any]:
+        """Who holds what: rows, and if wanted of each class, for every agent."""
         counts, classes = self.counts, self.model.classes
         table: dict[str, Any] = {"agent": [str(i) for i in self.ids], "rows": counts}
-        if classes is not None:
+        if by_class and classes is not None:
             y = np.asarray(self.population.rows.y)
             codes = (y > 0).astype(int) if isinstance(self.model, Logistic) else y
             real = np.arange(y.shape[1]) < counts[:, None]

@@ -27,6 +27,7 @@ def logistic(
     h: Any = None,
     graph: Any = None,
     dtype: Any = None,
+    bound: float | None = None,
 ) -> Problem:
     """Logistic regression on Gaussian clusters, `samples` rows at each agent.
 
@@ -60,6 +61,7 @@ def logistic(
         graph=graph,
         regulariser=regulariser,
         dtype=dtype,
+        bound=bound,
         name=f"synthetic logistic, seed {seed}",
     )
 
@@ -92,6 +94,7 @@ def linear(
     graph: Any = None,
     h: Any = None,
     dtype: Any = None,
+    bound: float | None = None,
 ) -> Problem:
     """Linear regression y = X w_i + noise with w_i = w + spread * N(0, I).
 
@@ -117,5 +120,6 @@ def linear(
         h=h,
         graph=graph,
         dtype=dtype,
+        bound=bound,
         name=f"synthetic linear, seed {seed}",
     )

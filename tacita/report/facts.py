@@ -72,6 +72,10 @@ def warnings(run: Run) -> list[str]:
         found.append(
             f"the run stopped after round {run.rounds}, when its tolerance was reached."
         )
+    for words in [] if run.privacy is None else run.privacy.violated():
+        found.append(
+            f"no epsilon of this run is proved, for this is violated: {words}."
+        )
     return found
 
 

@@ -28,18 +28,6 @@ def problem_of(problem: Any) -> Problem:
     return problem
 
 
-def seed_list(seed: int, seeds: Any) -> list[int]:
-    """Seeds of the lanes: a number of them from `seed` on, or a list."""
-    if isinstance(seeds, int | np.integer):
-        return list(range(seed, seed + check.count(seeds=seeds)))
-    if not np.iterable(seeds):
-        check.refuse(f"expected seeds a whole number or a list, got seeds={seeds!r}")
-    listed = [check.seed(seeds=s) for s in seeds]
-    if not listed:
-        check.refuse("seeds is empty; give a number or a list of seeds")
-    return listed
-
-
 def start_of(problem: Problem, start: Any) -> Any:
     """The starting point, (d,) or (N, d); default the problem's own."""
     return _point(problem, problem.start if start is None else start, "start")

@@ -19,6 +19,7 @@ from jax import Array
 from tacita import check, keys
 from tacita.aggregation import Aggregation, Heard
 from tacita.algorithm.base import GraphAlgorithm
+from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
 from tacita.runtime import choices, delivery, measure
 from tacita.runtime.finish import describe, versions
@@ -32,6 +33,7 @@ from tacita.runtime.rounds import (
     mean_weights,
     rule_key,
 )
+from tacita.runtime.seeds import seeds_of
 from tacita.runtime.simulate import DEFAULT_RECORD, make_world, prepare
 from tacita.runtime.transit import Asynchronous
 from tacita.trace import Run
@@ -47,7 +49,7 @@ def debug(
     problem: Problem,
     algorithm: Any,
     rounds: int,
-    seed: int = 0,
+    seed: int | None = None,
     participation: Any = 1.0,
     start: Any = None,
     record: Sequence[Any] = DEFAULT_RECORD,
@@ -60,7 +62,8 @@ def debug(
     choices.problem_of(problem)
     ready = prepare(problem, algorithm)
     world = make_world(problem, ready, participation, asynchronous, aggregation)
-    base = keys.from_seed(check.seed(seed=seed))
+    drawn = seeds_of(is_private(ready), seed)
+    base = drawn.roots()
     chosen = measure.choose(record, problem, reference)
     point = choices.start_of(problem, start)
     reference = choices.reference_of(problem, reference)
@@ -86,9 +89,9 @@ def debug(
     config = {
         "problem": problem.describe(),
         "algorithm": describe(ready),
-        "run": {"rounds": rounds, "seed": seed, "runtime": "debug"},
+        "run": {"rounds": rounds, **drawn.settings, "runtime": "debug"},
     }
-    info = {"rounds": rounds, "seed": seed, "versions": versions()}
+    info = {"rounds": rounds, "seed": drawn.told, "versions": versions()}
     return Run(np.asarray(shared), np.asarray(agents), metrics, config, info)
 
 

@@ -16,6 +16,7 @@ from tacita.runtime import traffic
 from tacita.runtime.engine import RunPlan
 from tacita.runtime.measure import name_of
 from tacita.runtime.rounds import World
+from tacita.runtime.seeds import Seeds
 from tacita.trace import Run
 
 #: Beyond this many agents a run folder keeps totals, not one row per agent.
@@ -60,9 +61,10 @@ def to_run(
     chunks: Any,
     carry: Any,
     models: tuple[Any, Any],
+    seeds: Seeds,
     told: dict[str, Any],
 ) -> Run:
-    """Put the run together."""
+    """Put the run together; of a private one without seeds and counts of classes."""
     params, agents = (np.asarray(m) for m in models)
     book = np.concatenate(chunks.metrics, axis=-1)
     metrics = {name_of(item): book[..., k, :] for k, item in enumerate(plan.record)}
@@ -70,14 +72,19 @@ def to_run(
     config = {
         "problem": problem.describe(),
         "algorithm": describe(algorithm),
-        "run": {"rounds": chunks.rounds, **told, "record": list(metrics)[:-1]},
+        "run": {
+            "rounds": chunks.rounds,
+            **seeds.settings,
+            **told,
+            "record": list(metrics)[:-1],
+        },
     }
     turns = np.asarray(carry.turns)
     info = {
         "rounds": chunks.rounds,
         "stopped_early": chunks.stopped,
         "diverged": not bool(np.all(np.isfinite(params))),
-        "seed": told["seed"],
+        "seed": seeds.told,
         "versions": versions(),
         "seconds": {
             "total": chunks.seconds,
@@ -92,7 +99,7 @@ def to_run(
         ),
     }
     if problem.n_agents <= _MANY_AGENTS:
-        info["holdings"] = problem.holdings()
+        info["holdings"] = problem.holdings(by_class=not seeds.private)
         info["turns"] = turns
     return Run(params, agents, metrics, config, info)
 

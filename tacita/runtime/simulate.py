@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacita import check, keys
+from tacita import check
 from tacita.aggregation import Aggregation
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
-from tacita.privacy.clipped import clipping_of
+from tacita.privacy.blind import looks_at_rows
+from tacita.privacy.letters import is_private
 from tacita.privacy.statement import attach
 from tacita.problem.oracles import Oracle
 from tacita.problem.problem import Problem
@@ -24,6 +25,7 @@ from tacita.runtime.chunks import Chunks
 from tacita.runtime.engine import RunPlan, begin, finish
 from tacita.runtime.finish import describe, to_run
 from tacita.runtime.rounds import World
+from tacita.runtime.seeds import Seeds, seeds_of
 from tacita.runtime.transit import Asynchronous
 from tacita.trace import Run
 from tacita.trees import in_double_precision
@@ -37,7 +39,7 @@ def simulate(
     problem: Problem,
     algorithm: Algorithm,
     rounds: int,
-    seed: int = 0,
+    seed: int | None = None,
     participation: float | int | Sequence[float] | np.ndarray = 1.0,
     start: Any = None,
     record: Sequence[str | Callable[..., Any]] = DEFAULT_RECORD,
@@ -59,7 +61,8 @@ def simulate(
         problem: What is solved.
         algorithm: How; numbers that were left out are set by theory.
         rounds: Number of rounds.
-        seed: Of all randomness: same seed, same bits.
+        seed: Of all randomness: same seed, same bits. Left out it is 0, but for a
+            private run a fresh secret, which is shown nowhere.
         participation: Float p (each agent independently), int K (of N, without
             replacement), or an array with one probability per agent. Mind that 1.0 is
             everybody and 1 is one agent.
@@ -87,26 +90,19 @@ def simulate(
     True
     """
     choices.problem_of(problem)
-    seed = check.seed(seed=seed)
-    lanes = None if seeds is None else choices.seed_list(seed, seeds)
-    bases = (
-        keys.from_seed(seed)
-        if lanes is None
-        else jax.vmap(keys.from_seed)(jnp.asarray(lanes))
-    )
     ready = prepare(problem, algorithm)
-    many = lanes is not None
+    many = seeds is not None
     plan = make_plan(problem, ready, record, reference, stop, mapping, many)
     world = make_world(problem, ready, participation, asynchronous, aggregation, many)
+    folder = choices.folder_of(checkpoint, resume)
+    drawn = seeds_of(is_private(ready), seed, seeds, folder if resume else None)
     return _run(
         problem,
         ready,
         plan,
         world,
-        bases,
+        drawn,
         {
-            "seed": seed,
-            "seeds": lanes,
             "participation": participation,
             "record_every": record_every,
             "stop": dict(stop) if stop else None,
@@ -119,8 +115,9 @@ def simulate(
         stop=stop,
         reference=reference,
         progress=progress,
-        folder=choices.folder_of(checkpoint, resume),
+        folder=folder,
         resume=resume,
+        looked=drawn.private and looks_at_rows(algorithm, problem),
     )
 
 
@@ -129,7 +126,7 @@ def sweep(
     problem: Problem,
     algorithms: Sequence[Algorithm],
     rounds: int,
-    seed: int = 0,
+    seed: int | None = None,
     participation: Any = 1.0,
     start: Any = None,
     record: Sequence[str | Callable[..., Any]] = DEFAULT_RECORD,
@@ -142,7 +139,8 @@ def sweep(
     """Run many configurations of one algorithm at once, vmapped over their numbers.
 
     The algorithms must differ in numbers only, not in counts (those are compiled). All
-    arrays of the run have a first axis over configurations; all use the same seed.
+    arrays of the run have a first axis over configurations; all use the same seed, but
+    private ones of which none is asked for a fresh secret each.
     """
     choices.problem_of(problem)
     if not np.iterable(algorithms):
@@ -160,17 +158,19 @@ def sweep(
             "or in which numbers are per agent: run one sweep for each"
         )
     stacked = jax.tree.map(lambda *v: jnp.stack([jnp.asarray(x) for x in v]), *ready)
-    lanes = [check.seed(seed=seed)] * len(ready)
-    bases = jax.vmap(keys.from_seed)(jnp.asarray(lanes))
+    private = any(map(is_private, ready))
+    drawn = [seeds_of(private, seed) for _ in ready]
+    lanes = dataclasses.replace(drawn[0], lanes=[one.first for one in drawn])
     plan = make_plan(problem, ready[0], record, reference, stop, lanes=True)
     world = make_world(problem, ready[0], participation, lanes=True)
-    told = {"seed": int(seed), "configs": len(ready), "participation": participation}
+    # Lanes are configurations here, so no list of seeds is told.
+    told = {"seeds": None, "configs": len(ready), "participation": participation}
     return _run(
         problem,
         stacked,
         dataclasses.replace(plan, sweep=True),
         world,
-        bases,
+        lanes,
         told,
         rounds=rounds,
         every=record_every,
@@ -220,7 +220,7 @@ def _run(
     algorithm: Any,
     plan: RunPlan,
     world: World,
-    bases: Any,
+    seeds: Seeds,
     told: dict[str, Any],
     *,
     rounds: int,
@@ -231,24 +231,26 @@ def _run(
     progress: bool | None,
     folder: Path | None = None,
     resume: bool = False,
+    looked: bool = False,
 ) -> Run:
     """Check what is left of the user's choices, run, and put the run together."""
     rounds = check.count(rounds=check.given(rounds=rounds))
     every = check.count(record_every=check.given(record_every=every))
     start = choices.start_of(problem, start)
-    private = clipping_of(algorithm.oracle) is not None
-    if private and stop:
+    if seeds.private and stop:
         check.refuse(
             "stop reads metrics of private rows without noise, so when a private run "
             "ends would tell of them; leave stop out, or clip and noise nothing"
         )
     tolerance = choices.tolerance_of(stop)
     reference = choices.reference_of(problem, reference)
+    bases = seeds.roots()
     carry = begin(plan, world, algorithm, bases, start)
-    told_of = private and not plan.sweep  # a sweep has no one report of privacy
+    told_of = seeds.private and not plan.sweep  # a sweep has no one report of privacy
     limits = (tolerance, reference)
     chunks = Chunks(plan, world, algorithm, bases, *limits, counts_turns=told_of)
     if folder is not None:
+        seeds.keep_in(folder)
         parts = (
             problem.population,
             algorithm,
@@ -260,11 +262,11 @@ def _run(
         chunks.keep_in(folder, parts, every)
     carry = chunks.run(carry, rounds, every, progress, resume)
     models = finish(plan, algorithm, carry)
-    run = to_run(problem, algorithm, world, plan, chunks, carry, models, told)
+    run = to_run(problem, algorithm, world, plan, chunks, carry, models, seeds, told)
     if not told_of:
         return run
     history = np.array(chunks.turn_rounds), np.array(chunks.turns)
-    return attach(problem, algorithm, run, world.aggregation, history)
+    return attach(problem, algorithm, run, world.aggregation, history, looked)
 
 
 def make_plan(

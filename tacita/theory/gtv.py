@@ -49,7 +49,8 @@ def smallest_curvature(problem: Problem, alpha: float) -> float:
     eigenvalue of the mean of the Q_i and r = m / (4 max_i l_max(Q_i)).
     """
     own = max(problem.moduli.smallest, 0.0)
-    if not ridge.has_closed_form(problem.population):
+    # With a public bound on rows, nothing is read off the rows themselves.
+    if problem.bound is not None or not ridge.has_closed_form(problem.population):
         return own
     _, m, r = _extremes(problem)
     lambda_2 = network_of(problem).spectrum().lambda_2
@@ -84,7 +85,7 @@ def step_size(problem: Problem, alpha: float, penalty: Any = "squared") -> float
     1 / (the largest curvature, or its bound (106)).
     """
     phi = penalties.of(penalty)
-    linear = ridge.has_closed_form(problem.population)
+    linear = ridge.has_closed_form(problem.population) and problem.bound is None
     if linear and problem.n_agents * problem.dim <= _EXACT:
         matrix = solution.hessian(problem, alpha, phi.curvature).toarray()
         eigenvalues = np.linalg.eigvalsh(matrix)

@@ -8,7 +8,7 @@ fills it in.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,8 @@ class PrivacyRow:
         delta: The delta of every epsilon in this row.
         epsilon: The bound for the agent that spent most, or None if there is none.
         theorem: Why it holds; without an epsilon, why there is none.
-        assumptions: Statements, each with its status, `enforced` or `believed`.
+        assumptions: Statements, each with its status: `enforced`, `believed`, or
+            `violated` where the program knows that it does not hold.
         agent: The agent that spent most.
         mu: The bound as Gaussian differential privacy, where it is Gaussian.
         paper_claim: `source`, `status`, `reason`, `claimed_epsilon` of what a paper
@@ -142,17 +143,22 @@ class PrivacyReport:
         return marked if self.planned else [*marked, ("metrics", _METRICS)]
 
     def _marks(self) -> dict[str, str]:
-        """A mark for every theorem (T), enforced (E) and believed (B) assumption."""
+        """A mark for every theorem (T) and assumption, by its status (E, B, V)."""
         marks = _numbered("T", (row.theorem for row in self.rows))
-        for letter, status in (("E", "enforced"), ("B", "believed")):
-            statements = (
-                one["statement"]
-                for row in self.rows
-                for one in row.assumptions
-                if one["status"] == status
-            )
-            marks |= _numbered(letter, statements, f"{status}: ")
+        for status in ("enforced", "believed", "violated"):
+            told = self._assumed(status)
+            marks |= _numbered(status[0].upper(), told, f"{status}: ")
         return marks
+
+    def violated(self) -> list[str]:
+        """Assumptions that are known not to hold, each once: no epsilon is proved."""
+        return list(dict.fromkeys(self._assumed("violated")))
+
+    def _assumed(self, status: str) -> Iterator[str]:
+        for row in self.rows:
+            for one in row.assumptions:
+                if one["status"] == status:
+                    yield one["statement"]
 
     def __str__(self) -> str:
         columns, rows = self.table()

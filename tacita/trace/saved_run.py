@@ -26,6 +26,9 @@ import tomli_w
 from tacita import check
 from tacita.trace.privacy_report import PrivacyReport
 
+#: What a private run tells of its seed: never the number, with which noise is undone.
+SEED_SECRET, SEED_ASKED_FOR = "secret, drawn for this run", "asked for, not shown"
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -38,7 +41,8 @@ class Run:
         agents: Every agent's model, shape (N, d).
         metrics: Recorded metrics by name; "round" names the rounds they belong to.
         config: What was run: problem, algorithm, run; the content of `config.toml`.
-        info: Seed, versions, timings, communication, who holds what: `run.json`.
+        info: Seed (of a private run only whether it was asked for), versions, timings,
+            communication, who holds what: `run.json`.
         privacy: What each observer may have learnt, where gradients were clipped.
     """
 

@@ -28,6 +28,9 @@ from tacita.theory.fed_plt import round_cost
 from tacita.tuning.alpha import AlphaTuning, tune_alpha
 from tacita.tuning.grids import GRIDS
 
+#: Said of every tuning: no ledger knows of it.
+_LOOKED = "chosen by looking at rows without noise, so not for a private run on them"
+
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
@@ -78,7 +81,7 @@ class Tuning:
             if self.predicted is None
             else f"; theory predicts a factor {self.predicted.rate:.3f} a round"
         )
-        return f"{told}{theory_told} ({probe})"
+        return f"{told}{theory_told} ({probe}); {_LOOKED}"
 
 
 @overload

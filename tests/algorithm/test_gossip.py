@@ -40,7 +40,9 @@ def gradients(problem, w) -> np.ndarray:
 
 
 def agents(problem, algorithm, rounds, **options):
-    return tacita.simulate(problem, algorithm, rounds, record=(), **options).agents
+    return tacita.simulate(
+        problem, algorithm, rounds, seed=0, record=(), **options
+    ).agents
 
 
 def test_gossip_is_mixing_and_steps(problem):

@@ -107,14 +107,14 @@ def book(place):
         sensitivity=1.0,
     )
     with Ledger(place / "ledger.db") as ledger:
-        ledger.allow(agent="clinic", observer="coordinator", epsilon=1.0, delta=1e-5)
+        ledger.allow(agent="clinic", epsilon=1.0, delta=1e-5)
         ledger.charge(letter, agent="clinic", run="r", round=0, content=b"x")
         return ledger.head()
 
 
 def test_a_ledger_is_shown_and_verified(tacita_, book):
     said = tacita_.ok("ledger", "show", "ledger.db")
-    assert re.search(r"clinic +coordinator +record, replace_one +1 +0\.7255", said)
+    assert re.search(r"clinic +everybody +record, replace_one +1 +0\.7255", said)
     assert "analytic Gaussian mechanism" in said and book in said
     other = tacita_.ok("ledger", "show", "ledger.db", "--delta", 1e-3)
     assert "0.001" in other and "0.7255" not in other
@@ -125,3 +125,15 @@ def test_a_ledger_is_shown_and_verified(tacita_, book):
     assert "ledger.db" in refusal
     (refusal,) = tacita_.refused("ledger", "show", "nowhere.db")
     assert "no ledger at nowhere.db" in refusal
+
+
+def test_an_exact_audit_prints_every_observer(tacita_, small):
+    noisy = ("--set", CLIPPED, "--set", "algorithm.noise_std=0.5")
+    said = tacita_.ok("audit", small, "--exact", *noisy)
+    for observer in ("final_model", "coordinator", "neighbour", "eavesdropper"):
+        assert re.search(
+            rf"^{observer}, one record, .* printed .* exact .*", said, re.M
+        )
+    assert "no printed epsilon is below the exact one" in said
+    one = tacita_.ok("audit", small, "--exact", "--observer", "neighbour", *noisy)
+    assert "coordinator" not in one and "neighbour" in one

@@ -21,6 +21,7 @@ from tacita.federation import setting as party
 from tacita.federation.description import Description
 from tacita.federation.own_rows import blank_problem, own_problem
 from tacita.federation.party import Withdrawn
+from tacita.federation.policy import Policy
 from tacita.federation.wire import Identity, note
 from tacita.privacy import Ledger
 from tests.federation.towns import run_of
@@ -185,6 +186,7 @@ def test_a_secret_is_made_once_and_kept_private(tmp_path: Path):
 
 def test_a_budget_on_a_graph_holds_against_a_neighbour(tmp_path: Path):
     run = describe(
+        problem={**run_of()["problem"], "bound": 5.0},
         algorithm={"name": "DPNorm", "step_size": 0.1, "local_steps": 3},
         graph={"edges": [["ada", "bob"], ["bob", "cyd"]]},
         privacy={"epsilon": 1.0, "delta": 1e-5},
@@ -202,15 +204,75 @@ def test_a_budget_on_a_graph_holds_against_a_neighbour(tmp_path: Path):
             party.with_budget(again, "bob", ledger, 1.0)
         # An owner who sets no limit lets every run add its own.
         party.with_budget(again, "bob", ledger, None)
-        budget = ledger.budget("bob", "neighbour")
+        budget = ledger.budget("bob")
     assert budget is not None and 1.0 < (budget.epsilon or 0) < 2.0
     # The node with two neighbours answers for all of its letters, and no more.
-    assert spent["bob", "neighbour"] == pytest.approx(1.0, rel=1e-3)
+    assert spent["bob", "everybody"] == pytest.approx(1.0, rel=1e-3)
     half = party.privacy_of(ready, run.rounds // 2)
     report = party.privacy_of(ready, run.rounds)
     assert report.row("neighbour").epsilon == pytest.approx(1.0, rel=1e-3)
     assert not report.planned
     assert (half.row("neighbour").epsilon or 9) < 0.9
+
+
+def test_one_budget_for_a_server_run_and_a_graph_run(tmp_path: Path):
+    """Who coordinates the one may be a neighbour in the other: that came to 1.465."""
+    budget = {"privacy": {"epsilon": 1.0, "delta": 1e-5}}
+    server = describe(algorithm={"name": "DPSGD", "step_size": 0.1}, **budget)
+    graph = describe(
+        problem={**run_of()["problem"], "bound": 5.0},
+        algorithm={"name": "DPNorm", "step_size": 0.1, "local_steps": 3},
+        graph={"edges": [["ada", "bob"], ["bob", "cyd"]]},
+        **budget,
+    )
+    apart = [["coordinator"], ["neighbour"]]
+    settings = [party.setting_of(run, blank_problem(run)) for run in (server, graph)]
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        _, charge = party.with_budget(settings[0], "bob", ledger, 1.0)
+        for number in range(1, server.rounds + 1):
+            name = Identity("f", server.digest, "answer", number, 0, "bob", "")
+            charge(name, b"letter")
+        with pytest.raises(tacita.TacitaError, match=r"1\.46\d against the neighbour"):
+            party.with_budget(settings[1], "bob", ledger, 1.0)
+        # The same run goes on: what it charged counts once.
+        party.with_budget(settings[0], "bob", ledger, 1.0)
+        # An owner who knows that these are two people may say so.
+        _, charge = party.with_budget(settings[1], "bob", ledger, 1.0, apart)
+        for number in range(1, graph.rounds + 1):
+            name = Identity("f", graph.digest, "answer", number, 0, "bob", "")
+            charge(name, b"letter")
+        assert max(ledger.spent(1e-5).values()) <= 1.0 + 1e-9
+        assert ledger.curve("bob").epsilon(1e-5) == pytest.approx(1.465, abs=2e-3)
+
+
+def test_a_run_of_batches_fits_the_budget_it_was_made_for(tmp_path: Path):
+    """Calibrated, forecast and charged by the same account: all rounds, and no more."""
+    oracle = {"name": "Minibatch", "size": 2, "sampling": "without_replacement"}
+    run = describe(
+        algorithm={"name": "DPSGD", "step_size": 0.1, "oracle": oracle},
+        privacy={"epsilon": 1.0, "delta": 1e-5},
+    )
+    setting = party.setting_of(run, blank_problem(run))
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        _, charge = party.with_budget(setting, "bob", ledger, 1.0)
+        for number in range(1, run.rounds + 1):
+            charge(Identity("f", run.digest, "answer", number, 0, "bob", ""), b"letter")
+        assert 0.99 < ledger.spent(1e-5)["bob", "everybody"] <= 1.0
+        with pytest.raises(tacita.privacy.BudgetExceeded, match="of 1.0"):
+            charge(Identity("f", "another run", "answer", 1, 0, "bob", ""), b"letter")
+
+
+def test_a_policy_says_who_does_not_compare_notes(tmp_path: Path):
+    path = tmp_path / "policy.toml"
+    path.write_text('max_epsilon = 1.0\nseparate = [["coordinator"], ["neighbour"]]\n')
+    assert Policy.read(path).separate == [["coordinator"], ["neighbour"]]
+    assert Policy.read(None).separate is None
+    for wrong, message in (
+        (["coordinator"], "list of groups"),
+        ([["coordinater"]], "did you mean"),
+    ):
+        with pytest.raises(tacita.TacitaError, match=message):
+            Policy.read({"separate": wrong})
 
 
 def test_no_budget_for_an_algorithm_that_looks_at_the_rows(tmp_path: Path):
@@ -292,7 +354,7 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
     (bob,) = (line.split() for line in lines if line.strip().startswith("bob"))
     assert bob[1:3] == ["no", "never"]
     assert "receiving from ada: piece 2 of 5" in answer.output
-    assert "at delta = 1e-05 against the coordinator for one record" in answer.output
+    assert "at delta = 1e-05 against the coordinator and whoever may" in answer.output
     assert "no sign of life" in lines[0]
     (tmp_path / "status.json").write_text(json.dumps({**told, "written": time.time()}))
     answer = CliRunner().invoke(app, ["federation", "status", str(tmp_path)])

@@ -140,7 +140,7 @@ def test_the_ledger_holds_every_letter_that_left(tmp_path: Path):
     ledgers = {name: Ledger(tmp_path / f"{name}.db") for name in made.names}
 
     def charge_of(name: str):
-        ledgers[name].allow(agent=name, observer="coordinator", epsilon=1.0, delta=1e-5)
+        ledgers[name].allow(agent=name, epsilon=1.0, delta=1e-5)
 
         def charge(identity: Identity, content: bytes) -> None:
             ledgers[name].charge(

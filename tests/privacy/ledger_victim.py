@@ -41,7 +41,7 @@ def sent_letters(path):
 
 def spend_for_ever(ledger_path, sent_path):
     with Ledger(ledger_path) as ledger:
-        ledger.allow(agent=AGENT, observer=OBSERVER, epsilon=1e3, delta=DELTA)
+        ledger.allow(agent=AGENT, epsilon=1e3, delta=DELTA)
         letters = [row.round or 0 for row in ledger.rows() if row.kind == "release"]
         number = max(letters, default=0)
         out = os.open(sent_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

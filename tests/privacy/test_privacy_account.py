@@ -10,8 +10,18 @@ from scipy.integrate import quad
 from tacita.check import TacitaError
 from tacita.privacy import Poisson, WithoutReplacement, account
 from tacita.privacy import account as account_function
-from tacita.privacy.accounting.curve import ORDERS, RenyiCurve, take_part
-from tacita.privacy.accounting.subsampling import library_scale, sampled_rdp
+from tacita.privacy.accounting.curve import (
+    ORDERS,
+    LossCurve,
+    RenyiCurve,
+    take_part,
+)
+from tacita.privacy.accounting.releases import levelled
+from tacita.privacy.accounting.subsampling import (
+    WithReplacement,
+    library_scale,
+    sampled_rdp,
+)
 
 WHO = {"observer": "coordinator", "unit": "record"}
 
@@ -78,6 +88,24 @@ def test_closed_form_of_different_noise_each_round():
         assert closed.epsilon(1e-5) <= other * (1 + 1e-6) < 1.15 * closed.epsilon(1e-5)
 
 
+def test_very_many_noise_levels_are_rounded_down_to_some():
+    noise, drawn = np.geomspace(2.0, 3.0, 30), Poisson(0.05)
+    releases = {"sensitivity": 1.0, "rounds": 30, "noise_std": noise}
+    gaussian = run(**releases, relation="replace_one")
+    assert gaussian.mu == pytest.approx(math.sqrt(np.sum(noise**-2.0)), rel=1e-12)
+    curve = run(**releases, relation="add_remove", sampling=drawn).curve
+    assert isinstance(curve, LossCurve) and len(curve.releases) == 30
+    some = levelled(curve.releases, most=10)
+    assert len(some) < 30 and sum(count for _, count in some) == 30
+    for one, other in zip(noise, np.repeat(*zip(*some, strict=True)), strict=True):
+        assert 0.975 * one < other.level <= one  # quieter is never promised
+    assert levelled(curve.releases, most=30) == curve.releases
+    assert 1 < LossCurve(some).epsilon(1e-5) / curve.epsilon(1e-5) < 1.02
+    # Rounds that may not happen have levels too.
+    seldom = [take_part(LossCurve((one,)), 0.5).releases[0] for one in curve.releases]
+    assert len(levelled(tuple(seldom), most=10)) == len(some)
+
+
 def test_the_replace_one_trap():
     """dp_accounting gives 2.17 or 4.38 for one event; here every way gives 1.99."""
     relation = dpa.NeighboringRelation.REPLACE_ONE
@@ -114,7 +142,8 @@ def test_a_library_that_changes_its_convention_changes_nothing(monkeypatch, conv
     """Should RdpAccountant read multipliers per record one day, answers stay put."""
     sampling = WithoutReplacement(49, 325)
     releases = {"relation": "replace_one", "noise_std": 9.0, "sensitivity": 1.0}
-    before = run(**releases, rounds=10, sampling=sampling).epsilon(1e-4)
+    releases |= {"rounds": 10, "method": "rdp"}
+    before = run(**releases, sampling=sampling).epsilon(1e-4)
     event = dpa.SampledWithoutReplacementDpEvent
     make = dpa.GaussianDpEvent
 
@@ -126,7 +155,7 @@ def test_a_library_that_changes_its_convention_changes_nothing(monkeypatch, conv
     try:
         assert library_scale() == convention
         nearby = WithoutReplacement(98, 650)  # the same rate, past the cache
-        after = run(**releases, rounds=10, sampling=nearby).epsilon(1e-4)
+        after = run(**releases, sampling=nearby).epsilon(1e-4)
         assert after == pytest.approx(before, rel=1e-12)
     finally:
         library_scale.cache_clear()
@@ -162,21 +191,18 @@ def test_sampling_against_independent_numbers(row):
     z, active, mixture, worst, poisson = row
     base = {"noise_std": z, "sensitivity": 1.0}
     batch = {"relation": "replace_one", "sampling": WithoutReplacement(50, 325)}
+    times = ({"rounds": 20}, {"rounds": 100, "participation": 0.2}, {"rounds": 100})
     got = (
-        run(**base, **batch, rounds=20),
-        run(**base, **batch, rounds=100, participation=0.2),
-        run(**base, **batch, rounds=100),
-        run(
-            **base,
-            relation="add_remove",
-            sampling=Poisson(50 / 325),
-            rounds=20,
-            method="pld",
-        ),
+        *(run(**base, **batch, **many, method="rdp") for many in times),
+        run(**base, relation="add_remove", sampling=Poisson(50 / 325), rounds=20),
     )
     for guarantee, expected in zip(got, (active, mixture, worst, poisson), strict=True):
         # Our orders reach further than the ones of those numbers: tighter, if at all.
         assert 0.985 * expected < guarantee.epsilon(1e-4) < 1.004 * expected
+    # Loss distributions, which are the default, are tighter.
+    for many, loose in zip(times, got[:3], strict=True):
+        tight = run(**base, **batch, **many).epsilon(1e-4)
+        assert 0.2 * loose.epsilon(1e-4) < tight < 0.62 * loose.epsilon(1e-4)
 
 
 def test_participation_mixture_is_the_exact_divergence():
@@ -198,11 +224,12 @@ def test_participation_mixture_is_the_exact_divergence():
 
 def test_participation_lies_between_never_and_always():
     base = {"relation": "replace_one", "noise_std": 3.0, "sensitivity": 1.0}
-    always = run(**base, rounds=50, method="rdp").epsilon(1e-5)
-    half = run(**base, rounds=50, participation=0.5).epsilon(1e-5)
-    nearly = run(**base, rounds=50, participation=1 - 1e-12).epsilon(1e-5)
-    assert half < always
-    assert nearly == pytest.approx(always, rel=1e-6)
+    for method, close in (("rdp", 1e-6), ("pld", 1e-4)):
+        by = {**base, "rounds": 50, "method": method}
+        always = run(**by).epsilon(1e-5)
+        nearly = run(**by, participation=1 - 1e-12).epsilon(1e-5)
+        assert run(**by, participation=0.5).epsilon(1e-5) < always
+        assert nearly == pytest.approx(always, rel=close)
     # Conditional on the realised count: n_i releases, nothing else.
     seen = run(**base, rounds=25, method="rdp")
     assert seen.rdp(4.0) == pytest.approx(25 * 4.0 / (2 * 9.0))
@@ -251,7 +278,8 @@ def test_guarantee_says_what_it_needs():
     text = " | ".join(one.statement for one in sampled.assumptions)
     assert "batches are drawn" in text and "participation is drawn" in text
     assert sampled.assumptions[0].status == "enforced"
-    assert "without replacement" in sampled.theorem and sampled.mu is None
+    assert "Gaboardi 2018, Theorem 9)" in sampled.theorem and sampled.mu is None
+    assert "privacy loss distributions" in sampled.theorem
     assert math.isfinite(sampled.rdp(ORDERS[0]))
 
 
@@ -283,10 +311,9 @@ GOOD = {"relation": "replace_one", "noise_std": 1.0, "sensitivity": 1.0, "rounds
             {"sampling": WithoutReplacement(1, 9), "relation": "add_remove"},
             "relation='replace_one'",
         ),
-        ({"sampling": WithoutReplacement(1, 9), "method": "pld"}, "use 'rdp'"),
-        ({"sampling": WithoutReplacement(1, 9), "method": "gdp"}, "method='rdp'"),
-        ({"participation": 0.5, "method": "gdp"}, "method='rdp'"),
-        ({"noise_std": 1e-3, "method": "pld"}, "use method='rdp'"),
+        ({"sampling": WithReplacement(1, 9), "method": "rdp"}, "use 'pld'"),
+        ({"sampling": WithoutReplacement(1, 9), "method": "gdp"}, "method='pld'"),
+        ({"participation": 0.5, "method": "gdp"}, "method='pld'"),
     ),
 )
 def test_refusals(change, message):

@@ -1,11 +1,10 @@
-"""Audits of whole algorithms: the broken are refuted, the sound are not."""
+"""Audits of whole algorithms; planted faults are in tests/audits."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -21,9 +20,8 @@ from tacita.privacy import (
     gaussian_guarantee,
     gradient_noise,
 )
-from tacita.trees import frozen
 
-DELTA, ROUNDS, RUNS = 1e-2, 3, 12_000
+DELTA, ROUNDS = 1e-2, 3
 NOISY = Noisy(std=0.3, oracle=Clipped(norm=1.0))
 BUDGET: Any = {
     "epsilon": 1.0,
@@ -52,140 +50,6 @@ def linear():
 @pytest.fixture(scope="module")
 def logistic():
     return empty("logistic")
-
-
-@frozen
-class HalvedNoise(Noisy):
-    """Adds half the noise that it says it adds."""
-
-    def grad(self, local, draw, w):
-        rows, noise = draw
-        return super().grad(local, (rows, noise / 2), w)
-
-
-class Memory(NamedTuple):
-    """What the agent that saves on randomness keeps."""
-
-    w: Any
-    first: Any
-    rounds: Any
-
-
-@frozen
-class ReusedNoise(tacita.ServerGD):
-    """Draws its noise in its first round and adds it again in every other."""
-
-    def init(self, w):
-        nothing = jax.random.key_data(jax.random.key(0))
-        return Memory(w, nothing, jnp.zeros((), jnp.int32)), 0 * w
-
-    def local(self, key, oracle, state, inbox):
-        fresh = jax.random.key_data(key)
-        first = jnp.where(state.rounds == 0, fresh, state.first)
-        letter = oracle.once(jax.random.wrap_key_data(first), inbox)
-        return Memory(inbox, first, state.rounds + 1), letter
-
-
-@frozen
-class SharedKey(tacita.ServerGD):
-    """Derives its noise from what everybody was told."""
-
-    def local(self, key, oracle, state, inbox):
-        return state._replace(w=inbox), oracle.once(jax.random.key(7), inbox)
-
-
-@frozen
-class NotClipped(Clipped):
-    """Says that it clips."""
-
-    def grad(self, local, draw, w):
-        return self.oracle.grad(local, draw, w)
-
-
-def broken(problem, name):
-    honest = tacita.private(problem, tacita.ServerGD(step_size=2.0), **BUDGET)
-    std, clipped = honest.oracle.std, honest.oracle.oracle
-    oracles = {
-        "clipping skipped": Noisy(
-            std=std, oracle=NotClipped(norm=1.0, promise=clipped.promise)
-        ),
-        "noise halved": HalvedNoise(std=std, oracle=clipped),
-    }
-    kinds: Any = {"noise reused": ReusedNoise, "key shared": SharedKey}
-    kind = kinds.get(name, tacita.ServerGD)
-    return kind(step_size=2.0, oracle=oracles.get(name, honest.oracle))
-
-
-@pytest.mark.parametrize(
-    ("name", "attack"),
-    (
-        ("noise halved", "matched"),
-        ("noise reused", "reused"),
-        ("clipping skipped", "matched"),
-        ("key shared", None),
-    ),
-)
-def test_a_broken_mechanism_is_refuted_at_99_percent(logistic, linear, name, attack):
-    problem = linear if name == "clipping skipped" else logistic
-    result = tacita.audit(
-        problem, broken(problem, name), observer="coordinator", rounds=ROUNDS, runs=RUNS
-    )
-    assert result.confidence == 0.99 and result.delta == DELTA
-    assert result.refuted, str(result)
-    assert result.claimed_epsilon == pytest.approx(1.0, rel=1e-4)
-    assert attack in (None, result.attack)
-    assert "REFUTED" in str(result)
-
-
-SOUND = {
-    "ServerGD": (tacita.ServerGD(step_size=0.3), "linear", {}),
-    "FedAvg": (tacita.FedAvg(step_size=0.3, local_steps=2), "logistic", {}),
-    "FedPLT": (
-        tacita.FedPLT(rho=1.0, solver=GradientDescent(step_size=0.3, local_steps=2)),
-        "logistic",
-        {"participation": 1},  # one of two agents
-    ),
-    "Poisson": (
-        tacita.FedAvg(
-            step_size=0.3,
-            oracle=Noisy(
-                std=1.5,
-                oracle=Clipped(
-                    norm=1.0, oracle=tacita.Minibatch(size=1, sampling="poisson")
-                ),
-            ),
-        ),
-        "linear",
-        {},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SOUND)
-def test_a_sound_mechanism_is_not_refuted(name, request):
-    """Twenty repetitions at 95 % each."""
-    algorithm, model, more = SOUND[name]
-    problem = request.getfixturevalue(model)
-    safe = algorithm
-    if name != "Poisson":  # has its noise already: batches take long to calibrate
-        safe = tacita.private(problem, algorithm, **BUDGET, **more)
-    bounds = []
-    for seed in range(20):
-        result = tacita.audit(
-            problem,
-            safe,
-            observer="coordinator",
-            rounds=ROUNDS,
-            runs=2000,
-            delta=DELTA,
-            confidence=0.95,
-            seed=seed,
-            **more,
-        )
-        assert result.refuted is False, str(result)
-        bounds.append(result.lower_bound)
-    if name == "ServerGD":  # and the audit is worth having
-        assert np.mean(bounds) > 0.3
 
 
 def test_proposition_4_is_exceeded_by_what_the_coordinator_sees():
@@ -222,8 +86,8 @@ def test_proposition_4_is_exceeded_by_what_the_coordinator_sees():
     # gradient 2 x (x w - y): the labels 0 and x differ by 1 in it
     assert result.refuted is False
     assert result.paper_claim_refuted is True
-    assert claim.paper_claim.claimed_epsilon(delta) < 0.9 * result.lower_bound
-    assert result.lower_bound < claim.epsilon(delta)
+    assert claim.paper_claim.claimed_epsilon(delta) < 0.9 * result.gaussian_epsilon
+    assert result.lower_bound < result.gaussian_epsilon < claim.epsilon(delta)
     assert "Proposition 4 claims" in str(result)
 
 
@@ -233,7 +97,7 @@ def test_what_is_watched_is_what_was_run(linear):
     seeds = np.arange(2000)
     with jax.enable_x64(True):
         views = [watch(linear, safe, ROUNDS, seeds, agent) for agent in (0, 1)]
-    run = tacita.simulate(linear, safe, ROUNDS, seeds=2, record=())
+    run = tacita.simulate(linear, safe, ROUNDS, seed=0, seeds=2, record=())
     for seen, shared in views:
         np.testing.assert_allclose(shared[:2], run.params, atol=1e-12)
         assert seen.letter.shape == (2000, ROUNDS, 2) and np.all(seen.active)
@@ -256,10 +120,11 @@ def test_other_observers_see_less():
         for observer in ("coordinator", "neighbour", "final_model")
     }
     assert not any(result.refuted for result in found.values())
-    assert found["coordinator"].attack in ("matched", "reused")
+    assert found["coordinator"].attack == "matched, clipped records"
+    most = found["coordinator"].gaussian_epsilon
     for observer in ("neighbour", "final_model"):
-        assert found[observer].attack == "learned"
-        assert 0.3 < found[observer].lower_bound < found["coordinator"].lower_bound
+        assert found[observer].attack == "learned, clipped records"
+        assert 0.3 < found[observer].gaussian_epsilon < most
         assert found[observer].claimed_epsilon < found["coordinator"].claimed_epsilon
 
 
@@ -274,12 +139,12 @@ def test_graphs_and_wrapped_algorithms_are_audited_by_learning():
         bare,
         observer="neighbour",
         rounds=2,
-        runs=60,
+        runs=200,
         delta=0.1,
         canary=Canary(([1.0, 0.0], 1.0), ([1.0, 0.0], -1.0)),
     )
     assert result.claim is None and result.refuted is None
-    assert result.lower_bound > 1.0  # no noise: as much as 60 runs can show
+    assert result.lower_bound > 1.0  # no noise: as much as so few runs can show
     inner = tacita.ServerGD(
         step_size=0.1, oracle=Noisy(std=0.5, oracle=Clipped(norm=1.0))
     )
@@ -287,7 +152,8 @@ def test_graphs_and_wrapped_algorithms_are_audited_by_learning():
     result = tacita.audit(
         empty("linear"), adaptive, observer="coordinator", rounds=2, runs=500, delta=0.1
     )
-    assert result.attack == "learned" and result.refuted is False
+    assert result.attack == "learned, clipped records"
+    assert result.refuted is False
 
 
 def test_a_result_goes_into_the_report(linear):

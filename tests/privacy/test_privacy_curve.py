@@ -24,8 +24,12 @@ from tacita.privacy.accounting.curve import (
     LossCurve,
     RenyiCurve,
     compose,
+    renyi,
+    take_part,
 )
 from tacita.privacy.accounting.guarantee import Assumption, believed, enforced
+from tacita.privacy.accounting.releases import SampledGaussian
+from tacita.privacy.accounting.subsampling import WithReplacement, sampled_rdp
 
 SEEN = {"observer": "neighbour", "unit": "record", "relation": "replace_one"}
 
@@ -98,9 +102,65 @@ def test_composition_of_kinds():
     assert both.epsilon(1e-5) > max(gaussian.epsilon(1e-5), sampled.epsilon(1e-5))
     assert both.epsilon(1e-5) < gaussian.epsilon(1e-5) + sampled.epsilon(1e-5)
     assert compose(GaussianCurve(0.0), sampled) is sampled
-    assert sampled.rdp(2.0) == math.inf
-    with pytest.raises(TacitaError, match="method='rdp'"):
-        compose(linear, sampled)
+    assert sampled.rdp(2.0) == 4 * sampled_rdp(2.0, Poisson(0.3))[ORDERS.index(2.0)]
+
+
+def test_renyi_divergences_compose_with_loss_distributions():
+    """As the worst pair that has them: above the truth, below adding everything up."""
+    sampled = LossCurve(((SampledGaussian(2.0, Poisson(0.3)), 40),))
+    often = LossCurve(((SampledGaussian(2.0, WithReplacement(5, 20)), 10),))
+    for mu in (0.2, 1.0, 2.5):
+        bounds, exact = RenyiCurve.linear(mu**2 / 2), GaussianCurve(mu)
+        assert compose(bounds, LossCurve(())).epsilon(1e-5) == pytest.approx(
+            bounds.epsilon(1e-5), rel=1e-3
+        )
+        for other in (sampled, often):
+            both, other_way = compose(bounds, other), compose(other, bounds)
+            for delta in (1e-7, 1e-3):
+                true = compose(exact, other).epsilon(delta)
+                split = bounds.epsilon(delta / 2) + other.epsilon(delta / 2)
+                assert true <= both.epsilon(delta) < split
+                assert both.epsilon(delta) == other_way.epsilon(delta)
+            assert both.delta(3.0) >= compose(exact, other).delta(3.0)
+        together = compose(bounds, renyi(sampled)).epsilon(1e-5)
+        assert compose(bounds, sampled).epsilon(1e-5) < 1.05 * together
+    with pytest.raises(TacitaError, match="drawn with replacement"):
+        renyi(often)
+    # Nothing but divergences is known, of a round that may not happen.
+    seldom = take_part(compose(sampled, RenyiCurve.linear(0.5)), 0.3)
+    assert seldom.epsilon(1e-5) < compose(sampled, RenyiCurve.linear(0.5)).epsilon(1e-5)
+
+
+def test_what_no_grid_reaches_is_left_to_renyi_divergences():
+    batches = SampledGaussian(1e-3, WithoutReplacement(1, 10))
+    loud = LossCurve(((batches, 3),), mu=1.0)
+    assert math.isfinite(loud.epsilon(1e-5)) and loud.epsilon(1e-5) > 1e6
+    assert loud.delta(1.0) == 1.0
+    quiet = LossCurve(((SampledGaussian(2.0, Poisson(0.3)), 4),))
+    assert quiet.epsilon(1e-15) == renyi(quiet).epsilon(1e-15) < 20
+    assert quiet.epsilon(1e-11) < quiet.epsilon(1e-15)
+    unknown = LossCurve(((SampledGaussian(1e-3, WithReplacement(1, 9)), 1),))
+    assert unknown.epsilon(1e-5) == math.inf and unknown.delta(1.0) == 1.0
+
+
+@pytest.mark.parametrize("times", (1, 20))
+def test_curves_fall_with_delta_and_noise_and_grow_with_rounds(times):
+    for sampling in (Poisson(0.1), WithoutReplacement(3, 40), WithReplacement(3, 40)):
+        deltas = np.geomspace(1e-10, 0.2, 30)
+        curve = LossCurve(((SampledGaussian(1.5, sampling), times),))
+        spent = [curve.epsilon(float(delta)) for delta in deltas]
+        assert spent == sorted(spent, reverse=True)
+        for epsilon, delta in zip(spent, deltas, strict=True):
+            assert epsilon == 0 or curve.delta(epsilon) == pytest.approx(
+                delta, rel=1e-3
+            )
+        noises = [
+            LossCurve(((SampledGaussian(z, sampling), times),)) for z in (1, 2, 3)
+        ]
+        by_noise = [one.epsilon(1e-6) for one in noises]
+        assert by_noise == sorted(by_noise, reverse=True)
+        by_rounds = [curve.repeat(k).epsilon(1e-6) for k in (1, 2, 5)]
+        assert by_rounds == sorted(by_rounds)
 
 
 def test_loss_curve_composition_is_exact_for_gaussians():
@@ -116,8 +176,11 @@ def test_laplace_is_pure():
     assert one.epsilon(1e-12) == 0.5
     assert one.delta(0.5) == 0.0
     assert one.repeat(4).epsilon(1e-12) == pytest.approx(2.0)
-    # Renyi composition beats adding pure epsilons over many releases.
+    # Composition beats adding pure epsilons over many releases.
     assert one.repeat(100).epsilon(1e-5) < 50.0 * 0.6
+    for epsilon in (0.0, 0.1, 0.3, 0.49):
+        exact = -math.expm1((epsilon - 0.5) / 2)
+        assert one.delta(epsilon) == pytest.approx(exact, rel=2e-3)
     # Mironov's formula at order 2 against the integral of the two densities.
     grid = np.linspace(-60, 61, 2_000_001)
     p, q = (np.exp(-np.abs(grid - at) / 2) / 4 for at in (0.0, 1.0))
@@ -137,8 +200,17 @@ def test_randomised_response_matches_its_definition():
     for order in (1.1, 2.0, 17.0):
         exact = math.log(np.sum(p**order * q ** (1 - order))) / (order - 1)
         assert one.rdp(order) == pytest.approx(exact, rel=1e-10)
-    assert one.epsilon(1e-9) == epsilon
+    assert one.epsilon(1e-12) == epsilon
     assert one.scope.unit == "record"
+    for at in (0.0, 0.3, 0.8):
+        exact = np.maximum(p - math.exp(at) * q, 0).sum()
+        assert exact <= one.delta(at) <= exact * 1.002
+    # Two labels: losses of -2, -1, 0, 1 and 2 times epsilon.
+    two = np.multiply.outer(p, p).ravel(), np.multiply.outer(q, q).ravel()
+    exact = np.maximum(two[0] - math.e * two[1], 0).sum()
+    assert exact <= one.repeat(2).delta(1.0) <= exact * 1.002
+    many = one.repeat(200)
+    assert many.epsilon(1e-5) < renyi(many.curve).epsilon(1e-5)
 
 
 def test_guarantees_compose_and_keep_their_words():

@@ -224,7 +224,7 @@ def test_every_private_algorithm_states_its_epsilon(algorithm):
     )
     told = tacita.privacy.forecast(problem, safe, rounds=4)
     if isinstance(algorithm, tacita.DPNorm):
-        run = tacita.simulate(problem, safe, 4, record=())
+        run = tacita.simulate(problem, safe, 4, seed=0, record=())
         assert run.privacy is not None
         told = run.privacy
     for observer in ("neighbour", "eavesdropper", "final_model"):
@@ -276,11 +276,9 @@ def test_the_audit_refutes_shared_noise_and_not_fresh_noise():
     """Two neighbours compare the letters of one round (docs: printed, corrected)."""
     ours = asynchronous()
     found = audited(ours)
-    assert set(found.results) == {"matched", "reused", "cancelled"}
-    assert found.refuted is False and found.lower_bound > 0.1
+    assert found.refuted is False and found.gaussian_epsilon > 0.1
     claim = found.claimed_epsilon
     printed = audited(replace(ours, letter_noise="shared"), claim=claim)
-    assert printed.attack == "cancelled"
     assert printed.refuted and printed.lower_bound > 5 * 1.0
 
 
@@ -289,12 +287,11 @@ def test_the_audit_comes_near_the_synchronous_guarantee_and_refutes_less():
     safe = tacita.private(empty_ring(), made, norm=1.0, **BUDGET)
     found = audited(safe)
     assert found.refuted is False and found.lower_bound > 0.3
-    assert set(found.results) == {"matched", "reused"}
     # A third of the noise is not enough for what is promised.
     careless = replace(safe, noise_std=np.asarray(safe.noise_std) / 3)
     assert audited(careless, claim=1.0).refuted
-    with pytest.raises(tacita.TacitaError, match="cancelled"):
-        audited(safe, attacks=["cancelled"])
+    with pytest.raises(tacita.TacitaError, match="batches in them"):
+        audited(safe, attacks=["batches"])
 
 
 def test_a_node_alone_knows_its_own_noise():

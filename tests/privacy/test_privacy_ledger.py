@@ -18,12 +18,27 @@ from tacita.privacy import (
     BudgetExceeded,
     Ledger,
     Poisson,
+    Scope,
     WithoutReplacement,
     account,
     gaussian_epsilon,
     gaussian_guarantee,
+    gaussian_sigma,
     laplace_guarantee,
+    noise_for,
 )
+from tacita.privacy.accounting.curve import (
+    ORDERS,
+    GaussianCurve,
+    LossCurve,
+    RenyiCurve,
+    compose,
+    take_part,
+)
+from tacita.privacy.accounting.pure_releases import Laplace, RandomisedResponse
+from tacita.privacy.accounting.releases import SampledGaussian
+from tacita.privacy.accounting.subsampling import WithReplacement
+from tacita.privacy.accounting.words import curve_of, words_of
 from tests.privacy import ledger_victim as victim
 
 KILLS = int(os.environ.get("TACITA_LEDGER_KILLS", "40"))
@@ -43,8 +58,8 @@ def path(tmp_path):
 
 
 def opened(path, epsilon=1.0, **more):
-    ledger = Ledger(path, **more)
-    ledger.allow(agent="clinic", observer="coordinator", epsilon=epsilon, delta=1e-5)
+    ledger = Ledger(path)
+    ledger.allow(agent="clinic", epsilon=epsilon, delta=1e-5, **more)
     return ledger
 
 
@@ -59,17 +74,17 @@ def releases(ledger):
 
 def test_spends_exactly_what_the_accountant_says(path):
     with opened(path, epsilon=10.0) as ledger:
-        assert ledger.spent(1e-5) == {("clinic", "coordinator"): 0.0}
+        assert ledger.spent(1e-5) == {("clinic", "everybody"): 0.0}
         for number in range(25):
             charge(ledger, number)
         exact = gaussian_epsilon(10.0 / math.sqrt(25), 1e-5)
         for delta in (1e-5, 1e-8):
             exact = gaussian_epsilon(10.0 / math.sqrt(25), delta)
-            spent = ledger.spent(delta)["clinic", "coordinator"]
+            spent = ledger.spent(delta)["clinic", "everybody"]
             assert spent == pytest.approx(exact, rel=1e-12)
         assert ledger.verify() == 2 + 25
     with Ledger(path, read_only=True) as ledger:
-        spent = ledger.spent(1e-5)["clinic", "coordinator"]
+        spent = ledger.spent(1e-5)["clinic", "everybody"]
         assert spent == pytest.approx(gaussian_epsilon(2.0, 1e-5), rel=1e-12)
 
 
@@ -88,7 +103,7 @@ def test_stops_at_the_budget_and_writes_nothing_more(path):
         # What was charged may still be sent again.
         assert not charge(ledger, 0)[0].new
         # A cheaper letter may still fit; a raised budget lets the next one through.
-        ledger.allow(agent="clinic", observer="coordinator", epsilon=2.0, delta=1e-5)
+        ledger.allow(agent="clinic", epsilon=2.0, delta=1e-5)
         assert charge(ledger, allowed)[0].new
 
 
@@ -129,27 +144,185 @@ def test_another_letter_under_the_same_identity_is_refused(path, change):
         charge(ledger, 4)
         charge(ledger, 3, phase="control")
         charge(ledger, 3, run="second")
-        ledger.allow(agent="bank", observer="coordinator", epsilon=1.0, delta=1e-5)
+        ledger.allow(agent="bank", epsilon=1.0, delta=1e-5)
         charge(ledger, 3, agent="bank")
         assert len(releases(ledger)) == 5
 
 
 def test_observers_are_charged_together_or_not_at_all(path):
     seen = of_letter(observer="eavesdropper")
-    with opened(path, epsilon=10.0) as ledger:
-        ledger.allow(agent="clinic", observer="eavesdropper", epsilon=0.4, delta=1e-5)
+    apart = [["coordinator"], ["eavesdropper"]]
+    with opened(path, epsilon=0.6, separate=apart) as ledger:
         both = ledger.charge((LETTER, seen), **CLINIC, round=0, content=b"a")
         assert [one.row.observer for one in both] == ["coordinator", "eavesdropper"]
-        with pytest.raises(BudgetExceeded, match="eavesdropper"):
-            ledger.charge((LETTER, seen), **CLINIC, round=1, content=b"b")
+        costly = gaussian_guarantee(**SEEN, noise_std=3.0, sensitivity=1.0)
+        costly = replace(costly, scope=seen.scope)
+        with pytest.raises(BudgetExceeded, match="against .* and eavesdropper"):
+            ledger.charge((LETTER, costly), **CLINIC, round=1, content=b"b")
         assert len(releases(ledger)) == 2
-        assert ledger.verify() == 5
+        assert ledger.verify() == 4
         spent = ledger.spent(1e-5)
-        assert spent["clinic", "coordinator"] == spent["clinic", "eavesdropper"]
+        assert len(spent) == 2 and len(set(spent.values())) == 1
         # The refused pair left no trace in the running sums either.
+        ledger.allow(agent="clinic", epsilon=9.0, delta=1e-5)
         charge(ledger, 2)
-        got = ledger.spent(1e-5)["clinic", "coordinator"]
+        got = ledger.spent(1e-5)["clinic", "everybody"]
         assert got == pytest.approx(gaussian_epsilon(10 / math.sqrt(2), 1e-5))
+
+
+def priced(epsilon, observer, **scope):
+    """A release that costs all of epsilon at delta = 1e-5."""
+    sigma = gaussian_sigma(epsilon, 1e-5) * (1 + 1e-12)
+    one = gaussian_guarantee(**SEEN, noise_std=sigma, sensitivity=1.0)
+    return replace(one, scope=Scope(observer, **scope))
+
+
+def test_one_person_may_be_coordinator_of_one_run_and_neighbour_in_another(path):
+    """A budget of 1 once let somebody who sees both learn 1.465."""
+    server, graph = priced(1.0, "coordinator"), priced(1.0, "neighbour")
+    with opened(path, epsilon=1.0) as ledger:
+        asked = {"agent": "clinic", "delta": 1e-5, "run": "graph"}
+        charge(ledger, 0, server, run="server")
+        assert ledger.after({1: graph}, **asked) == pytest.approx(1.465, abs=5e-4)
+        with pytest.raises(BudgetExceeded, match=r"1\.46\d+ of 1.0.*everybody"):
+            charge(ledger, 0, graph, run="graph")
+        assert ledger.spent(1e-5) == {("clinic", "everybody"): pytest.approx(1.0)}
+        # Two people who do not know each other: each learns 1.
+        apart = [["coordinator"], ["neighbour"]]
+        assert ledger.after({1: graph}, separate=apart, **asked) == pytest.approx(1.0)
+        ledger.allow(agent="clinic", epsilon=1.0, delta=1e-5, separate=apart)
+        charge(ledger, 0, graph, run="graph")
+        assert ledger.spent(1e-5) == {
+            ("clinic", "final_model and coordinator and eavesdropper"): approx_1,
+            ("clinic", "final_model and neighbour and eavesdropper"): approx_1,
+        }
+        # Who may be in league with either counts with both.
+        with pytest.raises(BudgetExceeded):
+            charge(ledger, 0, priced(0.1, "final_model"), run="third")
+        assert ledger.learnt("clinic", "neighbour", 1e-5) == approx_1
+        # Together they have learnt what they have learnt.
+        assert ledger.curve("clinic").epsilon(1e-5) == pytest.approx(1.465, abs=5e-4)
+    with Ledger(path, read_only=True) as ledger:
+        assert len(ledger.spent(1e-5)) == 2
+
+
+approx_1 = pytest.approx(1.0)
+
+
+def test_one_letter_seen_by_several_is_one_release(path):
+    """What they see of it is nested: the closest sees it all, and costs most."""
+    close, far = priced(0.8, "coordinator"), priced(0.3, "final_model")
+    same = priced(0.8, "eavesdropper")
+    with opened(path, epsilon=1.0) as ledger:
+        first = {**CLINIC, "round": 0, "content": b"a"}
+        ledger.charge((far, close, same), **first)
+        assert ledger.spent(1e-5)["clinic", "everybody"] == pytest.approx(0.8)
+        # Another letter under the same name is another release.
+        other = {**first, "content": b"b"}
+        ledger.charge(priced(0.3, "neighbour"), **other)
+        both = ledger.spent(1e-5)["clinic", "everybody"]
+        assert both == pytest.approx(
+            close.compose(priced(0.3, "coordinator")).epsilon(1e-5)
+        )
+        # So is the same letter in another round.
+        with pytest.raises(BudgetExceeded):
+            ledger.charge(close, **{**first, "round": 1})
+    with Ledger(path) as again:
+        assert again.spent(1e-5)["clinic", "everybody"] == pytest.approx(both)
+
+
+def test_costs_that_cannot_be_compared_are_added(path):
+    batch = account(
+        **SEEN,
+        noise_std=2.0,
+        sensitivity=1.0,
+        rounds=1,
+        sampling=WithoutReplacement(5, 50),
+    )
+    model = replace(LETTER, scope=Scope("final_model"))
+    with opened(path, epsilon=5.0) as ledger:
+        ledger.charge((batch, model), **CLINIC, round=0, content=b"a")
+        spent = ledger.curve("clinic")
+    assert spent == batch.compose(LETTER).curve
+
+
+@pytest.mark.parametrize(
+    ("separate", "message"),
+    (
+        ([["coordinator"], ["coordinator"]], "stands twice"),
+        ([["coordinater"]], "did you mean 'coordinator'"),
+        (["coordinator"], "list of groups"),
+        ([[]], "list of groups"),
+        ([], "list of groups"),
+        ("neighbour", "list of groups"),
+    ),
+)
+def test_groups_are_checked(path, separate, message):
+    with Ledger(path) as ledger, pytest.raises(TacitaError, match=message):
+        ledger.allow(agent="a", epsilon=1.0, delta=1e-5, separate=separate)
+
+
+SAMPLED = (
+    (Poisson(0.1), "add_remove", 1.0),
+    (WithoutReplacement(10, 100), "replace_one", 1.0),
+    (WithReplacement(10, 100), "replace_one", 1.0),
+    (WithoutReplacement(10, 100), "replace_one", 0.5),
+    (None, "replace_one", 0.5),
+)
+
+
+@pytest.mark.parametrize(("sampling", "relation", "participation"), SAMPLED)
+def test_a_calibrated_run_fits_its_budget_and_no_more(
+    path, sampling, relation, participation
+):
+    """Whatever accounts the run accounts its letters: the last one fits, barely."""
+    releases = {
+        "relation": relation,
+        "sensitivity": 1.0,
+        "sampling": sampling,
+        "participation": participation,
+    }
+    budget = {"epsilon": 1.0, "delta": 1e-5}
+    noise = noise_for(**budget, **releases, rounds=40, tolerance=1e-3)
+    one = account(**{**SEEN, **releases}, noise_std=noise, rounds=1)
+    with Ledger(path) as ledger:
+        ledger.allow(agent="clinic", **budget, relation=relation)
+        for number in range(40):
+            charge(ledger, number, one)
+        assert 0.99 < ledger.spent(1e-5)["clinic", "everybody"] <= 1.0
+        with pytest.raises(BudgetExceeded):
+            charge(ledger, 40, one)
+        assert len([row for row in ledger.rows() if row.round is not None]) == 40
+    with Ledger(path) as again, pytest.raises(BudgetExceeded):
+        charge(again, 40, one)
+
+
+def test_looking_ahead_lets_nothing_more_through(path):
+    """Costs alternate, so that what was proved of one helps little with the other."""
+    batch = account(
+        **SEEN,
+        noise_std=3.0,
+        sensitivity=1.0,
+        rounds=1,
+        sampling=WithoutReplacement(5, 50),
+    )
+    kinds, total = (batch, LETTER, batch), []
+    with opened(path, epsilon=1.0) as ledger:
+        for number in range(200):
+            try:
+                charge(ledger, number, kinds[number % 3])
+            except BudgetExceeded:
+                break
+            total.append(kinds[number % 3])
+        within = total[0].compose(*total[1:])
+        beyond = within.compose(kinds[number % 3])
+        assert within.epsilon(1e-5) <= 1.0 < beyond.epsilon(1e-5)
+        spent = ledger.spent(1e-5)["clinic", "everybody"]
+        assert spent == pytest.approx(within.epsilon(1e-5), rel=1e-9)
+        # A smaller budget holds at once.
+        ledger.allow(agent="clinic", epsilon=0.5, delta=1e-5)
+        with pytest.raises(BudgetExceeded, match="of 0.5"):
+            charge(ledger, 999, LETTER)
 
 
 def test_renyi_pure_and_gaussian_rows_add_up(path):
@@ -165,18 +338,18 @@ def test_renyi_pure_and_gaussian_rows_add_up(path):
     with opened(path, epsilon=50.0) as ledger:
         charge(ledger, 0, laplace)
         charge(ledger, 1, laplace)
-        assert ledger.spent(1e-12)["clinic", "coordinator"] == pytest.approx(0.1)
+        assert ledger.spent(1e-12)["clinic", "everybody"] == pytest.approx(0.1)
         for number in range(2, 6):
             charge(ledger, number, sampled)
         charge(ledger, 6)
         together = laplace.repeat(2).compose(sampled.repeat(4), LETTER)
-        got = ledger.spent(1e-6)["clinic", "coordinator"]
+        got = ledger.spent(1e-6)["clinic", "everybody"]
         assert got == pytest.approx(together.epsilon(1e-6), rel=1e-12)
-        curve = ledger.curve("clinic", "coordinator")
+        curve = ledger.curve("clinic")
         assert curve.rdp(5.5) == pytest.approx(together.rdp(5.5), rel=1e-12)
         assert not charge(ledger, 3, sampled)[0].new
     with Ledger(path) as again:
-        assert again.spent(1e-6)["clinic", "coordinator"] == pytest.approx(got)
+        assert again.spent(1e-6)["clinic", "everybody"] == pytest.approx(got)
 
 
 def test_fails_closed(path, tmp_path):
@@ -187,33 +360,8 @@ def test_fails_closed(path, tmp_path):
         for field, value in (("unit", "client"), ("relation", "add_remove")):
             with pytest.raises(TacitaError, match="do not add up"):
                 charge(ledger, 0, of_letter(**{field: value}))
-        with pytest.raises(TacitaError, match="no budget"):
-            charge(ledger, 0, of_letter(observer="neighbour"))
-        tight = account(
-            **{**SEEN, "relation": "add_remove"},
-            noise_std=4.0,
-            sensitivity=1.0,
-            rounds=1,
-            sampling=Poisson(0.5),
-            method="pld",
-        )
-        ledger.allow(
-            agent="b",
-            observer="coordinator",
-            epsilon=1.0,
-            delta=1e-5,
-            relation="add_remove",
-        )
-        with pytest.raises(TacitaError, match="method='rdp'"):
-            charge(ledger, 0, tight, agent="b")
         with pytest.raises(TacitaError, match="another agent name"):
-            ledger.allow(
-                agent="clinic",
-                observer="coordinator",
-                epsilon=1.0,
-                delta=1e-5,
-                unit="client",
-            )
+            ledger.allow(agent="clinic", epsilon=1.0, delta=1e-5, unit="client")
         assert releases(ledger) == []
     with pytest.raises(BrokenLedger, match="nothing may leave"):
         charge(ledger, 0)  # closed
@@ -246,15 +394,10 @@ def test_charges_are_checked(path, change, message):
 
 @pytest.mark.parametrize(
     "change",
-    ({"epsilon": 0.0}, {"epsilon": math.nan}, {"delta": 0.0}, {"observer": "us"}),
+    ({"epsilon": 0.0}, {"epsilon": math.nan}, {"delta": 0.0}, {"unit": "us"}),
 )
 def test_budgets_are_checked(path, change):
-    good = {
-        "agent": "a",
-        "observer": "coordinator",
-        "epsilon": 1.0,
-        "delta": 0.1,
-    }
+    good = {"agent": "a", "epsilon": 1.0, "delta": 0.1}
     with Ledger(path) as ledger, pytest.raises(TacitaError, match=next(iter(change))):
         ledger.allow(**{**good, **change})
 
@@ -268,7 +411,7 @@ def test_read_only_looks_and_does_not_touch(path):
         with pytest.raises(TacitaError, match="read-only"):
             charge(ledger, 1)
         with pytest.raises(TacitaError, match="read-only"):
-            ledger.allow(agent="a", observer="coordinator", epsilon=1.0, delta=0.1)
+            ledger.allow(agent="a", epsilon=1.0, delta=0.1)
     assert path.read_bytes() == before
 
 
@@ -290,7 +433,8 @@ EDITS = {
     "theorem": "'trust me'",
     "epsilon": "9.0",
     "mu_squared": "mu_squared / 2",
-    "rdp": "'[]'",
+    "loss": "'{}'",
+    "separate": "'[]'",
     "content": "'00'",
     "time": "'2000-01-01'",
     "digest": "'00'",
@@ -391,6 +535,35 @@ def test_another_version_with_other_orders_is_refused(path, monkeypatch):
         Ledger(path)
 
 
+@pytest.mark.parametrize("read_only", (False, True))
+def test_a_file_of_another_format_is_refused_in_one_line(path, read_only):
+    filled(path)
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version=0")  # what the first format had
+        database.execute("ALTER TABLE entry RENAME COLUMN loss TO rdp")
+    database.close()
+    with pytest.raises(TacitaError, match="ledger of format 1, this .* reads format 2"):
+        Ledger(path, read_only=read_only)
+
+
+@pytest.mark.parametrize(
+    "curve",
+    (
+        LossCurve(((SampledGaussian(2.0, Poisson(0.1)), 3), (Laplace(0.25), 1))),
+        LossCurve(((SampledGaussian(2.0, WithReplacement(3, 9)), 1),), mu=0.5),
+        LossCurve(((RandomisedResponse(1.5, 3), 2),), rest=RenyiCurve.linear(0.25)),
+        take_part(GaussianCurve(0.125), 0.5),
+        take_part(compose(GaussianCurve(0.125), RenyiCurve.linear(0.5)), 0.5),
+        RenyiCurve((0.1,) * len(ORDERS), slope=0.5, pure=3.0),
+    ),
+)
+def test_words_say_all_that_there_is_to_a_curve(curve):
+    words = words_of(curve)
+    assert curve_of(words) == curve and words_of(curve_of(words)) == words
+    with pytest.raises(TacitaError, match="no release of kind 'Magic'"):
+        curve_of(words.replace('"kind": "', '"kind": "Magic", "was": "', 1))
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_killed_at_any_moment_it_never_counts_too_little(path, tmp_path):
@@ -413,6 +586,6 @@ def test_killed_at_any_moment_it_never_counts_too_little(path, tmp_path):
         assert set(left) <= set(charged)
         assert sorted(charged) == list(range(len(charged)))
         assert len(charged) - len(set(left)) <= 1  # at most the letter in hand is lost
-        spent = ledger.spent(victim.DELTA)[victim.AGENT, victim.OBSERVER]
+        spent = ledger.spent(victim.DELTA)[victim.AGENT, "everybody"]
         exact = gaussian_epsilon(100 / math.sqrt(len(charged)), victim.DELTA)
         assert spent == pytest.approx(exact, rel=1e-9)

@@ -374,6 +374,7 @@ def test_whoever_asks_for_gradients_only_is_private_by_composition(problem, name
 
 
 def test_every_guarantee_names_its_terms(problem):
+    problem = dataclasses.replace(problem, bound=10.0)
     for algorithm in (GD, plt(problem)):
         for observer in ("final_model", "coordinator", "neighbour", "eavesdropper"):
             told = guarantee(algorithm, problem, ask(observer=observer)).as_dict(1e-5)

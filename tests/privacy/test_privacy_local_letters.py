@@ -33,7 +33,9 @@ from tacita.privacy import (
     report,
     within_budgets,
 )
-from tacita.privacy.accounting.with_replacement import profile, with_replacement
+from tacita.privacy.accounting.curve import LossCurve, renyi
+from tacita.privacy.accounting.profiles import batch_profile
+from tacita.privacy.accounting.releases import SampledGaussian
 
 DELTA = 1e-4
 
@@ -103,7 +105,10 @@ def test_public_state_equals_dp_accounting(problem, row):
     ):
         found = guarantee(algorithm, problem, question)
         # The table has three or four digits; a finer grid of orders gains up to 1 %.
-        assert found.epsilon(DELTA) == pytest.approx(expected, rel=0.011)
+        bounds = renyi(found.curve).epsilon(DELTA)
+        assert bounds == pytest.approx(expected, rel=0.011)
+        # Loss distributions, which are used, know better.
+        assert 0.2 * bounds < found.epsilon(DELTA) < 0.85 * bounds
         exact = account(
             observer="coordinator",
             unit="record",
@@ -248,12 +253,12 @@ def test_with_replacement_bounds_the_true_pair():
     up = (share * stats.norm.pdf(x[:, None], k / 2, z)).sum(1)
     down = (share * stats.norm.pdf(x[:, None], -k / 2, z)).sum(1)
     grid = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0])
-    bound = profile(grid, z, draws, samples)
+    bound = batch_profile(z, WithReplacement(draws, samples))(grid)
     for epsilon, most in zip(grid, bound, strict=True):
         for a, b in ((up, down), (down, up)):
             delta = np.maximum(a - np.exp(epsilon) * b, 0).sum() * (x[1] - x[0])
             assert delta <= most * (1 + 1e-9)
-    curve = with_replacement(z, draws, samples)
+    curve = LossCurve(((SampledGaussian(z, WithReplacement(draws, samples)), 1),))
     for epsilon, most in zip(grid, bound, strict=True):
         assert curve.delta(float(epsilon)) == pytest.approx(most, rel=1e-2, abs=1e-9)
     # One record only: every draw hits, a plain Gaussian release of n times the change.
@@ -265,8 +270,8 @@ def test_with_replacement_bounds_the_true_pair():
         sensitivity=4.0,
         rounds=1,
     )
-    certain = with_replacement(3.0, 4, 1).epsilon(DELTA)
-    assert certain == pytest.approx(plain.epsilon(DELTA), rel=1e-6)
+    certain = LossCurve(((SampledGaussian(3.0, WithReplacement(4, 1)), 1),))
+    assert 0 <= certain.epsilon(DELTA) / plain.epsilon(DELTA) - 1 < 1e-5
     assert WithReplacement(50, 325).rate < 50 / 325
 
 
@@ -301,7 +306,7 @@ def test_central_noise_is_not_set_for_letters(problem):
 def test_central_noise_protects_clients_from_who_sees_models(problem):
     many = unit_rows(agents=20, samples=5)
     algorithm = tacita.ClientDPFedAvg(clip=0.5, noise_std=1.0, step_size=0.5, cohort=4)
-    run = tacita.simulate(many, algorithm, 10, participation=0.2)
+    run = tacita.simulate(many, algorithm, 10, seed=0, participation=0.2)
     told = report(run, many, algorithm, delta=DELTA)
     row = told.row("final_model", "client")
     from tacita.privacy import Poisson
@@ -373,7 +378,9 @@ def test_a_spent_client_falls_silent_and_the_others_go_on(algorithm):
     if algorithm.averages == "active":
         # Nobody is left: the model stays.
         silent = tacita.privacy.Budgeted(algorithm=algorithm, turns=1)
-        one, three = (tacita.simulate(problem, silent, k).params for k in (1, 3))
+        one, three = (
+            tacita.simulate(problem, silent, k, seed=0).params for k in (1, 3)
+        )
         np.testing.assert_array_equal(one, three)
 
 

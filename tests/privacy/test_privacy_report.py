@@ -115,13 +115,15 @@ def test_curves_end_where_the_rows_do(problem, algorithm, participation):
 def test_long_runs_are_looked_at_now_and_then(problem, algorithm):
     """Whether metrics are recorded or not, and how often."""
     for chosen in ({"record": ()}, {}, {"record_every": 7}):
-        run = tacita.simulate(problem, algorithm, 200, participation=2, **chosen)
+        run = tacita.simulate(
+            problem, algorithm, 200, seed=0, participation=2, **chosen
+        )
         rounds = run.privacy.curves["rounds"]
         assert rounds[-1] == 200 and 25 < len(rounds) <= 60
 
 
 def test_several_seeds_count_the_busiest(problem, algorithm):
-    run = tacita.simulate(problem, algorithm, 5, participation=2, seeds=4)
+    run = tacita.simulate(problem, algorithm, 5, seed=0, participation=2, seeds=4)
     most = run.info["turns"].max(axis=0)
     spent = [epsilon_by_hand(algorithm, problem, i, most[i]) for i in range(4)]
     assert run.privacy.row("coordinator").epsilon == pytest.approx(max(spent))
@@ -140,6 +142,7 @@ def test_activity_that_delays_force_is_counted():
         problem,
         tacita.GossipSGD(step_size=0.1, oracle=noisy),
         30,
+        seed=0,
         participation=0.01,
         asynchronous=tacita.Asynchronous(most_delay=3),
     )

@@ -237,7 +237,7 @@ BAD = {
     "unknown mapping": (dict(mapping="together!"), "mapping"),
     "no problem": (dict(problem=None), "expected a problem, made with"),
     "rounds None": (dict(rounds=None), "expected rounds a number"),
-    "seed None": (dict(seed=None), "expected seed a number"),
+    "seed word": (dict(seed="one"), "expected seed a whole number"),
     "huge seed": (dict(seed=2**70), "expected seed <= 9223372036854775807"),
     "half a seed": (dict(seeds=2.5), "expected seeds a whole number or a list"),
     "participation word": (dict(participation="all"), "got participation='all'"),

@@ -83,6 +83,7 @@ def problem(
         graph=None if pooled else graph.ring(nodes),
         test=(change(tested[0]), tested[1]),
         dtype=np.float32,
+        bound=1.0,  # images have norm 1, and features of them too
         name="fashion-mnist",
     )
 

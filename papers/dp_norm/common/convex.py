@@ -123,6 +123,7 @@ def single_node(
         pooled,
         sgd,
         rounds,
+        seed=0,
         record=("test_accuracy",),
         record_every=every,
         progress=False,

@@ -44,9 +44,9 @@ class Table(NamedTuple):
         order = np.random.default_rng(2).permutation(len(self.y))
         agent = np.empty(len(self.y), int)
         agent[order] = np.arange(len(self.y)) % CLIENTS
-        return tacita.from_arrays(
-            self.x, self.y, agent, model=model, h=h, dtype=np.float32, name="adult"
-        )
+        # Both encodings make rows of norm 1.
+        options = {"dtype": np.float32, "bound": 1.0, "name": "adult"}
+        return tacita.from_arrays(self.x, self.y, agent, model=model, h=h, **options)
 
 
 def public_columns(x: np.ndarray, names: tuple[str, ...]) -> np.ndarray:

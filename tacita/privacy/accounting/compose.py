@@ -9,8 +9,9 @@ sensitivity, PLD against the add/remove one, so the same event gives epsilon 2.1
 * a release of all the data is the pair N(0, sigma^2), N(sensitivity, sigma^2) for
   either relation, so the library's relation is never set to REPLACE_ONE for it;
 * Poisson sampling is accounted under `add_remove` only, where both accountants agree;
-* sampling without replacement is accounted under `replace_one` by RDP only, after the
-  library's convention was probed at run time (it may change between versions).
+* sampling without replacement is accounted under `replace_one`, by our own loss
+  distribution (`profiles`), or by RDP after the library's convention was probed at run
+  time (it may change between versions).
 
 What no accountant supports soundly is refused.
 """
@@ -27,18 +28,13 @@ from tacita.privacy.accounting.curve import (
     Curve,
     GaussianCurve,
     LossCurve,
-    RenyiCurve,
+    renyi,
     take_part,
 )
 from tacita.privacy.accounting.curve import compose as compose_curves
 from tacita.privacy.accounting.guarantee import Guarantee, believed, enforced
-from tacita.privacy.accounting.subsampling import (
-    Poisson,
-    Sampling,
-    WithReplacement,
-    sampled_rdp,
-)
-from tacita.privacy.accounting.with_replacement import with_replacement
+from tacita.privacy.accounting.releases import SampledGaussian
+from tacita.privacy.accounting.subsampling import Poisson, Sampling
 from tacita.privacy.scope import Relation, Scope
 
 Method = Literal["auto", "gdp", "rdp", "pld"]
@@ -72,9 +68,9 @@ def account(
         sampling: How records are drawn for a release; None for all of them.
         participation: The probability that the client takes part in a round, drawn
             independently of the data; the bound holds also if participation is seen.
-        method: `gdp` (exact, all records, every round), `rdp`, `pld` (tighter, slower,
-            cannot go into a ledger); `auto` takes `gdp` where it applies, else `rdp`,
-            or `pld` for draws with replacement.
+        method: `gdp` (exact, all records, every round), `pld` (loss distributions,
+            nearly exact) or `rdp` (Renyi divergences, looser); `auto` takes `gdp`
+            where it applies, else `pld`.
         clipped: The program clips contributions, so `sensitivity` is enforced.
 
     >>> run = account(observer="coordinator", unit="record", relation="replace_one",
@@ -89,8 +85,7 @@ def account(
     check.one_of(("auto", "gdp", "rdp", "pld"), method=method)
     _refuse_unsupported(sampling, scope.relation, participation, method)
     if method == "auto":
-        whole = "gdp" if participation == 1.0 else "rdp"
-        method = whole if sampling is None else sampling.methods[0]
+        method = "gdp" if sampling is None and participation == 1.0 else "pld"
     curve: Curve = GaussianCurve(0.0)
     for multiplier, count in _multipliers(noise_std, sensitivity, rounds):
         one = take_part(_one_round(multiplier, sampling, method), participation)
@@ -135,46 +130,31 @@ def _refuse_unsupported(
                 f"{sampling.relation.value!r} only; use that relation, or {other} for "
                 f"relation={relation.value!r}"
             )
-        if method in ("rdp", "pld") and method not in sampling.methods:
+        if method in ("rdp", "pld") and method not in sampling.theorems:
             check.refuse(
                 f"method={method!r} does not cover {sampling.words}; use "
-                f"{sampling.methods[0]!r}"
+                f"{next(iter(sampling.theorems))!r}"
             )
     if method == "gdp" and (sampling is not None or participation != 1.0):
         check.refuse(
             "method='gdp' is exact for releases of all records in every round only; "
-            "use method='rdp'"
+            "use method='pld'"
         )
 
 
 def _one_round(multiplier: float, sampling: Sampling | None, method: Method) -> Curve:
     if method == "gdp":
         return GaussianCurve(1 / multiplier)
-    if isinstance(sampling, WithReplacement):
-        return with_replacement(multiplier, sampling.draws, sampling.samples)
-    if method == "pld":
-        rate = sampling.rate if isinstance(sampling, Poisson) else 1.0
-        return _loss_curve(multiplier, rate)
-    if sampling is None:
-        return RenyiCurve.linear(1 / (2 * multiplier**2))
-    return RenyiCurve(sampled_rdp(multiplier, sampling))
-
-
-def _loss_curve(multiplier: float, rate: float) -> LossCurve:
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    if multiplier < 0.02:
-        check.refuse(
-            f"method='pld' needs noise_std/sensitivity >= 0.02, got {multiplier:g}; "
-            "use method='rdp'"
-        )
-    return LossCurve(pld.from_gaussian_mechanism(multiplier, sampling_prob=rate))
+    curve = LossCurve((), 1 / multiplier)
+    if sampling is not None:
+        curve = LossCurve(((SampledGaussian(multiplier, sampling), 1),))
+    return renyi(curve) if method == "rdp" else curve
 
 
 def _theorem(sampling: Sampling | None, participation: float, method: Method) -> str:
     if method == "gdp":
         return "Gaussian composition, mu^2 = sum (sensitivity/sigma_t)^2 (Dong 2022)"
-    sampled = "Gaussian mechanism" if sampling is None else sampling.theorem
+    sampled = "Gaussian mechanism" if sampling is None else sampling.theorems[method]
     part = ", participation mixture" if participation < 1.0 else ""
     way = "Renyi composition" if method == "rdp" else "privacy loss distributions"
     return f"{sampled}{part}, {way} (dp-accounting)"

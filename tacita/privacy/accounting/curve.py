@@ -3,217 +3,273 @@
 * `GaussianCurve`: mu-GDP (Dong, Roth and Su, *Gaussian Differential Privacy*, 2022),
   exact for Gaussian releases, composes as mu^2 = mu_1^2 + mu_2^2.
 * `RenyiCurve`: Renyi divergences at a fixed grid of orders, compose by adding.
-* `LossCurve`: a discretised privacy loss distribution, tightest for sampled releases.
+* `LossCurve`: releases and how often each was made, with their privacy loss
+  distributions convolved when a number is asked for; tightest for sampled releases.
 
-All answer `epsilon(delta)`, `delta(epsilon)` and `rdp(order)` (the last one is
-infinite where a description does not know it). `dp_accounting` takes a second to
-import, so it is imported when a number is first asked for.
+Any two compose. All answer `epsilon(delta)`, `delta(epsilon)` and `rdp(order)` (the
+last one is infinite where a description does not know it).
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
 
 from tacita import check
 from tacita.privacy import inputs
-from tacita.privacy.accounting.gaussian import epsilon_of_mu, log_delta
-
-# One grid for every Renyi curve, so that curves (and ledger rows) add up entry by
-# entry. Fractions serve large epsilon, the high orders small epsilon.
-ORDERS: tuple[float, ...] = (
-    *(1 + tenth / 10 for tenth in range(1, 100)),
-    *(float(order) for order in range(11, 65)),
-    *(float(order) for order in (72, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384)),
-    *(float(order) for order in (512, 768, 1024, 2048, 4096, 8192)),
+from tacita.privacy.accounting import profiles
+from tacita.privacy.accounting.gaussian import GaussianCurve
+from tacita.privacy.accounting.releases import (
+    NORMAL_REACH,
+    Counted,
+    gaussian_loss,
+    gaussian_reach,
+    levelled,
+    loss_of,
 )
+from tacita.privacy.accounting.renyi import ORDERS, RenyiCurve, order_above_one
+
+#: Step of the grid of losses over the spread of one release: rounding to it adds less
+#: than a thousandth to the total spread.
+_FINENESS = 1 / 16
+#: Points of the grid up to the largest loss; fewer are only looser.
+_FEWEST_POINTS, _MOST_POINTS = 2**11, 2**16
+#: Losses beyond this are left to Renyi divergences.
+_WIDEST = 500.0
+#: What Fourier transforms may lose of a probability.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class GaussianCurve:
-    """A release as hard to tell from its neighbour as N(0, 1) from N(mu, 1)."""
-
-    mu: float
-
-    def __post_init__(self) -> None:
-        inputs.not_negative(mu=self.mu)
-
-    def epsilon(self, delta: float) -> float:
-        """The exact epsilon at delta."""
-        return epsilon_of_mu(self.mu, inputs.inside_unit(delta=delta))
-
-    def delta(self, epsilon: float) -> float:
-        """The exact delta at epsilon."""
-        epsilon = inputs.not_negative(epsilon=epsilon)
-        return math.exp(log_delta(epsilon, self.mu)) if self.mu else 0.0
-
-    def rdp(self, order: float) -> float:
-        """The Renyi divergence order * mu^2 / 2."""
-        return _order(order) * self.mu**2 / 2
-
-    def repeat(self, times: int) -> GaussianCurve:
-        """The curve of `times` independent releases."""
-        return GaussianCurve(self.mu * math.sqrt(times))
-
-
-@dataclass(frozen=True)
-class RenyiCurve:
-    """Upper bounds on Renyi divergences.
+class LossCurve:
+    """Releases whose privacy loss distributions are convolved.
 
     Attributes:
-        values: A bound per entry of `ORDERS`, beside the linear part.
-        slope: The linear part, slope * order, known at every order (Gaussian noise).
-        pure: A bound at order infinity: pure epsilon-privacy, where there is one.
+        releases: What was released, and how often.
+        mu: That of all Gaussian releases among them.
+        rest: Those of which Renyi divergences are all that is known.
     """
 
-    values: tuple[float, ...]
-    slope: float = 0.0
-    pure: float = math.inf
-
-    def __post_init__(self) -> None:
-        array = np.asarray(self.values, dtype=float)
-        if array.shape != (len(ORDERS),):
-            check.refuse(
-                f"expected values of length {len(ORDERS)} (one per entry of "
-                f"tacita.privacy.accounting.curve.ORDERS), got shape {array.shape}"
-            )
-        # A negative or missing divergence would be taken for perfect privacy.
-        for bound in (*self.values, self.slope, self.pure):
-            if not bound >= 0.0:
-                check.refuse(f"expected Renyi divergences >= 0, got {bound}")
-
-    @classmethod
-    def linear(cls, slope: float) -> RenyiCurve:
-        """The curve slope * order, known at every order (zero-concentrated)."""
-        return cls((0.0,) * len(ORDERS), slope)
-
-    def totals(self) -> np.ndarray:
-        """The divergence at every entry of `ORDERS`."""
-        total = np.asarray(self.values) + self.slope * np.asarray(ORDERS)
-        return np.minimum(total, self.pure)
+    releases: Counted
+    mu: float = 0.0
+    rest: RenyiCurve | None = None
 
     def epsilon(self, delta: float) -> float:
-        """The best epsilon at delta over the orders (`dp_accounting`'s conversion)."""
-        from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
-
+        """The smallest epsilon at delta, up to the grid's rounding up."""
         delta = inputs.inside_unit(delta=delta)
-        best, _ = compute_epsilon(ORDERS, self.totals().tolist(), delta)
-        return min(float(best), self.pure)
+        found = math.inf
+        if delta > 2 * _ROUNDING and self.reach < _WIDEST:
+            found = self._distribution.get_epsilon_for_delta(delta - _ROUNDING)
+        found = min(float(found), self.pure)
+        bounds = None if math.isfinite(found) else renyi_bounds(self)
+        return found if bounds is None else bounds.epsilon(delta)
 
     def delta(self, epsilon: float) -> float:
-        """The best delta at epsilon over the orders."""
-        from dp_accounting.rdp.rdp_privacy_accountant import compute_delta
-
+        """The smallest delta at epsilon, up to the grid's rounding up."""
         epsilon = inputs.not_negative(epsilon=epsilon)
         if epsilon >= self.pure:
             return 0.0
-        return float(compute_delta(ORDERS, self.totals().tolist(), epsilon)[0])
+        if self.reach < _WIDEST:
+            found = float(self._distribution.get_delta_for_epsilon(epsilon))
+            return min(max(found, 0.0) + _ROUNDING, 1.0)
+        bounds = renyi_bounds(self)
+        return 1.0 if bounds is None else bounds.delta(epsilon)
 
     def rdp(self, order: float) -> float:
-        """An upper bound at any order, exact at the entries of `ORDERS`.
-
-        (order - 1) D_order is convex in the order and 0 at order 1, so the chord
-        between two bounds is a bound (Wang, Balle, Kasiviswanathan 2019, Cor. 10).
-        """
-        order = _order(order)
-        grid = np.array((1.0, *ORDERS))
-        bounds = np.array((0.0, *self.values))
-        if not any(self.values):
-            rest = 0.0
-        elif order > ORDERS[-1]:
-            rest = math.inf
-        elif np.isfinite(bounds).all():
-            rest = float(np.interp(order, grid, bounds * (grid - 1))) / (order - 1)
-        else:
-            # No chord passes through an infinite bound; divergences grow with order.
-            rest = float(bounds[np.searchsorted(grid, order)])
-        return min(self.slope * order + rest, self.pure)
-
-    def repeat(self, times: int) -> RenyiCurve:
-        """The curve of `times` independent releases."""
-        values = tuple(times * value for value in self.values)
-        return RenyiCurve(values, times * self.slope, times * self.pure)
-
-
-@dataclass(frozen=True, eq=False)
-class LossCurve:
-    """A privacy loss distribution of `dp_accounting` (pessimistic estimate)."""
-
-    distribution: Any
-
-    def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at delta."""
-        delta = inputs.inside_unit(delta=delta)
-        return float(self.distribution.get_epsilon_for_delta(delta))
-
-    def delta(self, epsilon: float) -> float:
-        """The smallest delta at epsilon."""
-        epsilon = inputs.not_negative(epsilon=epsilon)
-        return float(self.distribution.get_delta_for_epsilon(epsilon))
-
-    def rdp(self, order: float) -> float:
-        """Unknown: a truncated loss distribution bounds no Renyi divergence."""
-        _order(order)
-        return math.inf
+        """What is known of the Renyi divergence of this order."""
+        order, bounds = order_above_one(order), renyi_bounds(self)
+        return math.inf if bounds is None else bounds.rdp(order)
 
     def repeat(self, times: int) -> LossCurve:
         """The curve of `times` independent releases."""
-        return LossCurve(self.distribution.self_compose(times))
+        releases = tuple((one, times * count) for one, count in self.releases)
+        rest = self.rest and self.rest.repeat(times)
+        return LossCurve(releases, self.mu * math.sqrt(times), rest)
+
+    @property
+    def spread(self) -> float:
+        """Roughly the standard deviation of the whole loss."""
+        return math.hypot(*(math.sqrt(n) * spread for spread, _, n in self._sizes()))
+
+    @property
+    def reach(self) -> float:
+        """Roughly its largest loss."""
+        normal = self.spread**2 / 2 + NORMAL_REACH * self.spread
+        return max(normal, *(reach for _, reach, _ in self._sizes()))
+
+    @property
+    def pure(self) -> float:
+        """A loss that is never passed; infinite where there is none."""
+        rest = 0.0 if self.rest is None else self.rest.pure
+        parts = sum((count * one.pure for one, count in self.releases), rest)
+        return math.inf if self.mu else parts
+
+    def loss(self, step: float) -> Any:
+        """The loss distribution on multiples of `step`."""
+        some = levelled(self.releases)
+        parts = [loss_of(one, step, count) for one, count in some]
+        if self.mu:
+            parts.append(gaussian_loss(self.mu, step))
+        if self.rest is not None:
+            parts.append(profiles.enveloped(profiles.renyi_profile(self.rest), step))
+        return reduce(lambda one, other: one.compose(other), parts)
+
+    def renyi(self) -> RenyiCurve | None:
+        """Bounds on the Renyi divergences; None where some are not known."""
+        known = [(one.renyi(), count) for one, count in levelled(self.releases)]
+        if any(one is None for one, _ in known):
+            return None
+        parts = [one.repeat(count) for one, count in known if one is not None]
+        parts += [RenyiCurve.linear(self.mu**2 / 2)] if self.mu else []
+        parts += [] if self.rest is None else [self.rest]
+        return reduce(_add, parts)
+
+    @property
+    def _distribution(self) -> Any:
+        many = sum(count for _, _, count in self._sizes())
+        smooth = _FINENESS * self.spread / math.sqrt(many)
+        # Powers of two, so that the same releases meet on the same grid again.
+        points = min(max(self.reach / smooth, _FEWEST_POINTS), _MOST_POINTS)
+        return _convolved(self, 2.0 ** math.floor(math.log2(self.reach / points)))
+
+    def _sizes(self) -> Iterator[tuple[float, float, int]]:
+        """Spread, reach and number of everything that is convolved."""
+        for one, count in self.releases:
+            yield one.spread, one.reach, count
+        if self.mu:
+            yield self.mu, gaussian_reach(self.mu), 1
+        if self.rest is not None:
+            # As much as the Gaussian release of the same divergence.
+            mu = math.sqrt(2 * float(self.rest.totals()[0]) / ORDERS[0])
+            yield mu, profiles.reach(profiles.renyi_profile(self.rest)), 1
+
+
+@lru_cache(maxsize=32)
+def _convolved(curve: LossCurve, step: float) -> Any:
+    # Where a tail is all but empty the library finds no bound on it, and uses none.
+    with np.errstate(over="ignore"):
+        return curve.loss(step)
+
+
+@lru_cache(maxsize=512)
+def renyi_bounds(curve: LossCurve) -> RenyiCurve | None:
+    """Bounds on Renyi divergences, which take long to compute."""
+    return curve.renyi()
+
+
+@dataclass(frozen=True)
+class TookPart:
+    """A round that happens with probability `chance`, and is seen to happen or not."""
+
+    round: LossCurve
+    chance: float
+
+    def __post_init__(self) -> None:
+        inputs.fraction(chance=self.chance)
+
+    @property
+    def spread(self) -> float:
+        """Nothing is lost in a silent round."""
+        return math.sqrt(self.chance) * self.round.spread
+
+    @property
+    def reach(self) -> float:
+        """That of the round."""
+        return self.round.reach
+
+    @property
+    def pure(self) -> float:
+        """That of the round."""
+        return self.round.pure
+
+    @property
+    def kind(self) -> Any:
+        """All but the noise of the round, if that is one release."""
+        if len(self.round.releases) != 1 or self.round.mu or self.round.rest:
+            return self
+        ((one, count),) = self.round.releases
+        return self.chance, one.kind, count
+
+    @property
+    def level(self) -> float:
+        """That of the one release in the round."""
+        return 1.0 if self.kind is self else self.round.releases[0][0].level
+
+    def at(self, level: float) -> TookPart:
+        """The same round with another noise."""
+        if self.kind is self:
+            return self
+        ((one, count),) = self.round.releases
+        return TookPart(LossCurve(((one.at(level), count),)), self.chance)
+
+    def loss(self, step: float) -> Any:
+        """Exactly: the loss is 0 in a silent round that is seen."""
+        from dp_accounting.pld import privacy_loss_distribution as pld
+
+        silent = pld.identity(value_discretization_interval=step)
+        return self.round.loss(step).compute_mixture(silent, self.chance)
+
+    def renyi(self) -> RenyiCurve | None:
+        """The mixture of the moments."""
+        bounds = renyi_bounds(self.round)
+        return None if bounds is None else _mixed(bounds, self.chance)
 
 
 Curve = GaussianCurve | RenyiCurve | LossCurve
 
 
-def _order(order: float) -> float:
-    order = inputs.positive(order=order)
-    if order <= 1.0:
-        check.refuse(f"expected order > 1, got order={order}")
-    return order
-
-
 def renyi(curve: Curve) -> RenyiCurve:
-    """The same privacy loss as Renyi divergences, where that is known."""
+    """The same privacy loss as Renyi divergences, where these are known."""
     if isinstance(curve, GaussianCurve):
         return RenyiCurve.linear(curve.mu**2 / 2)
     if isinstance(curve, RenyiCurve):
         return curve
-    check.refuse(
-        "a privacy loss distribution has no Renyi curve; account with method='rdp' "
-        "where the release is added to others or written to a ledger"
-    )
+    bounds = renyi_bounds(curve)
+    if bounds is None:
+        check.refuse(
+            "no Renyi divergences are known of batches drawn with replacement; use "
+            "method='pld'"
+        )
+    return bounds
 
 
-def _loss(curve: Curve) -> LossCurve:
-    if isinstance(curve, LossCurve):
-        return curve
+def _loss_curve(curve: Curve) -> LossCurve:
     if isinstance(curve, GaussianCurve):
-        from dp_accounting.pld import privacy_loss_distribution
-
-        make = privacy_loss_distribution.from_gaussian_mechanism
-        return LossCurve(make(standard_deviation=1 / curve.mu))
-    check.refuse(
-        "a Renyi curve and a privacy loss distribution cannot be composed; account "
-        "both with method='rdp'"
-    )
+        return LossCurve((), curve.mu)
+    return LossCurve((), rest=curve) if isinstance(curve, RenyiCurve) else curve
 
 
 def compose(first: Curve, second: Curve) -> Curve:
     """The curve of two releases on the same data, the second chosen adaptively.
 
+    Gaussian releases stay exact, and of Renyi divergences nothing more is known. All
+    else is convolved; there Renyi divergences count as the worst pair that has them.
+
     >>> compose(GaussianCurve(3.0), GaussianCurve(4.0))
     GaussianCurve(mu=5.0)
     """
+    for one, other in ((first, second), (second, first)):
+        if one == GaussianCurve(0.0):
+            return other
     if isinstance(first, GaussianCurve) and isinstance(second, GaussianCurve):
         return GaussianCurve(math.hypot(first.mu, second.mu))
-    if isinstance(first, LossCurve) or isinstance(second, LossCurve):
-        for one, other in ((first, second), (second, first)):
-            if one == GaussianCurve(0.0):
-                return other
-        return LossCurve(_loss(first).distribution.compose(_loss(second).distribution))
-    one, other = renyi(first), renyi(second)
+    if not isinstance(first, LossCurve) and not isinstance(second, LossCurve):
+        return _add(renyi(first), renyi(second))
+    one, other = _loss_curve(first), _loss_curve(second)
+    releases = Counter(dict(one.releases))
+    releases.update(dict(other.releases))
+    known = [rest for rest in (one.rest, other.rest) if rest is not None]
+    rest = reduce(_add, known) if known else None
+    return LossCurve(tuple(releases.items()), math.hypot(one.mu, other.mu), rest)
+
+
+def _add(one: RenyiCurve, other: RenyiCurve) -> RenyiCurve:
     values = tuple(a + b for a, b in zip(one.values, other.values, strict=True))
     return RenyiCurve(values, one.slope + other.slope, one.pure + other.pure)
 
@@ -223,18 +279,19 @@ def take_part(curve: Curve, participation: float) -> Curve:
 
     The joint law of (took part, release) has the Renyi divergence
         log(1 - p + p e^{(alpha - 1) r_alpha}) / (alpha - 1).
-    The expectation belongs outside the exponential: p r_alpha is *not* a bound.
+    The expectation belongs outside the exponential: p r_alpha is *not* a bound. Its
+    loss distribution is the mixture of the release's with a loss of 0.
     """
     participation = inputs.fraction(participation=participation)
-    if participation == 1.0:
+    if participation == 1.0 or curve == GaussianCurve(0.0):
         return curve
-    if isinstance(curve, LossCurve):
-        from dp_accounting.pld import privacy_loss_distribution as pld
+    if isinstance(curve, RenyiCurve):
+        return _mixed(curve, participation)
+    return LossCurve(((TookPart(_loss_curve(curve), participation), 1),))
 
-        # Exactly: the loss is 0 in a silent round that is seen.
-        mixed = curve.distribution.compute_mixture(pld.identity(), participation)
-        return LossCurve(mixed)
-    bounds, orders = renyi(curve), np.asarray(ORDERS)
+
+def _mixed(bounds: RenyiCurve, participation: float) -> RenyiCurve:
+    orders = np.asarray(ORDERS)
     active = np.log(participation) + (orders - 1) * bounds.totals()
     moments = np.logaddexp(np.log1p(-participation), active)
     values = tuple((np.maximum(moments, 0.0) / (orders - 1)).tolist())

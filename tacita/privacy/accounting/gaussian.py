@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import special
 
 from tacita.privacy import inputs
+from tacita.privacy.accounting.renyi import order_above_one
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -163,3 +165,30 @@ def classical_gaussian_sigma(
     delta = inputs.inside_unit(delta=delta)
     sensitivity = inputs.positive(sensitivity=sensitivity)
     return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / epsilon
+
+
+@dataclass(frozen=True)
+class GaussianCurve:
+    """A release as hard to tell from its neighbour as N(0, 1) from N(mu, 1)."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        inputs.not_negative(mu=self.mu)
+
+    def epsilon(self, delta: float) -> float:
+        """The exact epsilon at delta."""
+        return epsilon_of_mu(self.mu, inputs.inside_unit(delta=delta))
+
+    def delta(self, epsilon: float) -> float:
+        """The exact delta at epsilon."""
+        epsilon = inputs.not_negative(epsilon=epsilon)
+        return math.exp(log_delta(epsilon, self.mu)) if self.mu else 0.0
+
+    def rdp(self, order: float) -> float:
+        """The Renyi divergence order * mu^2 / 2."""
+        return order_above_one(order) * self.mu**2 / 2
+
+    def repeat(self, times: int) -> GaussianCurve:
+        """The curve of `times` independent releases."""
+        return GaussianCurve(self.mu * math.sqrt(times))

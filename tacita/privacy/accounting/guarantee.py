@@ -23,10 +23,10 @@ class Assumption:
     """One thing a theorem needs, and whether the program made it true."""
 
     statement: str
-    status: Literal["enforced", "believed"]
+    status: Literal["enforced", "believed", "violated"]
 
     def __post_init__(self) -> None:
-        check.one_of(("enforced", "believed"), status=self.status)
+        check.one_of(("enforced", "believed", "violated"), status=self.status)
 
 
 def enforced(statement: str) -> Assumption:
@@ -37,6 +37,11 @@ def enforced(statement: str) -> Assumption:
 def believed(statement: str) -> Assumption:
     """An assumption that the program was told and cannot check."""
     return Assumption(statement, "believed")
+
+
+def violated(statement: str) -> Assumption:
+    """An assumption that the program knows to be false: the epsilon is not proved."""
+    return Assumption(statement, "violated")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +84,7 @@ class Guarantee:
         curve: The privacy curve; `epsilon`, `delta`, `rdp` and `mu` read it.
         scope: Who looks, what is protected, how neighbouring data differ.
         theorem: The result used, with its source.
-        assumptions: What the theorem needs, each marked enforced or believed.
+        assumptions: What the theorem needs, each marked enforced, believed or violated.
         paper_claim: What the paper prints, where that differs; never a guarantee.
     """
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.core import Tracer
 
 from tacita import check
 from tacita.privacy import inputs
-from tacita.privacy.accounting.curve import ORDERS, GaussianCurve, RenyiCurve
+from tacita.privacy.accounting.curve import GaussianCurve, LossCurve
 from tacita.privacy.accounting.guarantee import Guarantee, believed, enforced
+from tacita.privacy.accounting.pure_releases import Laplace, RandomisedResponse
 from tacita.privacy.scope import Scope
 from tacita.random_numbers import normal
 
@@ -133,17 +133,13 @@ def laplace_guarantee(
 
     >>> one = laplace_guarantee(observer="coordinator", unit="record",
     ...     relation="replace_one", scale=2.0, sensitivity=1.0)
-    >>> one.epsilon(1e-9)
-    0.5
+    >>> one.epsilon(1e-12), round(one.epsilon(0.01), 3)
+    (0.5, 0.48)
     """
     sensitivity = inputs.positive(sensitivity=sensitivity)
     loss = sensitivity / inputs.positive(scale=scale)
-    order = np.asarray(ORDERS)
-    # Mironov 2017, Prop. 6:  eps + log(1 + (a-1)(e^{(1-2a) eps} - 1)/(2a-1)) / (a-1)
-    shrink = (order - 1) * np.expm1((1 - 2 * order) * loss) / (2 * order - 1)
-    values = np.clip(loss + np.log1p(shrink) / (order - 1), 0.0, loss)
     return Guarantee(
-        curve=RenyiCurve(tuple(values.tolist()), pure=loss),
+        curve=LossCurve(((Laplace(loss), 1),)),
         scope=Scope(observer, unit, relation),
         theorem="Laplace mechanism (Dwork, McSherry, Nissim and Smith 2006)",
         assumptions=(believed(f"l1 sensitivity at most {sensitivity:g}"),),
@@ -154,17 +150,8 @@ def randomised_response_guarantee(
     *, observer: str, epsilon: float, classes: int
 ) -> Guarantee:
     """The guarantee of one randomised label, against anybody who sees it."""
-    epsilon = inputs.positive(epsilon=epsilon)
-    classes = inputs.whole(2, classes=classes)
-    order = np.asarray(ORDERS)
-    # Divergence between the answers to two labels: keep p = e^eps q, every other q.
-    other = -np.logaddexp(epsilon, math.log(classes - 1))
-    either = np.logaddexp(order * epsilon, (1 - order) * epsilon)
-    rest = math.log(classes - 2) if classes > 2 else -math.inf
-    moments = other + np.logaddexp(either, rest)
-    values = np.clip(moments / (order - 1), 0.0, epsilon)
     return Guarantee(
-        curve=RenyiCurve(tuple(values.tolist()), pure=epsilon),
+        curve=LossCurve(((RandomisedResponse(epsilon, classes), 1),)),
         scope=Scope(observer),
         theorem="randomised response (Warner 1965), labels only",
         assumptions=(enforced(f"each label is randomised on its own, {classes} ways"),),

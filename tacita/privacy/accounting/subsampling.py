@@ -1,25 +1,27 @@
 """How records are drawn for a release, and the Renyi divergence that follows.
 
 The divergences come from `dp_accounting`, which does not know sampling with
-replacement (see `with_replacement`). Callers give the noise relative to the
-sensitivity under the relation that goes with the sampling: add/remove for Poisson
-sampling, replace-one for sampling without and with replacement. Every kind names its
-`relation`, the `methods` that can account it, the usual one first, and its `theorem`.
+replacement (see `profiles`). Callers give the noise relative to the sensitivity under
+the relation that goes with the sampling: add/remove for Poisson sampling, replace-one
+for sampling without and with replacement. Every kind names its `relation`, and its
+`theorems` by the method that accounts with it, the usual one first.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
 from tacita import check
 from tacita.privacy import inputs
-from tacita.privacy.accounting.curve import ORDERS
+from tacita.privacy.accounting.renyi import ORDERS
 from tacita.privacy.scope import Relation
 
 
@@ -29,8 +31,12 @@ class Poisson:
 
     words = "Poisson sampling"
     relation = Relation.ADD_REMOVE
-    methods = ("rdp", "pld")
-    theorem = "Poisson-sampled Gaussian (Mironov, Talwar, Zhang 2019)"
+    theorems = MappingProxyType(
+        {
+            "pld": "Poisson-sampled Gaussian (Zhu, Dong, Wang 2022, Theorem 11)",
+            "rdp": "Poisson-sampled Gaussian (Mironov, Talwar, Zhang 2019)",
+        }
+    )
 
     rate: float
 
@@ -44,10 +50,13 @@ class WithoutReplacement:
 
     words = "sampling without replacement"
     relation = Relation.REPLACE_ONE
-    methods = ("rdp",)
-    theorem = (
-        "Gaussian sampled without replacement "
-        "(Wang, Balle, Kasiviswanathan 2019, Theorem 27)"
+    theorems = MappingProxyType(
+        {
+            "pld": "Gaussian sampled without replacement "
+            "(Balle, Barthe, Gaboardi 2018, Theorem 9)",
+            "rdp": "Gaussian sampled without replacement "
+            "(Wang, Balle, Kasiviswanathan 2019, Theorem 27)",
+        }
     )
 
     batch: int
@@ -62,6 +71,11 @@ class WithoutReplacement:
                 f"samples={self.samples}"
             )
 
+    @property
+    def rate(self) -> float:
+        """The chance that a record is in a batch."""
+        return self.batch / self.samples
+
 
 @dataclass(frozen=True)
 class WithReplacement:
@@ -72,9 +86,11 @@ class WithReplacement:
 
     words = "sampling with replacement"
     relation = Relation.REPLACE_ONE
-    methods = ("pld",)
-    theorem = (
-        "Gaussian sampled with replacement (Balle, Barthe, Gaboardi 2018, Theorem 10)"
+    theorems = MappingProxyType(
+        {
+            "pld": "Gaussian sampled with replacement "
+            "(Balle, Barthe, Gaboardi 2018, Theorem 10)",
+        }
     )
 
     draws: int
@@ -91,7 +107,9 @@ class WithReplacement:
         >>> round(WithReplacement(50, 325).rate, 6)
         0.142799
         """
-        return 1 - (1 - 1 / self.samples) ** self.draws
+        if self.samples == 1:
+            return 1.0
+        return -math.expm1(self.draws * math.log1p(-1 / self.samples))
 
 
 Sampling = Poisson | WithoutReplacement | WithReplacement

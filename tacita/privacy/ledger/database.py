@@ -18,7 +18,7 @@ from typing import Any
 
 from tacita import check
 from tacita.check import TacitaError
-from tacita.privacy.accounting.curve import ORDERS
+from tacita.privacy.accounting.renyi import ORDERS
 
 
 class BudgetExceeded(TacitaError):
@@ -30,14 +30,18 @@ class BrokenLedger(TacitaError):
 
 
 GENESIS = "0" * 64
+#: Of the file. 1 knew Renyi divergences only; 2 describes releases, and who is one.
+FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One row. `kind` is `ledger` (the first), `budget` or `release`.
 
-    The loss of a release is `mu_squared` (Gaussian part) and `rdp` (JSON: divergences
-    at `curve.ORDERS`, then the pure epsilon); `content` is the letter's SHA-256.
+    The cost of a release is `mu_squared` (Gaussian part) and `loss` (the rest, in the
+    words of `accounting.words`); `content` is the letter's SHA-256. A budget names in
+    `separate` (JSON) the groups of observers who do not compare notes, if there are
+    any.
     """
 
     id: int
@@ -53,7 +57,8 @@ class Row:
     epsilon: float | None = None
     delta: float | None = None
     mu_squared: float | None = None
-    rdp: str | None = None
+    loss: str | None = None
+    separate: str | None = None
     content: str | None = None
     time: str = ""
     previous: str = ""
@@ -85,7 +90,7 @@ CREATE = (
         id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL,
         agent TEXT, observer TEXT, run TEXT, round INTEGER, phase TEXT,
         unit TEXT, relation TEXT, theorem TEXT, epsilon REAL, delta REAL,
-        mu_squared REAL, rdp TEXT, content TEXT,
+        mu_squared REAL, loss TEXT, separate TEXT, content TEXT,
         time TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL
     )
     """,
@@ -122,6 +127,7 @@ class Store:
             raise
 
     def _prepare(self) -> None:
+        self._require_format()
         if self.read_only:
             self._db.execute("SELECT 1 FROM entry LIMIT 1")
             return
@@ -132,14 +138,27 @@ class Store:
             for statement in CREATE:
                 self._db.execute(statement)
             if not self._db.execute("SELECT 1 FROM entry LIMIT 1").fetchone():
-                self.append(kind="ledger", rdp=json.dumps(ORDERS))
+                self._db.execute(f"PRAGMA user_version={FORMAT}")
+                self.append(kind="ledger", loss=json.dumps(ORDERS))
         _sync_folder(self.path)
         self.verify()
-        orders = self._db.execute("SELECT rdp FROM entry WHERE id = 1").fetchone()[0]
+        orders = self._db.execute("SELECT loss FROM entry WHERE id = 1").fetchone()[0]
         if json.loads(orders) != list(ORDERS):
             check.refuse(
                 f"{self.path} was written with other Renyi orders than this version "
                 "of Tacita uses; read it with that version, or start a new ledger"
+            )
+
+    def _require_format(self) -> None:
+        made = self._db.execute(
+            "SELECT 1 FROM sqlite_master WHERE name = 'entry'"
+        ).fetchone()
+        (found,) = self._db.execute("PRAGMA user_version").fetchone()
+        if made and found != FORMAT:
+            check.refuse(
+                f"{self.path} is a ledger of format {found or 1}, this version of "
+                f"Tacita reads format {FORMAT}; read it with the version that wrote "
+                "it, and start a new ledger with what is left of the budget"
             )
 
     def close(self) -> None:
@@ -189,12 +208,12 @@ class Store:
         """Rows by a condition (a constant of this package, never user input)."""
         return map(Row.of, self._db.execute(f"{SELECT} WHERE {where}", values))
 
-    def pairs(self) -> list[tuple[str, str]]:
-        """Every (agent, observer) with a budget or a release."""
-        return self._db.execute(
-            "SELECT DISTINCT agent, observer FROM entry WHERE kind != 'ledger' "
-            "ORDER BY agent, observer"
-        ).fetchall()
+    def agents(self) -> list[str]:
+        """Every agent with a budget or a release."""
+        found = self._db.execute(
+            "SELECT DISTINCT agent FROM entry WHERE kind != 'ledger' ORDER BY agent"
+        )
+        return [agent for (agent,) in found]
 
     def verify(self, head: str | None = None) -> int:
         """Check the chain; returns the number of rows, raises `BrokenLedger`."""

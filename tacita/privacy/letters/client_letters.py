@@ -76,6 +76,9 @@ def _client_dp_fed_avg(
         clipped=True,
     )
     return one.noting(
-        believed("the coordinator is honest, draws the noise and tells nobody"),
+        believed(
+            "the noise is the coordinator's own, who is honest, tells nobody, and is "
+            "no observer that is protected against"
+        ),
         believed("who takes part in a round stays secret"),
     )

@@ -20,7 +20,12 @@ from typing import Any
 import numpy as np
 
 from tacita.algorithm import DPADMM, DPSGD, FedAvg, GossipSGD, GraphADMM, ServerGD
-from tacita.privacy.accounting.guarantee import Guarantee, believed
+from tacita.privacy.accounting.guarantee import (
+    Assumption,
+    Guarantee,
+    believed,
+    violated,
+)
 from tacita.privacy.clipped import clipping_of, schedule_of, without_noise
 from tacita.privacy.letters.composition import by_composition, gradient_changes
 from tacita.privacy.letters.question import Question
@@ -145,10 +150,36 @@ def letters_of(algorithm: Any) -> Letters:
 def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee:
     """What one agent's data is guaranteed, or a refusal."""
     found = letters_of(algorithm).theorem(problem, question)
-    return found.noting(
-        believed("no number of the algorithm was chosen by looking at private data"),
-        believed("the number of rows of every agent is public"),
-    )
+    notes = [believed("the number of rows of every agent is public")]
+    if question.seeded:
+        notes.append(
+            believed(
+                "no observer knows, or guesses, the seed that was asked for: whoever "
+                "does can compute all noise"
+            )
+        )
+    return found.noting(*_origin_of_numbers(algorithm, found, question), *notes)
+
+
+def _origin_of_numbers(
+    algorithm: Any, found: Guarantee, question: Question
+) -> tuple[Assumption, ...]:
+    """Whether numbers came from rows, as far as that is known."""
+    clipped = clipping_of(algorithm.oracle)
+    statement = "no number of the algorithm was chosen by looking at private data"
+    if question.looked or (clipped is not None and clipped.looked):
+        remedy = "theory looked at the rows, so give the problem bound=, or the numbers"
+        return (violated(f"{statement}: {remedy}"),)
+    if any(one.status == "violated" for one in found.assumptions):
+        return ()  # something was set by looking at rows, as is said already
+    return (believed(statement),)
+
+
+def is_private(algorithm: Any) -> bool:
+    """Whether a run is about privacy: its gradients are clipped, or it has noise."""
+    noise = letters_of(algorithm).noise_std
+    noised = noise is not None and bool(np.any(np.asarray(noise) > 0))
+    return noised or clipping_of(algorithm.oracle) is not None
 
 
 @letters_of.register

@@ -231,13 +231,18 @@ def _use(
     # Batches of a round that are disjoint are one draw.
     disjoint = sampling == "permutation" and size * steps <= samples
     drawn = WithoutReplacement(size * steps, samples) if disjoint else None
-    client, expands = question.scope.unit == Unit.CLIENT, _may_expand(problem, steepest)
-    if client or expands:
-        # Any two clipped gradients lie within 2 G of each other.
-        amplified = None if client else drawn
-        return Use(change=2 * norm, sampling=amplified, expands=expands)
+    _refuse_regulariser(problem, steepest)
+    # Any two clipped gradients lie within 2 G of each other.
+    any_two = Use(change=2 * norm, expands=True)
+    if question.scope.unit == Unit.CLIENT:
+        return any_two
+    if not isinstance(problem.model, Linear | Logistic):
+        return replace(any_two, sampling=drawn)
+    notes = (no_longer_rows(problem),)
+    if _may_expand(problem, steepest):
+        return replace(any_two, sampling=drawn, notes=notes)
     factor = 2 * norm if question.scope.relation == Relation.REPLACE_ONE else norm
-    use = Use(change=factor / size, notes=(no_longer_rows(problem),))
+    use = Use(change=factor / size, notes=notes)
     if sampling in ("all", "without_replacement"):
         return use
     if sampling == "permutation":
@@ -249,16 +254,19 @@ def _use(
     return replace(use, change=2 * norm)
 
 
-def _may_expand(problem: Problem, steepest: float) -> bool:
-    """Whether steps may expand for the loss of some neighbour."""
-    model, regulariser = problem.model, problem.population.regulariser
+def _refuse_regulariser(problem: Problem, steepest: float) -> None:
+    regulariser = problem.population.regulariser
     if not isinstance(regulariser, SquaredL2) or regulariser.weight > steepest:
         check.refuse(
             "local steps may expand under this regulariser, so nothing bounds the "
             "letters; use l2= with a weight below the steps' limit "
             f"{steepest:g}, or shorter steps"
         )
-    if not isinstance(model, Linear | Logistic):
-        return True
-    high = model.curvature_bounds[1] * longest_row(problem) ** 2 + regulariser.weight
+
+
+def _may_expand(problem: Problem, steepest: float) -> bool:
+    """Whether steps may expand for the loss of some neighbour, with one score a row."""
+    model, weight = problem.model, problem.population.regulariser.weight
+    assert isinstance(model, Linear | Logistic)
+    high = model.curvature_bounds[1] * longest_row(problem) ** 2 + weight
     return not high <= steepest * (1 + 1e-12)

@@ -127,6 +127,7 @@ def fed_plt(
     rounds: int,
     participation: float = 1.0,
     clipped: bool = False,
+    bounded: bool = False,
 ) -> Guarantee:
     """The guarantee of Fed-PLT for one record of one agent (replace-one).
 
@@ -146,6 +147,7 @@ def fed_plt(
             `participation` below 1, all rounds of the run.
         participation: Probability of taking part in a round.
         clipped: Per-record gradients are clipped to lipschitz / 2.
+        bounded: Rows are clipped to a bound from which the moduli follow.
 
     >>> run = fed_plt(observer="coordinator", strong_convexity=0.5, smoothness=2.0,
     ...     rho=1.0, step_size=0.25, local_steps=20, noise_std=1.0, lipschitz=1.0,
@@ -179,7 +181,7 @@ def fed_plt(
         theorem=_THEOREM + (_POST_PROCESSING if observer == "final_model" else ""),
         assumptions=(
             enforced(f"local steps contract by {factor:g} for the moduli given"),
-            believed(moduli),
+            enforced(moduli) if bounded else believed(moduli),
             enforced(change) if clipped else believed(change),
             *_ALWAYS_BELIEVED,
         ),

@@ -68,6 +68,13 @@ def _noise_in_letters(algorithm: DPNorm, edges: Any) -> np.ndarray | None:
     return np.asarray(-2 * edges.sign / here.gamma)
 
 
+class _Steps(NamedTuple):
+    """Why steps may expand, "" where they do not, and what that rests on."""
+
+    may_expand: str = ""
+    assumptions: tuple[Assumption, ...] = ()
+
+
 class Change(NamedTuple):
     """How far one record, or one client, moves what a letter shows of w."""
 
@@ -134,17 +141,15 @@ def letter_sensitivity(
     r = float(step_kept(algorithm, problem)[agent])
     _refuse_regulariser(problem, mu)
     clipped = enforced(f"every record's gradient has norm at most {norm:g}")
-    convex = (
-        "a whole client changes"
-        if unit == Unit.CLIENT
-        else _convexity(algorithm, problem, agent)
-    )
-    if isinstance(convex, str):
+    steps = _Steps("a whole client changes")
+    if unit == Unit.RECORD:
+        steps = _convexity(algorithm, problem, agent)
+    if steps.may_expand:
         # The sum of the geometric series, whatever the gradients are.
         return Change(
             2 * mu * norm * r / (1 - r),
-            f"DP-Norm's steps with any two clipped gradients ({convex})",
-            (clipped,),
+            f"DP-Norm's steps with any two clipped gradients ({steps.may_expand})",
+            (clipped, *steps.assumptions),
         )
     halves = 1.0 if relation == Relation.REPLACE_ONE else 0.5
     batch, period, drawn = _use_of_records(oracle, int(problem.counts[agent]))
@@ -160,7 +165,7 @@ def letter_sensitivity(
     return Change(
         change,
         "trajectory sensitivity of DP-Norm with steps that do not expand",
-        (clipped, *convex, *drawn),
+        (clipped, *steps.assumptions, *drawn),
     )
 
 
@@ -204,9 +209,7 @@ def _refuse_regulariser(problem: Problem, mu: float) -> None:
         )
 
 
-def _convexity(
-    algorithm: DPNorm, problem: Problem, agent: int
-) -> tuple[Assumption, ...] | str:
+def _convexity(algorithm: DPNorm, problem: Problem, agent: int) -> _Steps:
     """What makes steps non-expansive, or why they may expand.
 
     Clipping a record's gradient keeps a loss with one score per record convex and no
@@ -215,35 +218,35 @@ def _convexity(
     """
     model, oracle = problem.model, clipped_oracle(algorithm, agent)
     if not isinstance(model, Linear | Logistic | Softmax):
-        return "the model is not linear"
-    row = longest_row(problem)
-    safe = math.sqrt(2) * row
-    if isinstance(model, Softmax) and oracle.norm < safe * (1 - 1e-6):
-        return f"clipping below {safe:.4g} bends softmax gradients"
-    steepest = model.curvature_bounds[1] * row**2
-    smoothness = steepest + float(problem.population.regulariser.weight)
-    mu = number_of(algorithm.step_size, agent)
-    rows = no_longer_rows(problem)
+        return _Steps("the model is not linear")
+    row, rows = longest_row(problem), no_longer_rows(problem)
+    if isinstance(model, Softmax) and oracle.norm < math.sqrt(2) * row * (1 - 1e-6):
+        return _Steps("clipping below sqrt(2) rows bends softmax gradients", (rows,))
+    mu, steepest = number_of(algorithm.step_size, agent), model.curvature_bounds[1]
+    smoothness = steepest * row**2 + float(problem.population.regulariser.weight)
     if mu * smoothness <= 2 * (1 + 1e-9):
-        words = f"losses are convex and {smoothness:g}-smooth for such records"
-        return rows, enforced(words)
+        words = "losses are convex and steps at most 2/L"
+        if problem.bound is not None:
+            words = f"losses are convex and {smoothness:g}-smooth for such records"
+        return _Steps("", (rows, enforced(words)))
     # In a federation nobody knows all rows.
     with contextlib.suppress(check.TacitaError):
         if isinstance(oracle.oracle, Full):
             # A neighbour may have another row in place of any: its curvature is added.
-            added = steepest / int(problem.counts[agent])
+            added = steepest * row**2 / int(problem.counts[agent])
             smoothness = float(problem.moduli.smoothness[agent]) + added
             if mu * smoothness <= 2 * (1 + 1e-9):
-                words = f"neighbouring data give {smoothness:g}-smooth losses"
-                return rows, believed(words)
-    return f"step_size={mu:g} exceeds 2/L = {2 / smoothness:.4g}"
+                words = "losses on neighbouring data are convex, and steps at most 2/L"
+                return _Steps("", (rows, believed(words)))
+    limit = "2/L" if problem.bound is None else f"2/L = {2 / smoothness:.4g}"
+    return _Steps(f"step_size={mu:g} exceeds {limit}", (rows,))
 
 
 def _facts(algorithm: DPNorm, problem: Problem) -> list[np.ndarray]:
     nodes = range(problem.n_agents)
     letters = np.array([letters_a_round(algorithm, problem, i) for i in nodes])
     # Who may take the tight bound can depend on a node's own curvature.
-    tight = [not isinstance(_convexity(algorithm, problem, i), str) for i in nodes]
+    tight = [not _convexity(algorithm, problem, i).may_expand for i in nodes]
     return [step_kept(algorithm, problem), letters, np.array(tight, float)]
 
 

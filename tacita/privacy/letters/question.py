@@ -12,7 +12,12 @@ import numpy as np
 from tacita import check
 from tacita.aggregation import Aggregation, Mean
 from tacita.privacy.accounting.compose import account
-from tacita.privacy.accounting.guarantee import Assumption, Guarantee, believed
+from tacita.privacy.accounting.guarantee import (
+    Assumption,
+    Guarantee,
+    enforced,
+    violated,
+)
 from tacita.privacy.accounting.subsampling import Sampling
 from tacita.privacy.clipped import Clipped, clipping_of
 from tacita.privacy.scope import Observer, Scope
@@ -42,6 +47,8 @@ class Question:
         total: All rounds of the run, where `rounds` counts the agent's own.
         number: Of a question about one round alone, which; the first is 1.
         aggregation: How the coordinator joins letters.
+        looked: Whether theory set a number of the algorithm from the rows.
+        seeded: Whether somebody chose the seed that all noise comes from.
     """
 
     scope: Scope
@@ -52,6 +59,8 @@ class Question:
     total: int | None = None
     number: int | None = None
     aggregation: Aggregation = Mean()
+    looked: bool = False
+    seeded: bool = False
 
     def releases(
         self,
@@ -106,7 +115,12 @@ def clipped_oracle(algorithm: Any, agent: int | None = None) -> Clipped:
 
 
 def longest_row(problem: Problem) -> float:
-    """The largest norm of a row's features."""
+    """How long a row's features may be: the public bound, or else the longest row.
+
+    Whoever asks notes `no_longer_rows` with the answer, whatever it was used for.
+    """
+    if problem.bound is not None:
+        return problem.bound
     population = problem.population
     if population not in _LONGEST:
         x = np.asarray(population.rows.x, dtype=np.float64)
@@ -117,8 +131,13 @@ def longest_row(problem: Problem) -> float:
 
 
 def no_longer_rows(problem: Problem) -> Assumption:
-    """That a neighbour's rows are no longer than the longest one here."""
-    return believed(f"no record has features longer than {longest_row(problem):g}")
+    """That no neighbour has longer rows, which only a public bound makes true."""
+    if problem.bound is not None:
+        return enforced(f"no record has features longer than {problem.bound:g}")
+    return violated(
+        "no noise and no epsilon was set by looking at private rows: the longest one "
+        "was looked at, so give the problem bound="
+    )
 
 
 def public_smoothness(problem: Problem) -> float:
@@ -129,11 +148,9 @@ def public_smoothness(problem: Problem) -> float:
     """
     model, regulariser = problem.model, problem.population.regulariser
     linear = isinstance(model, Linear | Logistic | Softmax)
-    bound = getattr(problem, "bound", None)
-    if bound is None or not linear or not isinstance(regulariser, SquaredL2):
+    if problem.bound is None or not linear or not isinstance(regulariser, SquaredL2):
         return math.inf
-    steepest = model.curvature_bounds[1] * bound**2
-    return steepest + float(regulariser.weight)
+    return model.curvature_bounds[1] * problem.bound**2 + float(regulariser.weight)
 
 
 def alike(*columns: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -44,13 +44,19 @@ def _(algorithm: FedPLT) -> Letters:
 def _guarantee(algorithm: FedPLT, problem: Problem, question: Question) -> Guarantee:
     """The contraction of a round where it is proved, else all its steps composed."""
     noisy_gradients(algorithm)  # refuses what is not accounted at all
+    if not _theorem_fits(algorithm, problem, question):
+        return by_composition(algorithm, problem, question)
+    rows = no_longer_rows(problem)
     numbers = _theorem_numbers(algorithm, problem, question)
     if numbers is None:
-        return by_composition(algorithm, problem, question)
+        return by_composition(algorithm, problem, question).noting(rows)
     # Participation is handled as for every algorithm, below.
     where = {"observer": question.scope.observer, **numbers}
     one = fed_plt(rounds=max(question.rounds, 1), **where)
-    one = one.noting(no_longer_rows(problem))
+    if problem.bound is None:
+        # The contraction and the moduli are facts about private rows.
+        one = dataclasses.replace(one, assumptions=one.assumptions[2:])
+    one = one.noting(rows)
     if question.rounds > 0 and question.participation == 1.0:
         return one
     single = fed_plt(rounds=1, **where)
@@ -63,10 +69,22 @@ def _smoothness(problem: Problem) -> list[np.ndarray]:
     return [problem.moduli.smoothness] if linear else []
 
 
+def _theorem_fits(algorithm: FedPLT, problem: Problem, question: Question) -> bool:
+    """Whether the theorem speaks of such steps, losses and neighbours at all."""
+    oracle = clipped_oracle(algorithm, question.agent)
+    convex = isinstance(problem.model, Linear | Logistic)
+    ridge = isinstance(problem.population.regulariser, SquaredL2)
+    whole = isinstance(oracle.oracle, Full)
+    plain = isinstance(algorithm.solver, GradientDescent)
+    constant = schedule_of(algorithm.oracle) is None
+    usual = question.scope == Scope(question.scope.observer)
+    return convex and ridge and whole and plain and constant and usual
+
+
 def _theorem_numbers(
     algorithm: FedPLT, problem: Problem, question: Question
 ) -> dict | None:
-    """The arguments of `fed_plt`, or None where its theorem does not apply.
+    """The arguments of `fed_plt`, or None where steps do not contract.
 
     Clipping keeps the gradient of a convex loss with one score per record monotone
     and no steeper, so steps still contract; but it takes away the strong convexity
@@ -74,20 +92,14 @@ def _theorem_numbers(
     """
     agent, solver = question.agent, algorithm.solver
     oracle = clipped_oracle(algorithm, agent)
-    model, regulariser = problem.model, problem.population.regulariser
-    convex = isinstance(model, Linear | Logistic)
-    if not convex or not isinstance(regulariser, SquaredL2):
-        return None
-    if schedule_of(algorithm.oracle) is not None:
-        return None  # the theorem is about constant noise
-    plain = isinstance(oracle.oracle, Full) and isinstance(solver, GradientDescent)
-    if not plain or question.scope != Scope(question.scope.observer):
-        return None
     samples = int(problem.counts[agent])
-    # A neighbour may have another row in place of any: its curvature is added.
-    steepest = model.curvature_bounds[1] * longest_row(problem) ** 2 / samples
-    low = float(regulariser.weight)
-    high = float(problem.moduli.smoothness[agent]) + steepest
+    low = float(problem.population.regulariser.weight)
+    high = float(problem.moduli.smoothness[agent])
+    if problem.bound is None:
+        # A neighbour may have another row in place of any: its curvature is added.
+        assert isinstance(problem.model, Linear | Logistic)
+        curvature = problem.model.curvature_bounds[1]
+        high += curvature * longest_row(problem) ** 2 / samples
     rho, gamma = number_of(algorithm.rho, agent), number_of(solver.step_size, agent)
     if descent.contraction(gamma, low + 1 / rho, high + 1 / rho) >= 1:
         return None
@@ -101,4 +113,5 @@ def _theorem_numbers(
         "lipschitz": 2 * oracle.norm,
         "samples": samples,
         "clipped": True,
+        "bounded": problem.bound is not None,
     }

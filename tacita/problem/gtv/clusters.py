@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacita import check
+from tacita.problem import moduli
 from tacita.problem.graph import Graph
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.model import ridge
@@ -41,14 +42,14 @@ def representations(
         point = problem.start if at is None else np.asarray(at, problem.dtype)
         check.shape((problem.dim,), at=point)
         return problem.grad(np.broadcast_to(point, (problem.n_agents, problem.dim)))
-    if problem.moduli.smallest <= 0:
+    if moduli.of(problem.population).smallest <= 0:
         check.refuse(
             "a node's own rows do not determine its parameters; add l2 > 0 or use "
             "kind='gradient'"
         )
     # Without coupling, GTVMin solves every node's own problem, all in one go.
     apart = Graph.from_edges(problem.n_agents, np.zeros((0, 2), int))
-    alone = Problem(problem.population, apart.nodes, problem.start, graph=apart)
+    alone = replace(problem, ids=apart.nodes, graph=apart)
     return GTVMin(alone, alpha=0.0).solve()
 
 
