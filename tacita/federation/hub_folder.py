@@ -25,13 +25,12 @@ from tacita.federation.broker_config import CONFIG, Broker, certificate_name, co
 from tacita.federation.certificates import Certificate
 from tacita.federation.invitation import (
     Request,
-    check_name,
     fresh_secrets,
     invitation_words,
     read_json,
 )
 from tacita.federation.protocol import require_protocol
-from tacita.federation.roster import HUB, ROLES, Member, Roster
+from tacita.federation.roster import HUB, ROLES, Member, Roster, check_name
 from tacita.federation.seal import PrivateKeys, PublicKeys, read_private, write_private
 
 RECORD, ROSTER, OWNER = "hub.json", "roster.signed", "owner.keys.json"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from tacita.check import refuse
 from tacita.federation import certificates
 from tacita.federation.certificates import Certificate
 from tacita.federation.protocol import PROTOCOL, require_protocol
-from tacita.federation.roster import HUB, Roster
+from tacita.federation.roster import HUB, Roster, check_name
 from tacita.federation.seal import (
     PrivateKeys,
     PublicKeys,
@@ -34,7 +33,6 @@ from tacita.federation.wire import LetterRefused
 _DOMAIN = b"tacita request 1\n"
 #: Bytes of a request or an invitation, at most.
 _MOST_BYTES = 1 << 22
-_NAME = re.compile(r"^[a-z0-9][a-z0-9-]{0,39}$")
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,8 +108,12 @@ class Invitation:
         try:
             keys, key = _own(secrets)
             fits = certificates.fits(made, key)
-        except (ValueError, KeyError, TypeError):
-            refuse(f"{identity or path} holds no keys; make new ones or restore it")
+            certificates.expires(authority)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            refuse(
+                f"the keys in {identity or path} or the certificates in {path} are "
+                "damaged; restore the file, or ask the hub's owner for a new one"
+            )
         if name not in roster.members or keys.public != roster.keys[name] or not fits:
             refuse(f"these are not the keys that {name!r} was invited with")
         return cls(name, authority, Certificate(made, key), keys, owner, roster)
@@ -137,13 +139,6 @@ def invitation_words(
         "owner": owner.as_words(),
     }
     return told if secrets is None else {**told, "secrets": dict(secrets)}
-
-
-def check_name(name: str) -> str:
-    """Refuse a name that a party or a federation cannot have."""
-    if not _NAME.match(name):
-        refuse(f"expected a name of a-z, 0-9 and '-', got {name!r}")
-    return name
 
 
 def fresh_secrets(former: PrivateKeys | None = None) -> dict[str, Any]:

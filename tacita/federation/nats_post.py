@@ -168,6 +168,10 @@ class NatsPost(Post):
         """Whether the broker is reached right now."""
         return self._client.is_connected
 
+    def know(self, invitation: Invitation) -> None:
+        """Members came or went."""
+        self._invitation = invitation
+
     def deliver(self, to: str, content: bytes) -> None:
         """Send; while the broker is away, letters are dropped and asked for later."""
         me = self._invitation

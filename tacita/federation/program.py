@@ -103,6 +103,7 @@ class Program:
         self._running: Description | None = None
         #: When the hub was asked for its roster; None where there is no hub to ask.
         self._asked_at: float | None = None
+        self._live: Post | None = None
         self.pulse = Pulse(invitation.name, self._ends)
 
     @property
@@ -128,7 +129,7 @@ class Program:
                 return
             from tacita.federation.nats_post import NatsPost  # a library of its own
 
-            post = stack.enter_context(NatsPost(self.me))
+            post = self._live = stack.enter_context(NatsPost(self.me))
             self._ask_for_roster(post)
             yield post
 
@@ -159,6 +160,8 @@ class Program:
             raise LetterRefused("only the hub tells the roster")
         if self.membership.take(letter.text):
             self.envelope.know(self.me.others)
+            if self._live is not None:
+                self._live.know(self.me)
             roster = self.me.roster
             self.tell(f"version {roster.version} of the roster is known now")
             if self._running is not None:

@@ -11,12 +11,13 @@ The signature is checked before anything else is read.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tacita.check import nearest, refuse
+from tacita.check import count, flag, given, nearest, one_of, refuse
 from tacita.federation.protocol import PROTOCOL, require_protocol
 from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
 from tacita.federation.wire import MOST_TEXT, LetterRefused
@@ -27,6 +28,15 @@ _SIGNATURE = 128
 ROLES = ("coordinator", "agent", "hub")
 #: The party that tells the roster; nobody else may have its name.
 HUB = "hub"
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_ADDRESS = re.compile(r"[\w.:\[\]-]{1,300}:\d{1,5}", re.ASCII)
+
+
+def check_name(name: Any) -> str:
+    """Refuse a name that a party or a federation cannot have."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        refuse(f"expected a name of a-z, 0-9 and '-', got {str(name)[:60]!r}")
+    return name
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,12 @@ class Member:
     serial: int = 1
     approves: bool = False
     expires: int = 0
+
+    def __post_init__(self) -> None:
+        one_of(ROLES, role=self.role)
+        count(serial=given(serial=self.serial))
+        count(0, expires=given(expires=self.expires))
+        flag(approves=self.approves)
 
     def as_words(self) -> dict[str, Any]:
         """For a file."""
@@ -74,6 +90,14 @@ class Roster:
     members: Mapping[str, Member]
     brokers: tuple[str, ...]
     protocol: int = PROTOCOL
+
+    def __post_init__(self) -> None:
+        for name in (self.federation, *self.members):
+            check_name(name)
+        count(0, version=given(version=self.version))
+        for broker in self.brokers:
+            if not isinstance(broker, str) or not _ADDRESS.fullmatch(broker):
+                refuse(f"expected a broker's address host:port, got {broker!r:.60}")
 
     @property
     def names(self) -> list[str]:
@@ -148,8 +172,17 @@ class Roster:
             require_protocol(words.get("protocol"), "the federation's roster")
             members = {n: Member.of_words(m) for n, m in words["members"].items()}
             brokers = tuple(words["brokers"])
-            return cls(**{**words, "members": members, "brokers": brokers})
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            made = cls(**{**words, "members": members, "brokers": brokers})
+            if made.text() != body:
+                refuse("it is not in its canonical form")
+            return made
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             raise LetterRefused(f"the roster cannot be read: {error}") from None
 
     @classmethod

@@ -248,3 +248,43 @@ def test_the_end_of_a_certificate_is_announced():
     made = certificates.issue(authority, "oslo.1", days=0)
     with pytest.raises(tacita.TacitaError, match="has ended"):
         announce_end(made.certificate, said.append)
+
+
+JUNK = (None, 1, -1, 1.5, True, "x", "\x1b[31m", [], ["x"], {}, {"x": 1}, "9" * 5000)
+
+
+@pytest.mark.parametrize("field", ["version", "members", "brokers", "federation"])
+def test_no_roster_however_odd_ends_in_a_traceback(field: str):
+    words = json.loads(roster().text())
+    odd = [{**words, field: junk} for junk in JUNK]
+    for key in words["members"]["oslo"] if field == "members" else ():
+        for junk in JUNK:
+            member = {**words["members"]["oslo"], key: junk}
+            odd.append({**words, "members": {**words["members"], "oslo": member}})
+    for one in odd:
+        text = json.dumps(one, sort_keys=True, separators=(",", ":"))
+        signature = OWNER.sign(b"tacita roster 1\n" + text.encode()).hex()
+        try:
+            read = Roster.verify(f"{signature}\n{text}", OWNER.public)
+        except tacita.TacitaError:
+            continue
+        # What is taken is as it should be.
+        assert isinstance(read.version, int) and read.text() == text
+
+
+def test_no_invitation_however_odd_ends_in_a_traceback(tmp_path: Path):
+    hub = Hub.create(tmp_path / "hub", "clinics", ["oslo"], port=0)
+    path = hub.invitations["oslo"]
+    good = json.loads(path.read_text())
+    odd = [{**good, k: junk} for k in good for junk in JUNK if junk != good[k]]
+    odd.append({**good, "protocol": True})
+    for key in good["secrets"]:
+        odd += [{**good, "secrets": {**good["secrets"], key: junk}} for junk in JUNK]
+    for one in odd:
+        path.write_text(json.dumps(one))
+        with pytest.raises(tacita.TacitaError):
+            Invitation.load(path)
+    for content in ("", "[" * 100_000, "null", "{}"):
+        path.write_text(content)
+        with pytest.raises(tacita.TacitaError):
+            Invitation.load(path)
