@@ -28,6 +28,7 @@ from tacita.cli import (
     report,
     resume,
     run,
+    site,
 )
 
 #: Exit codes: bad input, and a run that failed.
@@ -115,6 +116,7 @@ app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(papers.app, name="papers")
 app.add_typer(hub.app, name="hub")
+app.add_typer(site.app, name="site")
 app.command("join", epilog=join.EXAMPLE)(join.join)
 app.command("offers", epilog=offers.OFFERS)(offers.offers)
 app.command("accept", epilog=offers.ACCEPT)(offers.accept)

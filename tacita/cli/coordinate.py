@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tacita
-from tacita.cli.options import Keys, PartyFolder, voice
+from tacita.cli.options import Keys, Metrics, PartyFolder, voice
 
 EXAMPLE = "Example:  tacita coordinate run.toml --invitation coordinator.json"
 
@@ -23,6 +23,13 @@ def coordinate(
     wait: Annotated[
         float, typer.Option(help="Seconds to wait for all agents.")
     ] = 3600.0,
+    silence: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds without a letter after which a run is left, its state kept."
+        ),
+    ] = None,
+    metrics: Metrics = None,
 ) -> None:
     """Propose a run to all agents, wait until they accept, and coordinate it.
 
@@ -30,5 +37,12 @@ def coordinate(
     and the rest is theirs. Killed and started again, it goes on where it was.
     """
     tacita.federation.coordinate(
-        file, invitation, wait, folder=folder, keys=keys, **voice()
+        file,
+        invitation,
+        wait,
+        folder=folder,
+        keys=keys,
+        silence=silence,
+        metrics=metrics,
+        **voice(),
     )

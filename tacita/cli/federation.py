@@ -1,4 +1,4 @@
-"""`tacita federation`: how far a party is, and keys of one's own."""
+"""`tacita federation`: how far a party is, and what keeps it from working."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import tacita
+from tacita.cli.options import Keys, PartyFolder
 from tacita.cli.show import show
 
 #: Seconds after which a status is old: it is written every second.
@@ -21,20 +22,30 @@ _AWAY = 45.0
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="See how far a party is, and make keys.",
+    help="See how far a party is, and what keeps it from working.",
     epilog="Example:  tacita federation status tacita-clinics-oslo",
 )
 
 
-@app.command("keys", epilog="Example:  tacita federation keys oslo")
-def make_keys(
-    name: Annotated[str, typer.Argument(help="The party's name.")],
-    folder: Annotated[Path, typer.Option(help="Where to write them.")] = Path(),
+@app.command("doctor", epilog="Example:  tacita federation doctor oslo.json")
+def doctor(
+    path: Annotated[
+        Path, typer.Argument(help="A party's invitation, or the hub's folder.")
+    ],
+    keys: Keys = None,
+    folder: PartyFolder = None,
 ) -> None:
-    """Make keys that nobody else ever sees; the hub needs the public file only."""
-    private, public = tacita.federation.make_keys(folder, name)
-    typer.echo(f"keep to yourself: {private}")
-    typer.echo(f"for the hub:      {public}")
+    """Check clock, certificates, disk, ports and versions, and say what to do."""
+    from tacita.federation.doctor import examine
+
+    bad = 0
+    for one in examine(path, keys, folder):
+        typer.echo(f"{'ok  ' if one.good else 'FAIL'}  {one.what}: {one.words}")
+        bad += not one.good
+    if bad:
+        typer.echo(f"{bad} to mend")
+        raise typer.Exit(1)
+    typer.echo("all is well")
 
 
 @app.command("status", epilog="Example:  tacita federation status tacita-clinics-oslo")

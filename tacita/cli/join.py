@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tacita
-from tacita.cli.options import Keys, PartyFolder, voice
+from tacita.cli.options import Keys, Metrics, PartyFolder, voice
 
 EXAMPLE = "Example:  tacita join oslo.json --data patients.csv --policy policy.toml"
 
@@ -45,6 +45,13 @@ def join(
         float | None,
         typer.Option(help="Seconds to wait for a run; for ever if left out."),
     ] = None,
+    silence: Annotated[
+        float,
+        typer.Option(
+            help="Seconds without a letter after which a run is left, its state kept."
+        ),
+    ] = 7 * 86400.0,
+    metrics: Metrics = None,
     abandon: Annotated[
         bool,
         typer.Option(
@@ -80,6 +87,8 @@ def join(
         ledger,
         folder=folder,
         keys=keys,
+        silence=silence,
+        metrics=metrics,
         **voice(),
     )
     if preview:

@@ -25,6 +25,10 @@ PartyFolder = Annotated[
 Keys = Annotated[
     Path | None, typer.Option(help="Own keys, if they were not made by the hub.")
 ]
+Metrics = Annotated[
+    int | None,
+    typer.Option(metavar="PORT", help="Tell metrics and health on this loopback port."),
+]
 
 
 def voice() -> dict[str, Any]:

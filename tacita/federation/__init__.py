@@ -11,10 +11,17 @@ Both block until the run is over; each may run in a thread of its own.
 
 from tacita.federation.agent import Agent, join
 from tacita.federation.coordinator import Coordinator, coordinate
-from tacita.federation.hub import Hub, Invitation, make_keys
+from tacita.federation.hub import Hub
+from tacita.federation.invitation import (
+    Invitation,
+    Request,
+    fingerprint,
+    make_request,
+)
 from tacita.federation.policy import Policy
 from tacita.federation.post import Post
 from tacita.federation.program import Result
+from tacita.federation.roster import Member, Roster
 from tacita.federation.seal import PrivateKeys, PublicKeys
 from tacita.federation.thread_post import PostRoom
 
@@ -23,13 +30,17 @@ __all__ = [
     "Coordinator",
     "Hub",
     "Invitation",
+    "Member",
     "Policy",
     "Post",
     "PostRoom",
     "PrivateKeys",
     "PublicKeys",
+    "Request",
     "Result",
+    "Roster",
     "coordinate",
+    "fingerprint",
     "join",
-    "make_keys",
+    "make_request",
 ]

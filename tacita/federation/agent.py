@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.check import refuse
+from tacita.disk import write_private
 from tacita.federation import state_file
 from tacita.federation.agreement import Agreement
 from tacita.federation.describe import describe
 from tacita.federation.description import Description, read_signed
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
 from tacita.federation.judgement import OFFER, Judge
 from tacita.federation.own_rows import OwnRows, blank_problem
 from tacita.federation.party import MOST_NOTE, Party, Withdrawn
@@ -181,7 +182,7 @@ class Agent(Program):
         self._outline = setting_of(run, blank_problem(run))
         least, judge = self.policy.min_participants, self.judge
         self.agreement = Agreement(
-            run, self.me, self._keys, self.home, least, judge.log, self.tell
+            run, lambda: self.me, self._keys, self.home, least, judge.log, self.tell
         )
         if self._outline.weighted:
             self.agreement.more = self._row_count
@@ -293,5 +294,5 @@ class Agent(Program):
         if run.privacy is not None:
             report = self.site.privacy().as_dict()
             path = self.home / run.digest / "privacy.json"
-            path.write_text(json.dumps(report, indent=1))
+            write_private(path, json.dumps(report, indent=1))
         return self.keep(run, models, told)

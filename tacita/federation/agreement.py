@@ -11,7 +11,7 @@ from tacita.disk import write_private
 from tacita.federation import consent
 from tacita.federation.audit_log import AuditLog
 from tacita.federation.description import Description, read_signed
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
 from tacita.federation.party import Withdrawn
 from tacita.federation.seal import PrivateKeys
 from tacita.federation.wire import Letter, LetterRefused, note
@@ -24,7 +24,7 @@ class Agreement:
 
     Args:
         run: What it accepted.
-        me: Its invitation.
+        me: Its invitation as it stands now.
         keys: Its own keys.
         home: Its folder.
         least: How many agents must have agreed to the same.
@@ -35,7 +35,7 @@ class Agreement:
     def __init__(
         self,
         run: Description,
-        me: Invitation,
+        me: Callable[[], Invitation],
         keys: PrivateKeys,
         home: Path,
         least: int,
@@ -58,7 +58,7 @@ class Agreement:
 
     def acceptance(self) -> Letter:
         """The consent, signed."""
-        signature = consent.sign(self.run, self._me.name, self._keys)
+        signature = consent.sign(self.run, self._me().name, self._keys)
         return self._letter("accept", consent=signature)
 
     def greet(self, letter: Letter) -> Letter | None:
@@ -67,7 +67,7 @@ class Agreement:
         Raises:
             Withdrawn: The run does not take place.
         """
-        me, one = self._me, letter.identity
+        me, one = self._me(), letter.identity
         if one.sender != me.coordinator:
             return None
         if one.kind == "consents":
@@ -91,8 +91,8 @@ class Agreement:
         run = self.run
         if not self.agreed:
             try:
-                known = self._me.others
-                who = consent.require_enough(run, text, known, self._least)
+                roster = self._me().roster
+                who = consent.require_enough(run, text, roster, self._least)
             except LetterRefused as refusal:
                 self._complain(str(refusal))
                 return None
@@ -108,5 +108,5 @@ class Agreement:
             self._tell(f"nothing is sent: {reason}")
 
     def _letter(self, kind: str, **words: Any) -> Letter:
-        me, told = self._me, {"run": self.run.digest, **words}
+        me, told = self._me(), {"run": self.run.digest, **words}
         return note(kind, me.federation, me.name, me.coordinator, json.dumps(told))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sysconfig
@@ -73,9 +74,11 @@ def command(config: Path) -> list[str]:
     return [str(program.absolute()), "--config", config.name]
 
 
-def start(config: Path, port: int, seconds: float = 15.0) -> subprocess.Popen:
+def start(
+    config: Path, port: int, seconds: float = 15.0, address: str = "127.0.0.1"
+) -> subprocess.Popen:
     """Start the broker and wait until it listens."""
-    if _listens(port):
+    if listens(port, address):
         refuse(f"port {port} is in use; end what listens there, or choose another port")
     log = config.with_suffix(".log")
     with open(log, "ab") as file:
@@ -87,7 +90,7 @@ def start(config: Path, port: int, seconds: float = 15.0) -> subprocess.Popen:
     while time.monotonic() < end:
         if child.poll() is not None:
             refuse(f"nats-server stopped at once; {log} says why")
-        if _listens(port):
+        if listens(port, address):
             return child
         time.sleep(0.02)
     stop(child)
@@ -101,10 +104,19 @@ def free_port() -> int:
         return door.getsockname()[1]
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as door:
-        door.settimeout(0.2)
-        return door.connect_ex(("127.0.0.1", port)) == 0
+def listens(port: int, address: str = "127.0.0.1", seconds: float = 0.2) -> bool:
+    """Whether somebody answers there."""
+    try:
+        with socket.create_connection((address, port), seconds):
+            return True
+    except OSError:
+        return False
+
+
+def reload(child: subprocess.Popen) -> None:
+    """Let the broker read its configuration again; who is not in it is cut off."""
+    if child.poll() is None:
+        child.send_signal(signal.SIGHUP)
 
 
 def stop(child: subprocess.Popen) -> None:

@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from tacita.federation.description import Description
 from tacita.federation.reading import read_table
+from tacita.federation.roster import Roster
 from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
 from tacita.federation.wire import MOST_TEXT, LetterRefused
 
@@ -67,14 +68,14 @@ def bundle(run: Description, signatures: Mapping[str, str]) -> str:
 
 
 def require_enough(
-    run: Description, text: str, known: Mapping[str, PublicKeys], least: int
+    run: Description, text: str, roster: Roster, least: int
 ) -> list[str]:
     """Who agreed to this run; refused where fewer than `least` did.
 
     Args:
         run: The description that was accepted here.
         text: What the coordinator handed over.
-        known: Keys of the federation's parties, as the hub gave them.
+        roster: Who belongs to the federation, and whose consent no run does without.
         least: How many agents must have agreed, the reader among them.
     """
     told = read_table(text, "what others agreed to", MOST_TEXT["consents"])
@@ -83,6 +84,7 @@ def require_enough(
         raise LetterRefused("consents that cannot be read")
     if digest != run.digest:
         raise LetterRefused("consents to another run")
+    known = roster.keys
     found = [name for name in run.agents if name in given and name in known]
     for name in found:
         require(run, name, given[name], known[name])
@@ -91,4 +93,7 @@ def require_enough(
             f"{len(found)} agents agreed to this very run, {least} have to; the others "
             "may have been shown another one"
         )
+    for name in roster.approvers:
+        if name not in found:
+            raise LetterRefused(f"{name} has to agree to every run, and did not yet")
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -12,16 +13,20 @@ from tacita.check import TacitaError, refuse
 from tacita.disk import write_private
 from tacita.federation import consent
 from tacita.federation.consent import Refusal
-from tacita.federation.describe import describe
-from tacita.federation.description import Description
-from tacita.federation.hub import Invitation
+from tacita.federation.describe import describe, tables_of
+from tacita.federation.description import Description, words_of
+from tacita.federation.invitation import Invitation
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.party import Party
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
+from tacita.federation.protocol import require_protocol
 from tacita.federation.reading import read_table
 from tacita.federation.setting import coordinator_draws, setting_of, with_observer
 from tacita.federation.wire import LARGEST, Letter, LetterRefused
+
+#: The description of a run that was begun here, beside who accepted it.
+_OFFER = "offer.json"
 
 
 def coordinate(
@@ -63,8 +68,18 @@ class Coordinator(Program):
                 f"the invitation invites the agent {me.name!r}; a run is proposed with "
                 f"that of {me.coordinator!r}"
             )
-        # Agents agree to a budget against somebody: the description names whom.
-        self.run = with_observer(describe(run, me))
+        self._given = run
+        self._propose()
+
+    def _propose(self) -> None:
+        """Describe the run to those who are on the roster now, or were when it began.
+
+        Agents agree to a budget against somebody: the description names whom.
+        """
+        self._known = self.me.roster
+        run = with_observer(describe(self._given, self.me))
+        self.run = self._begun(run, "agents" in tables_of(self._given)) or run
+        self._known.require(self.run.starter, self.run.agents)
         self.setting = setting_of(self.run, blank_problem(self.run))
         if self.setting.weighted and self.run.least_agents < len(self.run.agents):
             refuse("weights='samples' needs everybody's rows; leave out least_agents")
@@ -73,14 +88,34 @@ class Coordinator(Program):
         #: Signatures of those who accepted.
         self.consents: dict[str, str] = {}
 
+    def _begun(self, run: Description, named: bool) -> Description | None:
+        """The same run as it was begun here, before others came to the federation."""
+        for path in sorted(self.home.glob(f"*/{_OFFER}")):
+            if (path.parent / "result.json").exists():
+                continue
+            try:
+                words = words_of(path.read_text(errors="replace"))
+                agents = tuple(words["agents"])
+            except (LetterRefused, KeyError, TypeError):
+                refuse(f"{path} was changed; put it back, or move {path.parent} away")
+            if words.get("name") == run.name:
+                what = f"the run {run.name} ({path.parent.name}), which was begun here,"
+                require_protocol(words.get("protocol"), what)
+            same = replace(run, agents=agents)
+            if not named and same.digest == path.parent.name:
+                return same
+        return None
+
     def lead(self, wait: float = 3600.0) -> Result | None:
         """Agree, run, keep the result."""
         with self.alone():
             return self._lead(wait)
 
     def _lead(self, wait: float) -> Result | None:
-        run, setting = self.run, self.setting
         with self.connect() as post:
+            if self.me.roster is not self._known:
+                self._propose()
+            run, setting = self.run, self.setting
             rows = self._agree(post, wait)
             if setting.roles.on_graph:
                 self.tell("all agents have agreed; the run is theirs")
@@ -122,6 +157,7 @@ class Coordinator(Program):
             end = self.run.digest
             self.deliver(post, [self.note("withdraw", a, end) for a in self.run.agents])
             raise
+        write_private(path.with_name(_OFFER), self._offer)
         write_private(path, json.dumps({"consents": self.consents, "rows": rows}))
         return rows
 
@@ -156,7 +192,8 @@ class Coordinator(Program):
             if signature is not None and sender not in found:
                 found[sender] = signature
                 self.tell(f"{sender} accepts")
-            if len(found) >= self.run.least_agents:
+            approved = set(self.me.roster.approvers) <= set(found)
+            if len(found) >= self.run.least_agents and approved:
                 return found
         refuse(f"no answer from {', '.join(missing())} within {wait:g} s")
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from tacita import check
 from tacita.check import TacitaError, refuse
+from tacita.federation.protocol import PROTOCOL, require_protocol
 from tacita.federation.reading import read_table
 from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
 from tacita.federation.terms import Terms
@@ -71,6 +72,7 @@ class Description:
         starter: Who proposes it: the coordinator of a server algorithm.
         agents: Who takes part, in the order of the algorithm's agents.
         tables: "problem", "algorithm", "run", and "privacy" and "graph" if any.
+        protocol: What its parties speak; see `protocol.py`.
     """
 
     federation: str
@@ -78,6 +80,7 @@ class Description:
     starter: str
     agents: tuple[str, ...]
     tables: Mapping[str, Mapping[str, Any]]
+    protocol: int = PROTOCOL
 
     def __post_init__(self) -> None:
         for table in ("problem", "algorithm", "run"):
@@ -192,6 +195,11 @@ def read_signed(
     return made
 
 
+def words_of(offer: str) -> dict[str, Any]:
+    """What an offer says, unchecked: it may be one of another protocol."""
+    return read_table(_parts(offer)[0], "the run description", MOST_TEXT["offer"])
+
+
 def unsigned(offer: str) -> Description:
     """A description out of an offer whose signature was checked when it came."""
     return _made(_parts(offer)[0])
@@ -212,6 +220,7 @@ def _parts(offer: str) -> tuple[str, bytes]:
 def _made(text: str) -> Description:
     words = read_table(text, "the run description", MOST_TEXT["offer"])
     try:
+        require_protocol(words.get("protocol"), "the run")
         made = Description(**{**words, "agents": tuple(words["agents"])})
         canonical = made.text()
     except TacitaError as error:

@@ -1,163 +1,90 @@
-"""A federation is made once: an authority, a broker, and an invitation for each party.
-
-The broker is told which subjects each certificate may use: a party publishes only as
-itself and reads only what is addressed to it.
-
-    tacita.FEDERATION.RECEIVER.SENDER
-"""
+"""The hub: it makes a federation, runs its brokers, and tells parties the roster."""
 
 from __future__ import annotations
 
 import json
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation import broker, certificates
-from tacita.federation.certificates import Certificate
-from tacita.federation.reading import read_table
-from tacita.federation.seal import (
-    PrivateKeys,
-    PublicKeys,
-    private_folder,
-    read_private,
+from tacita.federation.broker_config import CONFIG, Broker, listen_for
+from tacita.federation.hub_folder import (
+    OWN_INVITATION,
+    OWNER,
+    RECORD,
+    ROSTER,
+    Candidate,
+    HubFolder,
+    check_party,
 )
-from tacita.federation.wire import LetterRefused
+from tacita.federation.protocol import PROTOCOL
+from tacita.federation.registrar import Registrar
+from tacita.federation.roster import HUB, Roster
+from tacita.federation.seal import PrivateKeys, private_folder
 
-#: Bytes of one message; larger letters are cut into several.
-MOST_PAYLOAD = 8 << 20
-#: Bytes of an invitation, which names everybody.
-_MOST_INVITATION = 32 << 20
-#: Bytes that the broker holds for a slow reader before it cuts it off.
-MOST_PENDING = 1 << 30
-CONFIG = "broker.conf"
-_NAME = re.compile(r"^[a-z0-9][a-z0-9-]{0,39}$")
 _HOST = re.compile(r"^[\w.:-]+$")
+_PORTS = 1 << 16
 
 
-@dataclass(frozen=True, repr=False)
-class Invitation:
-    """All that a party needs to take part.
-
-    Attributes:
-        federation: Its name.
-        name: The party's name.
-        server: Address of the broker, host:port.
-        authority: Certificate of the authority, PEM.
-        access: The party's own certificate and key for the broker.
-        keys: Its own keys, if the hub made them; None where the party made its own.
-        others: Public keys of everybody in the federation.
-        coordinator: Name of the coordinator (of graph runs: the starter).
-    """
-
-    federation: str
-    name: str
-    server: str
-    authority: bytes
-    access: Certificate
-    keys: PrivateKeys | None
-    others: Mapping[str, PublicKeys]
-    coordinator: str
-
-    @property
-    def agents(self) -> list[str]:
-        """Everybody but the coordinator, in order."""
-        return sorted(set(self.others) - {self.coordinator})
-
-    @classmethod
-    def load(cls, path: str | Path, identity: str | Path | None = None) -> Invitation:
-        """Read an invitation; `identity` is the file with the party's own keys."""
-        content = read_private(path)
-        try:
-            told = read_table(content, "the invitation", _MOST_INVITATION)
-            own = told.pop("keys", None)
-            access = (told.pop(k).encode() for k in ("certificate", "key"))
-            others = {k: PublicKeys.of_words(v) for k, v in told.pop("others").items()}
-            made = cls(
-                authority=told.pop("authority").encode(),
-                access=Certificate(*access),
-                keys=PrivateKeys.of_words(own) if own else None,
-                others=others,
-                **told,
-            )
-            for name in (made.federation, made.coordinator, made.name, *others):
-                check_name(name)
-            if not _HOST.match(made.server):
-                raise LetterRefused("no server")
-        except (ValueError, KeyError, TypeError, AttributeError):
-            refuse(f"{path} is no invitation; ask whoever runs the hub for a new one")
-        if identity is not None:
-            made = replace(made, keys=PrivateKeys.load(identity))
-        if made.keys is None:
-            refuse(f"{path} holds no keys of yours; name your key file with --keys")
-        if made.keys.public != others.get(made.name):
-            refuse(f"these are not the keys that {made.name!r} was invited with")
-        return made
-
-
-def check_name(name: str) -> str:
-    """Refuse a name that a party or a federation cannot have."""
-    if not _NAME.match(name):
-        refuse(f"expected a name of a-z, 0-9 and '-', got {name!r}")
-    return name
-
-
-def make_keys(folder: str | Path, name: str) -> tuple[Path, Path]:
-    """Make a party's own keys: the file that it keeps, and the one for the hub."""
-    folder = Path(folder)
-    private = folder / f"{check_name(name)}.keys.json"
-    private_folder(folder)
-    if private.exists():
-        refuse(f"{private} exists; it may be in use")
-    made = PrivateKeys.fresh()
-    made.save(private)
-    public = folder / f"{name}.public.json"
-    public.write_text(json.dumps(made.public.as_words()))
-    return private, public
-
-
-class Hub:
-    """A federation's folder: its authority, its broker, and everybody's invitation.
-
-    Used as a context, it runs the broker.
+class Hub(HubFolder):
+    """A hub. Used as a context, it runs the brokers.
 
     Args:
         folder: Where `Hub.create` has made it.
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        super().__init__(folder)
+        self.children: list[subprocess.Popen] = []
+        self._registrar: Registrar | None = None
+
+    def start(self, only: Sequence[int] = ()) -> subprocess.Popen:
+        """Start the brokers, wait until they listen, and tell the roster.
+
+        Args:
+            only: Numbers of the brokers that run here; all if there are none.
+
+        Returns:
+            The first broker's process.
+        """
+        numbers = list(only) or [n + 1 for n in range(len(self.brokers))]
+        for number in numbers:
+            if not 1 <= number <= len(self.brokers):
+                refuse(f"expected a broker from 1 to {len(self.brokers)}, got {number}")
+        self.children = []
         try:
-            words = (self.folder / CONFIG).read_text()
-        except OSError:
-            words = ""
-        found = re.search(r"^port: (\d+)$", words, re.MULTILINE)
-        if found is None:
-            refuse(
-                f"no federation in {folder}; make one with: tacita hub init {folder}"
-            )
-        self.port = int(found[1])
-        self.broker: subprocess.Popen | None = None
+            for number in numbers:
+                self.children.append(self.start_broker(number))
+            if self._registrar is None:
+                files = (self.folder / OWN_INVITATION, self.folder / ROSTER)
+                self._registrar = Registrar(*files, self._reload)
+        except BaseException:
+            self.stop()  # no broker outlives us
+            raise
+        return self.children[0]
 
-    @property
-    def invitations(self) -> dict[str, Path]:
-        """The invitation of every party, by name."""
-        found = sorted((self.folder / "invitations").glob("*.json"))
-        return {path.stem: path for path in found}
+    def start_broker(self, number: int) -> subprocess.Popen:
+        """Start one broker, and wait until it listens."""
+        one, path = self.brokers[number - 1], self.broker_folder(number - 1) / CONFIG
+        return broker.start(path, one.port, address=one.here)
 
-    def start(self) -> subprocess.Popen:
-        """Start the broker, and wait until it listens."""
-        self.broker = broker.start(self.folder / CONFIG, self.port)
-        return self.broker
+    def _reload(self) -> None:
+        """Let the brokers read whom they let in."""
+        for child in self.children:
+            broker.reload(child)
 
     def stop(self) -> None:
-        """Stop the broker; it keeps nothing, so it may be started again."""
-        if self.broker is not None:
-            broker.stop(self.broker)
+        """Stop the brokers; they keep nothing, so they may be started again."""
+        if self._registrar is not None:
+            self._registrar.close()
+            self._registrar = None
+        for child in self.children:
+            broker.stop(child)
 
     def __enter__(self) -> Hub:
         self.start()
@@ -171,121 +98,91 @@ class Hub:
         cls,
         folder: str | Path,
         name: str,
-        agents: Sequence[str],
+        agents: Sequence[str] = (),
         *,
         coordinator: str = "coordinator",
-        host: str = "127.0.0.1",
+        host: str | Sequence[str] = "127.0.0.1",
         port: int = 4222,
-        own_keys: Mapping[str, PublicKeys] | None = None,
+        brokers: int | None = None,
+        listen: str | None = None,
     ) -> Hub:
-        """Make a federation: the broker's configuration and all invitations.
+        """Make a federation: authority, owner, brokers; for trials, parties too.
 
         Args:
             folder: A new folder; it holds the authority's key and must stay private.
             name: The federation's name.
-            agents: Names of the agents.
-            coordinator: Name of the coordinator.
-            host: Name or address under which parties reach the broker.
-            port: Its port; 0 for one that is free now.
-            own_keys: Public keys of parties that made their keys themselves; the hub
-                then never sees their private ones. For others it makes keys, and could
-                read their letters.
+            agents: Names of agents whose keys the hub makes, and could use to read
+                their letters; none where all sites send requests.
+            coordinator: Name of the coordinator that is made along with them.
+            host: Names or addresses under which parties reach the brokers.
+            port: Port of the first broker; 0 for ports that are free now.
+            brokers: How many; by default one for each host.
+            listen: Address to listen on; by default loopback if that is the host,
+                else all.
         """
-        folder, names, own = Path(folder), [*agents, coordinator], dict(own_keys or {})
-        _check(folder, name, names, host, port, own)
-        port = port or broker.free_port()
-        ca = _make_broker(folder, name, names, host, port)
-        made = {who: PrivateKeys.fresh() for who in names if who not in own}
-        public = own | {who: keys.public for who, keys in made.items()}
-        shared = {
+        folder = Path(folder)
+        hosts = [host] if isinstance(host, str) else list(host)
+        parties = dict.fromkeys(agents, "agent")
+        if agents:
+            parties[coordinator] = "coordinator"
+            if len(parties) != len(agents) + 1:
+                named = ", ".join([*agents, coordinator])
+                refuse(f"every party needs a name of its own, got {named}")
+        for one in (name, *parties):
+            check_party(one)
+        made = _brokers(hosts, port, len(hosts) if brokers is None else brokers, listen)
+        if (folder / RECORD).exists():
+            refuse(f"{folder} holds a federation already; choose another folder")
+        private_folder(folder)
+        for authority in ("authority", "cluster"):
+            ca = certificates.authority(f"{name} {authority}")
+            write_private(folder / f"{authority}.pem", ca.certificate)
+            write_private(folder / f"{authority}.key", ca.key)
+        owner = PrivateKeys.fresh()
+        owner.save(folder / OWNER)
+        told: dict[str, Any] = {
+            "protocol": PROTOCOL,
             "federation": name,
-            "server": f"{host}:{port}",
-            "authority": ca.certificate.decode(),
-            "coordinator": coordinator,
-            "others": {who: public[who].as_words() for who in names},
+            "allowed": {},
+            "serials": {},
         }
-        for who in names:
-            access = certificates.issue(ca, who)
-            told = shared | {
-                "name": who,
-                "certificate": access.certificate.decode(),
-                "key": access.key.decode(),
-            }
-            if who in made:
-                told["keys"] = made[who].as_private_words()
-            path = folder / "invitations" / f"{who}.json"
-            write_private(path, json.dumps(told, indent=1))
-        return cls(folder)
+        told |= {
+            "owner": owner.public.as_words(),
+            "brokers": [vars(one) for one in made],
+        }
+        write_private(folder / RECORD, json.dumps(told, indent=1))
+        empty = Roster(name, 0, {}, tuple(one.server for one in made))
+        write_private(folder / ROSTER, empty.signed(owner))
+        hub = cls(folder)
+        hub.renew_brokers()
+        everybody = {HUB: "hub", **parties}
+        hub.admit([Candidate.fresh(who, role) for who, role in everybody.items()])
+        return hub
 
 
-def _check(
-    folder: Path,
-    federation: str,
-    names: Sequence[str],
-    host: str,
-    port: int,
-    own_keys: Mapping[str, PublicKeys],
-) -> None:
-    for name in (federation, *names):
-        check_name(name)
-    if len(names) < 2:
-        refuse("a federation needs agents; name them with --agents oslo,turku")
-    if len(set(names)) != len(names):
-        refuse(f"every party needs a name of its own, got {', '.join(names)}")
-    if not 0 <= port < 1 << 16:
-        refuse(f"expected a port from 1 to 65535, got {port}")
-    if not _HOST.match(host):
-        refuse(f"expected a host's name or address, got host={host!r}")
-    if (folder / CONFIG).exists():
-        refuse(f"{folder} holds a federation already; choose another folder")
-    for name in own_keys:
-        if name not in names:
-            refuse(f"keys of {name!r} were given, who is no party")
+def _brokers(
+    hosts: Sequence[str], port: int, count: int, listen: str | None
+) -> list[Broker]:
+    """Where the brokers are: one on each host, or all on the same with ports apart."""
+    for host in (*hosts, *([] if listen is None else [listen])):
+        if not _HOST.match(host):
+            refuse(f"expected a host's name or address, got host={host!r}")
+    if count < 1 or (len(hosts) > 1 and count != len(hosts)):
+        refuse(f"expected one host, or one for each broker, got {len(hosts)} hosts")
+    if not 0 <= port < _PORTS - count:
+        refuse(f"expected a port from 1 to {_PORTS - 1}, got {port}")
+    made = []
+    for place in range(count):
+        host = hosts[place % len(hosts)]
+        own = port + place if len(hosts) == 1 else port
+        if port == 0:
+            ports = (broker.free_port(), broker.free_port(), broker.free_port())
+        else:
+            ports = (own, _beside(own, 4000), _beside(own, 2000))
+        made.append(Broker(host, *ports, listen or listen_for(host)))
+    return made
 
 
-def _make_broker(
-    folder: Path, federation: str, names: Sequence[str], host: str, port: int
-) -> Certificate:
-    """Write all that the broker needs; the authority that issues certificates."""
-    private_folder(folder)
-    ca = certificates.authority(federation)
-    hosts = sorted({host, "127.0.0.1", "localhost"})
-    server = certificates.issue(ca, f"{federation} broker", hosts)
-    files = {
-        "authority.pem": ca.certificate,
-        "authority.key": ca.key,
-        "broker.pem": server.certificate,
-        "broker.key": server.key,
-        CONFIG: _config(federation, names, port).encode(),
-    }
-    for file, content in files.items():
-        write_private(folder / file, content)
-    return ca
-
-
-def _config(federation: str, names: Sequence[str], port: int) -> str:
-    """The broker's configuration; paths are meant from its own folder."""
-    users = "\n".join(
-        f'    {{ user: "CN={name}", permissions: {{\n'
-        f'        publish: {{ allow: ["tacita.{federation}.*.{name}"] }}\n'
-        f'        subscribe: {{ allow: ["tacita.{federation}.{name}.*"] }} }} }}'
-        for name in names
-    )
-    return f"""port: {port}
-max_payload: {MOST_PAYLOAD}
-max_pending: {MOST_PENDING}
-write_deadline: "30s"
-tls {{
-  cert_file: "broker.pem"
-  key_file: "broker.key"
-  ca_file: "authority.pem"
-  verify_and_map: true
-  min_version: "1.3"
-  timeout: 10
-}}
-authorization {{
-  users: [
-{users}
-  ]
-}}
-"""
+def _beside(port: int, distance: int) -> int:
+    """A port at a distance, as NATS has them: 4222, 6222 and 8222."""
+    return port + distance if port + distance < _PORTS else port - distance

@@ -17,7 +17,7 @@ from tacita.disk import write_private
 from tacita.federation.audit_log import AuditLog
 from tacita.federation.consent import Refusal
 from tacita.federation.description import Description
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
 from tacita.federation.offers import OfferBook
 from tacita.federation.policy import PolicyInForce
 from tacita.federation.rehearsal import rehearse, require_allowed

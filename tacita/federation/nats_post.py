@@ -21,13 +21,13 @@ import tempfile
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from nats.aio.client import Client
 
 from tacita.check import refuse
 from tacita.disk import write_private
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
 from tacita.federation.post import Post, take_all
 from tacita.federation.seal import OVERHEAD
 
@@ -134,7 +134,10 @@ class NatsPost(Post):
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         try:
-            self._wait(self._connect(patience), patience + 5)
+            self._wait(self._connect(patience), patience + 1)
+        except TimeoutError as error:  # the client does not always let itself be ended
+            self._end()
+            self._refuse_connection(error)
         except BaseException:
             self._end()
             raise
@@ -145,9 +148,8 @@ class NatsPost(Post):
     async def _connect(self, patience: float) -> None:
         me = self._invitation
         options: dict[str, Any] = {
-            "servers": [f"tls://{me.server}"],
+            "servers": [f"tls://{server}" for server in me.roster.brokers],
             "tls": _context(me),
-            "tls_hostname": me.server.rpartition(":")[0],
             "name": me.name,
             "inbox_prefix": f"tacita.{me.federation}.{me.name}".encode(),
             "allow_reconnect": True,
@@ -161,8 +163,7 @@ class NatsPost(Post):
             # The client itself tries again and again; we say how long.
             await asyncio.wait_for(self._client.connect(**options), patience)
         except Exception as error:
-            reason = _short(self._last_error or error)
-            refuse(f"no connection to the broker at {me.server}: {reason}")
+            self._refuse_connection(error)
         await self._client.subscribe(
             f"tacita.{me.federation}.{me.name}.*",
             cb=self._on_message,
@@ -171,6 +172,13 @@ class NatsPost(Post):
         )
         await self._client.flush()
         self._sender = asyncio.create_task(self._send_all())
+
+    def _refuse_connection(self, error: Exception) -> NoReturn:
+        reason = _short(self._last_error or error)
+        refuse(
+            f"no connection to the broker at {self._invitation.server}: {reason}; is "
+            "the hub running, or was this certificate revoked? tacita federation doctor"
+        )
 
     async def _on_message(self, message: Any) -> None:
         sender = message.subject.rpartition(".")[2]
@@ -208,6 +216,10 @@ class NatsPost(Post):
     def expect(self, most_bytes: int) -> None:
         """Put no larger letters together than these."""
         self._pieces.most_bytes = most_bytes + OVERHEAD
+
+    def know(self, invitation: Invitation) -> None:
+        """Members came or went."""
+        self._invitation = invitation
 
     def deliver(self, to: str, content: bytes) -> None:
         """Send; while the broker is away, letters are dropped and asked for later."""
@@ -253,7 +265,8 @@ class NatsPost(Post):
         """Send what is still under way, and leave."""
         try:
             self._wait(self._outgoing.join(), 5)
-            self._wait(self._client.drain(), 5)
+            if self._client.is_connected:
+                self._wait(self._client.drain(), 5)
         except Exception:
             pass  # the broker is gone: nothing more can be sent
         self._end()
@@ -261,14 +274,21 @@ class NatsPost(Post):
     def _end(self) -> None:
         async def stop() -> None:
             if not self._client.is_closed:
-                await self._client.close()
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+                await asyncio.wait_for(self._client.close(), 1)
+
+        async def cancel() -> None:
+            # Again and again: a client that is just reconnecting overhears it once.
+            while others := asyncio.all_tasks() - {asyncio.current_task()}:
+                for task in others:
+                    task.cancel()
+                await asyncio.wait(others, timeout=0.1)
 
         try:
-            self._wait(stop(), 5)
+            for work in (stop(), cancel()):
+                try:
+                    self._wait(work, 3)
+                except Exception:
+                    pass  # the broker is gone, and so are we
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(5)

@@ -15,6 +15,8 @@ from tacita.problem import Problem, from_arrays
 
 #: A file (.csv, .parquet, .npz), or a table or mapping from column to values.
 OwnRows = str | Path | Mapping[str, Any] | Any
+#: Models whose target is a number.
+_REGRESSIONS = ("linear", "ridge")
 
 
 def own_problem(run: Description, rows: OwnRows) -> Problem:
@@ -30,7 +32,9 @@ def own_problem(run: Description, rows: OwnRows) -> Problem:
         except (OSError, ValueError) as error:
             refuse(f"cannot read {path}: {error}")
         return _problem(run, x, y)
-    table = data.read_table(path, target=target, features=columns)
+    # A number that takes few values is still a number to a model that predicts one.
+    task = "regression" if run.problem.get("model") in _REGRESSIONS else None
+    table = data.read_table(path, target=target, features=columns, task=task)
     if list(table.feature_names) != columns:
         refuse(
             f"{path} has text in one of the columns {columns}; a federation takes "

@@ -13,6 +13,8 @@ import queue
 from abc import ABC, abstractmethod
 from typing import Self, TypeVar
 
+from tacita.federation.invitation import Invitation
+
 T = TypeVar("T")
 
 
@@ -43,6 +45,9 @@ class Post(ABC):
     def under_way(self) -> dict[str, tuple[int, int]]:
         """Large letters that are coming in: pieces here and in all, by sender."""
         return {}
+
+    def know(self, invitation: Invitation) -> None:  # noqa: B027 - few need to know
+        """Members came or went: this is what the party knows now."""
 
     def close(self) -> None:  # noqa: B027 - most transports have something to close
         """Send what is still under way, and leave."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tacita.federation.description import Description
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
 from tacita.federation.own_rows import OwnRows, own_problem
 from tacita.federation.policy import Policy
 from tacita.federation.rehearsal import outgoing, require_allowed, require_parts_allowed

@@ -7,18 +7,25 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from tacita.check import printable
+from tacita.check import printable, refuse
 from tacita.disk import alone_in, write_private, write_whole
+from tacita.federation import certificates
 from tacita.federation.description import Description
 from tacita.federation.draws import derive
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
+from tacita.federation.membership import (
+    Membership,
+    announce_end,
+    require_partners,
+)
+from tacita.federation.metrics import MetricsServer, Pulse
 from tacita.federation.party import (
     MOST_NOTE,
     ChargeLetter,
@@ -28,14 +35,19 @@ from tacita.federation.party import (
 )
 from tacita.federation.post import Post
 from tacita.federation.receipts import Pen, folder_number
+from tacita.federation.roster import HUB
 from tacita.federation.seal import Sealed, private_folder
 from tacita.federation.setting import secret_of
 from tacita.federation.state_file import StateFile
-from tacita.federation.wire import Identity, Letter, LetterRefused, note
+from tacita.federation.wire import MOST_TEXT, Identity, Letter, LetterRefused, note
 from tacita.runtime.progress import Bar
 
 #: Seconds between two looks at the clock where no letter comes.
 TICK = 0.25
+#: Seconds to wait for the hub's roster before going on with the one that is known.
+_HUB_PATIENCE = 2.0
+#: Seconds between two questions for a newer one.
+_HUB_PAUSE = 60.0
 
 
 class Options(TypedDict, total=False):
@@ -47,6 +59,10 @@ class Options(TypedDict, total=False):
         post: What carries its letters, made from the invitation; NATS by default.
         tell: Called with every line that the program has to say; logged by default.
         progress: Whether to draw a progress bar.
+        silence: Seconds without a letter from anybody after which a run is left, its
+            state kept; None waits for ever.
+        metrics: Port on loopback at which the program tells its numbers; see
+            `metrics.py`.
     """
 
     folder: str | Path | None
@@ -54,6 +70,8 @@ class Options(TypedDict, total=False):
     post: Callable[[Invitation], Post] | None
     tell: Callable[[str], Any]
     progress: bool
+    silence: float | None
+    metrics: int | None
 
 
 @dataclass(frozen=True)
@@ -78,21 +96,33 @@ class Program:
         most_greeting: Bytes of a letter outside of any run, at most.
     """
 
-    most_greeting: int = MOST_NOTE
+    most_greeting: int = MOST_TEXT["roster"] + MOST_NOTE
 
     def __init__(
         self, invitation: Invitation | str | Path, **options: Unpack[Options]
     ) -> None:
         if not isinstance(invitation, Invitation):
             invitation = Invitation.load(invitation, options.get("keys"))
-        assert invitation.keys is not None
-        self.me, self._keys = invitation, invitation.keys
         usual = f"tacita-{invitation.federation}-{invitation.name}"
         self.home = Path(options.get("folder") or usual)
-        self.envelope = Sealed(invitation.name, self._keys, invitation.others)
+        self.membership = Membership(invitation, self.home)
+        self._keys = invitation.keys
+        self.envelope = Sealed(self.me.name, self._keys, self.me.others)
         log = logging.getLogger("tacita.federation")
         self._say, self._post = options.get("tell", log.info), options.get("post")
         self._progress = options.get("progress", False)
+        self._silence, self._port = options.get("silence"), options.get("metrics")
+        self._running: Description | None = None
+        #: When the hub was asked for its roster; None where there is no hub to ask.
+        self._asked_at: float | None = None
+        self._hub_heard = False
+        self._live: Post | None = None
+        self.pulse = Pulse(invitation.name, self._ends)
+
+    @property
+    def me(self) -> Invitation:
+        """This party, and what it knows of the others by now."""
+        return self.membership.me
 
     def tell(self, line: str) -> None:
         """Say a line; whoever wrote parts of it cannot control the terminal."""
@@ -109,13 +139,67 @@ class Program:
         with alone_in(private_folder(self.home)):
             yield
 
-    def connect(self) -> Post:
-        """The post."""
-        if self._post is None:
+    @contextmanager
+    def connect(self) -> Iterator[Post]:
+        """The post, and the newest roster."""
+        announce_end(self.me.access.certificate, self.tell)
+        with ExitStack() as stack:
+            if self._port is not None:
+                stack.enter_context(MetricsServer(self._port, self.pulse))
+            if self._post is not None:
+                yield stack.enter_context(self._post(self.me))
+                return
             from tacita.federation.nats_post import NatsPost  # a library of its own
 
-            return NatsPost(self.me)
-        return self._post(self.me)
+            post = self._live = stack.enter_context(NatsPost(self.me))
+            self._ask_for_roster(post)
+            yield post
+
+    def _ask_for_roster(self, post: Post) -> None:
+        """Wait a moment for the hub; it may be away, and the brokers there."""
+        self._asked_at = time.monotonic()
+        end = self._asked_at + _HUB_PATIENCE
+        while time.monotonic() < end:
+            self.deliver(post, [self.note("ask", HUB)])
+            for content in post.collect(_HUB_PATIENCE / 4):
+                self._open(content, self.most_greeting)
+                if self._hub_heard:
+                    return
+        known = self.me.roster.version
+        self.tell(f"the hub does not answer; going on with version {known} of its list")
+
+    def _remind_hub(self, post: Post) -> None:
+        """Ask for the roster now and then: the hub's own word may have been lost."""
+        now = time.monotonic()
+        if self._asked_at is not None and now - self._asked_at >= _HUB_PAUSE:
+            self._asked_at = now
+            self.deliver(post, [self.note("ask", HUB)])
+
+    def _is_roster(self, letter: Letter) -> bool:
+        """Take the roster out of a letter, if it is one of the hub's."""
+        if letter.identity.kind != "roster":
+            return False
+        if letter.identity.sender != HUB:
+            raise LetterRefused("only the hub tells the roster")
+        self._hub_heard = True
+        if self.membership.take(letter.text):
+            self.envelope.know(self.me.others)
+            if self._live is not None:
+                self._live.know(self.me)
+            roster = self.me.roster
+            self.tell(f"version {roster.version} of the roster is known now")
+            if self._running is not None:
+                require_partners(self._running, self.me)
+        return True
+
+    def _open(self, content: bytes, most_bytes: int) -> Letter | None:
+        """A letter; None if it was the hub's, or, with a line, if it is refused."""
+        try:
+            letter = self.envelope.open(content, most_bytes)
+            return None if self._is_roster(letter) else letter
+        except LetterRefused as refusal:
+            self.tell(f"a letter was refused: {refusal}")
+            return None
 
     def note(self, kind: str, to: str, text: str = "") -> Letter:
         """A letter of this party's outside of any run."""
@@ -154,13 +238,16 @@ class Program:
             if now >= next_time:
                 next_time = now + patience
                 self.deliver(post, say())
+            self.pulse.beat(post)
+            self._remind_hub(post)
             for content in post.collect(0.5):
-                try:
-                    letter = self.envelope.open(content, most_bytes)
-                except LetterRefused as refusal:
-                    self.tell(f"a letter was refused: {refusal}")
-                    continue
-                yield content, letter
+                letter = self._open(content, most_bytes)
+                if letter is not None:
+                    yield content, letter
+
+    def _outside(self, letter: Letter) -> Letter | None:
+        """Answer a letter that belongs to no run."""
+        return None if self._is_roster(letter) else self.greet(letter)
 
     def greet(self, letter: Letter) -> Letter | None:
         """Answer a letter outside of any run."""
@@ -176,7 +263,8 @@ class Program:
 
     def desk(self, run: Description, charge: ChargeLetter = no_charge) -> Desk:
         """What the party needs besides its mathematics."""
-        me = self.me
+        me, self._running = self.me, run
+        require_partners(run, me)
         who = Identity(me.federation, run.digest, "state", 0, 0, me.name, me.name)
         key = derive(self.secret, f"store {run.digest}")
         return Desk(
@@ -187,7 +275,7 @@ class Program:
             StateFile(self.home / run.digest, key, who),
             Pen(self._keys.derive("receipts"), run.digest, folder_number(self.secret)),
             charge,
-            greet=self.greet,
+            greet=self._outside,
             remark=self.remark,
             most_greeting=self.most_greeting,
         )
@@ -203,18 +291,42 @@ class Program:
             rounds: Of the run.
             first: Letters to it that came before it was made.
         """
+        begun = time.monotonic()
         with Bar(self._progress, rounds) as bar:
 
             def watch() -> None:
                 told = _status(party, post, rounds) | self.more_status(party)
                 self.write_status(told)
+                self.pulse.beat(post, told)
+                self._remind_hub(post)
                 bar.update(told["round"], None)
+                heard = max(party.heard_at.values(), default=begun)
+                self._require_life(party, time.monotonic() - heard)
 
-            run_party(party, post, watch, first=first)
+            try:
+                run_party(party, post, watch, first=first)
+            finally:
+                self._running = None
+
+    def _require_life(self, party: Party, silent: float) -> None:
+        """Leave a run whose other parties are gone for good."""
+        if self._silence is not None and silent > self._silence and not party.finished:
+            refuse(
+                f"nothing was heard from anybody for {silent:.0f} s; the state is kept "
+                f"in {self.home}: start again to go on, or with --abandon to give up"
+            )
+
+    def _ends(self) -> dict[str, float]:
+        """What the metrics tell besides the status."""
+        ends = certificates.expires(self.me.access.certificate)
+        version = self.me.roster.version
+        return {"certificate_ends": ends, "roster_version": version}
 
     def write_status(self, told: Mapping[str, Any]) -> None:
         """Leave a note of how far the party is, for `tacita federation status`."""
         partial = self.home / ".status.json.partial"
+        partial.unlink(missing_ok=True)
+        partial.touch(0o600)
         partial.write_text(json.dumps(told, indent=1))
         partial.replace(self.home / "status.json")
 

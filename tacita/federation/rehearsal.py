@@ -11,7 +11,7 @@ import numpy as np
 
 from tacita.check import refuse
 from tacita.federation.description import Description
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.policy import Policy
 from tacita.federation.setting import Setting, setting_of, with_budget
@@ -24,9 +24,7 @@ def require_allowed(run: Description, me: Invitation, policy: Policy) -> None:
     """Refuse a run that is against the policy, or not one of this federation's."""
     if me.name not in run.agents:
         refuse("this agent is not one of the run")
-    strangers = sorted(set(run.agents) - set(me.agents))
-    if strangers:
-        refuse(f"the run names {strangers[0]!r}, who is no agent of this federation")
+    me.roster.require(run.starter, run.agents)
     objection = policy.objection(run)
     if objection:
         refuse(objection)

@@ -62,16 +62,6 @@ class PublicKeys:
         return {"sign": self.sign.hex(), "write_to": self.write_to.hex()}
 
     @classmethod
-    def load(cls, path: Path) -> PublicKeys:
-        """Read the file that a party made for others."""
-        try:
-            return cls.of_words(read_table(path.read_bytes(), "the file"))
-        except OSError as error:
-            refuse(f"cannot read {path}: {error.strerror}; check the path")
-        except ValueError as error:
-            refuse(f"{path} holds no public keys: {error}")
-
-    @classmethod
     def of_words(cls, words: Mapping[str, str]) -> PublicKeys:
         """Out of a file."""
         try:
@@ -84,10 +74,18 @@ class PublicKeys:
 
 
 class PrivateKeys:
-    """A party's own keys. Never printed: `repr` shows the public part only."""
+    """A party's own keys. Never printed: `repr` shows the public part only.
 
-    def __init__(self, sign: bytes, read: bytes) -> None:
-        self._bytes = sign, read
+    Args:
+        sign: The Ed25519 key to sign with.
+        read: The X25519 key to be written to.
+        former: The keys before these; they open what they locked, and sign nothing.
+    """
+
+    def __init__(
+        self, sign: bytes, read: bytes, former: PrivateKeys | None = None
+    ) -> None:
+        self._bytes, self._former = (sign, read), former
         self._sign = Ed25519PrivateKey.from_private_bytes(sign)
         self._read = X25519PrivateKey.from_private_bytes(read)
         self.public = PublicKeys(
@@ -123,6 +121,8 @@ class PrivateKeys:
             box = AESGCM(self.derive(purpose))
             return box.decrypt(locked[:12], locked[12:], purpose.encode())
         except (InvalidTag, ValueError):
+            if self._former is not None:
+                return self._former.unlock(purpose, locked)
             raise LetterRefused(
                 f"the {purpose} was changed, or locked with other keys"
             ) from None
@@ -142,26 +142,34 @@ class PrivateKeys:
         return {"sign": sign.hex(), "read": read.hex()}
 
     @classmethod
-    def of_words(cls, words: Mapping[str, str]) -> PrivateKeys:
-        """The secrets out of a file."""
-        return cls(bytes.fromhex(words["sign"]), bytes.fromhex(words["read"]))
+    def of_words(
+        cls, words: Mapping[str, str], former: Mapping[str, str] | None = None
+    ) -> PrivateKeys:
+        """The secrets out of a file, and those that they replaced."""
+        older = None if former is None else cls.of_words(former)
+        return cls(bytes.fromhex(words["sign"]), bytes.fromhex(words["read"]), older)
 
     @classmethod
     def load(cls, path: str | Path) -> PrivateKeys:
         """Read a key file back; one that others may read is refused."""
         content = read_private(path)
         try:
-            return cls.of_words(read_table(content, "the file")["private"])
-        except (ValueError, KeyError, TypeError):
+            told = read_table(content, "the file")
+            return cls.of_words(told["private"], told.get("former"))
+        except (ValueError, KeyError, TypeError, AttributeError):
             refuse(f"{path} holds no keys; make new ones or restore the file")
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder that only its owner may look into, unless it is there."""
+    """A folder that only its owner may look into; one that is there is closed."""
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            path.chmod(0o700)
     except OSError as error:
-        refuse(f"cannot make the folder {path}: {error.strerror}; name another")
+        refuse(
+            f"cannot make {path} a folder of your own: {error.strerror}; name another"
+        )
     return path
 
 
@@ -203,15 +211,25 @@ class Sealed:
         self, name: str, keys: PrivateKeys, others: Mapping[str, PublicKeys]
     ) -> None:
         self.name, self._keys, self._others = name, keys, dict(others)
+        self._gone: set[str] = set()
+
+    def know(self, others: Mapping[str, PublicKeys]) -> None:
+        """Take these keys for the others' from now on; whoever is missing is gone."""
+        self._gone = (self._gone | set(self._others)) - set(others)
+        self._others = dict(others)
 
     def close(self, letter: Letter) -> bytes:
         """Sign a letter and encrypt it to its receiver."""
         one = letter.identity
         if one.sender != self.name:
             refuse(f"{self.name!r} cannot write as {one.sender!r}")
-        if one.receiver not in self._others:
+        if one.receiver in self._others:
+            to = self._others[one.receiver].write_to
+        elif one.receiver in self._gone:
+            # A run may go on without it, and nobody reads what it would have been told.
+            to = X25519PrivateKey.generate().public_key().public_bytes_raw()
+        else:
             refuse(f"no public key of {one.receiver!r} is known")
-        to = self._others[one.receiver].write_to
         ephemeral = X25519PrivateKey.generate()
         point = ephemeral.public_key().public_bytes_raw()
         names = word_bytes(one.sender) + word_bytes(one.receiver)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 
-from tacita.federation.hub import Invitation
+from tacita.federation.invitation import Invitation
 from tacita.federation.post import Post, take_all
 
 Boxes = dict[str, queue.SimpleQueue[bytes]]

@@ -38,12 +38,18 @@ KINDS = (
     "consents",  # everybody's signatures under the run
     "ready",  # that letter is written, and may be on its way
     "fetch",  # that letter is not here: send it whole
+    "roster",  # who belongs to the federation, as its owner signed it
 )
 DTYPES = (np.dtype("<f4"), np.dtype("<f8"), np.dtype("<i8"))
 MOST_DIMENSIONS = 8
 MOST_ARRAYS = 4096
 #: Bytes of a letter's text: a run may have 100,000 columns, a remark is a line.
-MOST_TEXT = {"offer": 16 << 20, "consents": 16 << 20, "state": 16 << 20}
+MOST_TEXT = {
+    "offer": 16 << 20,
+    "consents": 16 << 20,
+    "state": 16 << 20,
+    "roster": 4 << 20,
+}
 _MOST_WORDS = 1 << 12
 #: Bytes of a whole letter, at most: what one envelope can hold.
 MOST_BYTES = (1 << 31) - (1 << 16)

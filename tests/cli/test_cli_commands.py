@@ -18,9 +18,10 @@ COMMANDS += ["data list", "data show", "data fetch"]
 COMMANDS += ["papers list", "papers run"]
 COMMANDS += ["privacy plan", "privacy account", "audit"]
 COMMANDS += ["ledger show", "ledger verify"]
-COMMANDS += ["hub init", "hub start", "join", "coordinate"]
+COMMANDS += [f"hub {word}" for word in "init start sign add renew remove".split()]
+COMMANDS += ["hub sites", "hub status", "site request", "join", "coordinate"]
 COMMANDS += ["offers", "accept", "decline", "log"]
-COMMANDS += ["federation keys", "federation status"]
+COMMANDS += ["federation doctor", "federation status"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

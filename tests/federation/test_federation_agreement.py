@@ -11,6 +11,8 @@ import tacita
 from tacita.federation import (
     Coordinator,
     Invitation,
+    Member,
+    Roster,
     certificates,
     consent,
     coordinator,
@@ -203,10 +205,12 @@ class Box(Post):
 
 def starter() -> Coordinator:
     """The program of the one who offers the run."""
-    nobody = certificates.Certificate(b"", b"")
-    invited = Invitation(
-        "clinics", "hub", "", b"", nobody, PEOPLE["hub"], PUBLIC, "hub"
-    )
+    nobody = certificates.authority("nobody")
+    roles = {"hub": "coordinator"}
+    members = {n: Member(roles.get(n, "agent"), k) for n, k in PUBLIC.items()}
+    roster = Roster("clinics", 1, members, ())
+    keys = PEOPLE["hub"]
+    invited = Invitation("hub", b"", nobody, keys, keys.public, roster)
     algorithm = {"name": "FedAvg", "step_size": 0.1}
     return Coordinator({**TABLES, "algorithm": algorithm, "name": "heart"}, invited)
 

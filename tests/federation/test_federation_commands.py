@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import tacita
 from tacita.cli.app import app
-from tacita.federation import Agent, Hub, Invitation, Policy, PrivateKeys
+from tacita.federation import Agent, Hub, Invitation, Policy, PrivateKeys, Request
 from tacita.federation import setting as party
 from tacita.federation.agent_keys import OwnKeys
 from tacita.federation.description import Description
@@ -47,39 +47,44 @@ def describe(**tables) -> Description:
 
 
 def test_a_federation_is_made_with_own_keys(tmp_path: Path):
-    invoke("federation", "keys", "oslo", "--folder", tmp_path)
-    assert "may be in use" in refused(
-        "federation", "keys", "oslo", "--folder", tmp_path
-    )
-    folder = tmp_path / "hub"
-    words = ["hub", "init", folder, "--name", "clinics", "--agents", "oslo, turku"]
-    told = invoke(*words, "--port", 4333, "--public", tmp_path / "oslo.public.json")
-    assert "turku" in told and "tacita hub start" in told
+    told = invoke("site", "request", "oslo", "--folder", tmp_path)
+    words = ("site", "request", "oslo", "--folder", tmp_path)
+    assert "may be in use" in refused(*words)
+    folder, asked = tmp_path / "hub", tmp_path / "oslo.request.json"
+    words = ["hub", "init", folder, "--name", "clinics", "--agents", "turku"]
+    assert "tacita hub start" in invoke(*words, "--port", 4333)
+    signed = invoke("hub", "sign", folder, asked)
+    fingerprint = Request.load(asked).fingerprint
+    assert fingerprint in told and fingerprint in signed
     oslo = folder / "invitations" / "oslo.json"
-    assert Invitation.load(oslo, tmp_path / "oslo.keys.json").agents == [
-        "oslo",
-        "turku",
-    ]
+    me = Invitation.load(oslo, tmp_path / "oslo.keys.json")
+    assert me.agents == ["oslo", "turku"]
+    assert fingerprint in invoke("hub", "sites", folder)
     assert Hub(folder).port == 4333
     assert "holds a federation already" in refused(*words)
+    assert "is a member already" in refused("hub", "sign", folder, asked)
     assert "no federation in" in refused("hub", "start", tmp_path)
     assert "no status in" in refused("federation", "status", tmp_path)
-    assert "cannot read" in refused(*words, "--public", tmp_path / "none.json")
 
 
 def test_hubs_and_keys_that_cannot_be_are_refused(tmp_path: Path):
-    file = tmp_path / "file"
+    file, hub = tmp_path / "file", tmp_path / "hub"
     file.write_text("{}")
     name = ("--name", "clinics", "--agents")
     for words, reason in (
-        (("hub", "init", tmp_path / "hub", *name, " , "), "needs agents"),
-        (("hub", "init", tmp_path / "hub", *name, "oslo", "--host", ""), "got host=''"),
-        (("hub", "init", file, *name, "oslo"), "cannot make the folder"),
-        (("hub", "init", tmp_path / "hub", *name, "oslo", "--public", file), "no publ"),
-        (("federation", "keys", "os lo"), "expected a name of a-z"),
-        (("federation", "keys", "oslo", "--folder", file), "cannot make the folder"),
+        (("hub", "init", hub, *name, "oslo", "--host", ""), "got host=''"),
+        (("hub", "init", hub, *name, "oslo", "--port", 70000), "expected a port"),
+        (("hub", "init", hub, *name, "oslo", "--brokers", 0), "one for each broker"),
+        (("hub", "init", hub, *name, "hub"), "no party may be called"),
+        (("hub", "init", file, *name, "oslo"), "a folder of your own"),
+        (("hub", "sites", hub), "no federation in"),
+        (("hub", "add", hub, "oslo"), "no federation in"),
+        (("site", "request", "os lo"), "expected a name of a-z"),
+        (("site", "request", "hub"), "no site may be called"),
+        (("site", "request", "oslo", "--folder", file), "name a folder"),
+        (("site", "request", "oslo", "--rotate", file), "chmod 600"),
     ):
-        assert reason in refused(*words)
+        assert reason in refused(*words), words
     assert list(tmp_path.iterdir()) == [file]
 
 
@@ -134,6 +139,17 @@ def test_rows_are_read_from_every_kind_of_file_alike(tmp_path: Path):
             own_problem(describe(problem=gone), tmp_path / f"a.{kind}")
     with pytest.raises(tacita.TacitaError, match="the table has no column 'x9'"):
         own_problem(describe(problem=gone), table)
+
+
+@pytest.mark.parametrize("model", ["linear", "ridge"])
+def test_a_target_of_zeros_and_ones_is_a_number_to_a_linear_model(tmp_path, model):
+    table = pd.DataFrame({"x0": np.arange(8.0), "y": np.arange(8) % 2})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    told = {"model": model, "columns": ["x0"], "target": "y", "l2": 0.1}
+    for rows in (table, tmp_path / "a.csv"):
+        made = own_problem(describe(problem=told), rows)
+        np.testing.assert_array_equal(made.stacked()[1][0], np.arange(8) % 2)
+        assert made.dim == blank_problem(describe(problem=told)).dim
 
 
 def test_noise_depends_on_the_secret_the_run_and_the_rows(tmp_path: Path):

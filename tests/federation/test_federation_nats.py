@@ -16,9 +16,10 @@ import tacita
 from tacita.federation import (
     Hub,
     Invitation,
-    PrivateKeys,
+    Request,
     broker,
     certificates,
+    make_request,
     nats_post,
 )
 from tacita.federation.nats_post import NatsPost, Pieces
@@ -202,25 +203,29 @@ def test_old_servers_are_refused(tmp_path: Path, monkeypatch):
 
 
 def test_invitations_are_private_and_checked(tmp_path: Path):
-    mine = PrivateKeys.fresh()
-    mine.save(tmp_path / "mine.json")
     folder = tmp_path / "hub"
-    hub = Hub.create(folder, "f", ["a", "b"], own_keys={"a": mine.public})
+    hub = Hub.create(folder, "f", ["b"])
+    mine, request = make_request(tmp_path, "a")
+    hub.sign(Request.load(request))
     made = hub.invitations
-    for path in [*made.values(), *folder.glob("*.*")]:
+    for path in [*made.values(), mine, *folder.glob("**/*.*")]:
         assert path.stat().st_mode & 0o077 == 0, path
-    told = json.loads(made["a"].read_text())
-    assert "keys" not in told  # the hub never had them
-    assert Invitation.load(made["a"], tmp_path / "mine.json").agents == ["a", "b"]
+    secrets = json.loads(mine.read_text())
+    kept = [p.read_text() for p in folder.glob("**/*") if p.is_file()]
+    for secret in (*secrets["private"].values(), secrets["access"]):
+        assert all(secret not in text for text in kept)  # the hub never had them
+    assert Invitation.load(made["a"], mine).agents == ["a", "b"]
     with pytest.raises(tacita.TacitaError, match="--keys"):
         Invitation.load(made["a"])
     with pytest.raises(tacita.TacitaError, match="not the keys"):
-        Invitation.load(made["b"], tmp_path / "mine.json")
+        Invitation.load(made["b"], mine)
     made["b"].chmod(0o644)
     with pytest.raises(tacita.TacitaError, match="chmod 600"):
         Invitation.load(made["b"])
+    made["a"].chmod(0o644)  # there is nothing secret in it, and it comes by mail
+    assert Invitation.load(made["a"], mine).name == "a"
     with pytest.raises(tacita.TacitaError, match="holds a federation already"):
         Hub.create(folder, "f", ["a"])
-    for names in (["a", "a"], ["A"], ["a.b"], ["*"], ["coordinator"]):
+    for names in (["a", "a"], ["A"], ["a.b"], ["*"], ["coordinator"], ["hub"]):
         with pytest.raises(tacita.TacitaError):
             Hub.create(tmp_path / "other", "f", names)

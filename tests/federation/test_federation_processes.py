@@ -50,9 +50,9 @@ def test_no_secret_is_told_and_the_status_tells(calm):
     for name in NAMES:
         home = town.folder / f"{name}-home"
         assert (home / "secret.locked").stat().st_mode & 0o777 == 0o600
-        told = json.loads(town.hub.invitations[name].read_text())
+        told = json.loads(town.hub.invitations[name].read_text())["secrets"]
         assert town.said[name]
-        for secret in (told["key"], *told["keys"].values()):
+        for secret in (told["access"], *told["private"].values()):
             assert secret not in "\n".join(town.said[name])
     words = ["federation", "status", str(town.folder / "ada-home")]
     answer = CliRunner().invoke(app, words)
@@ -107,8 +107,8 @@ def test_programs_of_their_own_give_the_bits_of_threads(tmp_path: Path):
         for which, model in expected[who].models.items():
             assert programs.model(who, which).tobytes() == model.tobytes()
     for name in NAMES:
-        told = json.loads(programs.hub.invitations[name].read_text())
-        for secret in (told["key"], *told["keys"].values()):
+        told = json.loads(programs.hub.invitations[name].read_text())["secrets"]
+        for secret in (told["access"], *told["private"].values()):
             assert secret not in programs.log(name)
 
 

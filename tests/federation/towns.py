@@ -75,15 +75,25 @@ def table_of_rows(name: str) -> pd.DataFrame:
     return pd.DataFrame(x, columns=pd.Index(COLUMNS)).assign(y=y)
 
 
+def round_in(home: Path) -> int:
+    """The round of the coordinator's checkpoint; 0 before the first."""
+    for path in home.glob(f"*/{state_file.NAME}"):
+        letter = wire.decode(path.read_bytes()[state_file.HEAD :])
+        return int(json.loads(letter.text)["when"][0])
+    return 0
+
+
 class Town:
     """A hub, a coordinator and agents: threads of this program.
 
     Letters go over the broker, or with `post` within the program.
     """
 
-    def __init__(self, folder: Path, post: Any = None, **policy: Any) -> None:
+    def __init__(
+        self, folder: Path, post: Any = None, brokers: int = 1, **policy: Any
+    ) -> None:
         self.folder, self.post = folder, post
-        self.hub = Hub.create(folder / "hub", "town", NAMES, port=0)
+        self.hub = Hub.create(folder / "hub", "town", NAMES, port=0, brokers=brokers)
         self.policies = dict.fromkeys(NAMES, {**LENIENT, **policy})
         self.said: dict[str, list[str]] = {}
         self._pool = ThreadPoolExecutor(max_workers=16)
@@ -110,6 +120,10 @@ class Town:
         shared = self.coordinate(run)
         found = {name: agent.result(SECONDS) for name, agent in agents.items()}
         return {"coordinator": shared, **found}
+
+    def round(self) -> int:
+        """The round that the run is in."""
+        return round_in(self.folder / "coordinator-home")
 
     def __enter__(self) -> Town:
         if self.post is None:
@@ -188,11 +202,8 @@ class Programs:
         raise AssertionError(f"not over after {seconds} s: {told}")
 
     def round(self) -> int:
-        """The round of the coordinator's checkpoint; 0 before the first."""
-        for path in (self.folder / "coordinator-home").glob(f"*/{state_file.NAME}"):
-            letter = wire.decode(path.read_bytes()[state_file.HEAD :])
-            return int(json.loads(letter.text)["when"][0])
-        return 0
+        """The round that the run is in."""
+        return round_in(self.folder / "coordinator-home")
 
     def log(self, who: str) -> str:
         return (self.folder / f"{who}.log").read_text()
