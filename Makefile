@@ -49,8 +49,9 @@ examples: $(VENV)/test ## run every example
 
 check: lint types test examples ## all that must hold before a change lands
 
-chaos: $(VENV)/test ## hours of kills, full disks, old folders, second programs; prints a tally
+chaos: $(VENV)/test ## hours of kills, full disks, old folders, spoilt inputs; prints a tally
 	$(BIN)/python -m bench.chaos --kills 10000
+	$(BIN)/python -m bench.fuzz --inputs 1000000
 
 bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.simulator

@@ -187,6 +187,8 @@ if __name__ == "__main__":
 
     if sys.argv[1:] == ["load"]:
         load.main()
+    elif sys.argv[1:2] == ["crowd"]:
+        load.crowd(*sys.argv[2:])
     elif len(sys.argv) > 1:
         agent(*sys.argv[1:])
     else:

@@ -32,6 +32,8 @@ from tacita.federation.description import Description, read_signed
 from tacita.federation.in_process import COORDINATOR, InProcess
 from tacita.federation.nats_post import Pieces
 from tacita.federation.policy import Policy
+from tacita.federation.protocol import PROTOCOL
+from tacita.federation.receipts import BLANK
 from tacita.federation.seal import PrivateKeys, Sealed
 from tacita.federation.wire import Identity, Letter
 
@@ -164,6 +166,8 @@ class Letters:
         )
         text = dice.choice(("", "", '{"round": 1}', _DEEP[:4_000], "\x1b[2J\x07"))
         arrays = [self._array() for _ in range(dice.choice((0, 1, 1, 2, 2, 3)))]
+        if dice.random() < 0.9:  # stamp and receipt
+            arrays += [dice.choice((BLANK, BLANK, BLANK + 1)) for _ in range(2)]
         return Letter(identity, tuple(arrays), text)
 
     def _array(self) -> np.ndarray:
@@ -229,14 +233,16 @@ class Offers:
         self._keys, self._public = starter.keys, starter.others
         x = np.random.default_rng(0).normal(size=(8, 2))
         rows = {"x0": x[:, 0], "x1": x[:, 1], "y": np.arange(8) % 2}
-        policy = {"allow_shared_seed": True, "max_rounds": 50}
+        policy = Policy.anything(allow_shared_seed=True, max_rounds=50)
         self._agent = Agent(
             hub.invitations["ada"], rows, policy, folder=folder / "ada",
             tell=lambda line: None,
         )  # fmt: skip
-        self._agent.ledger = tacita.privacy.Ledger(folder / "ledger.db")
+        (folder / "ada").mkdir()
+        self._agent.site.open_ledger()
         self._good = {
             "federation": "town",
+            "protocol": PROTOCOL,
             "name": "try",
             "starter": "coordinator",
             "agents": ["ada", "bob"],
@@ -259,7 +265,8 @@ class Offers:
         Policy.of_words({"max_epsilon": 1.0, "columns": ["x0"]}).objection(run)
         self._read += 1
         if self._read % _JUDGED == 0:
-            self._agent.judge(offer)
+            site = self._agent.site
+            self._agent.judge.verdict(run, offer, site.ledger)
         return isinstance(run, Description)
 
     def _offer(self) -> str:

@@ -109,7 +109,7 @@ def measure(agents: int, dim: int, rounds: int) -> Load:
                     str(rounds),
                     *(str(made[n]) for n in part),
                 ]
-                program = [sys.executable, "-m", "bench.load", *words]
+                program = [sys.executable, "-m", "bench.federation", "crowd", *words]
                 children.append(subprocess.Popen(program))
             found = _coordinate(
                 Invitation.load(made["coordinator"]), folder, dim, rounds
@@ -240,10 +240,3 @@ def main() -> None:
             f"{'met' if good else 'missed'}",
             flush=True,
         )
-
-
-if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        crowd(*sys.argv[1:])
-    else:
-        main()

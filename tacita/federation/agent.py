@@ -28,11 +28,15 @@ from tacita.federation.policy import Policy, PolicyInForce
 from tacita.federation.post import Post
 from tacita.federation.preview import lines_of
 from tacita.federation.program import Options, Program, Result
+from tacita.federation.receipts import BLANK
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.setting import keys_of, setting_of, with_observer
 from tacita.federation.site import Site
 from tacita.federation.wire import MOST_TEXT, Identity, Letter, LetterRefused
 
+#: Letters by which the run reaches an agent: one that comes late is only told that
+#: there is something to fetch.
+_STARTS = ("question", "ready", "end")
 #: The offer of a run that was given up.
 _GIVEN_UP = "withdrawn.json"
 
@@ -226,7 +230,8 @@ class Agent(Program):
         )
 
         def say() -> list[Letter]:
-            return [Letter(name) if agreement.agreed else agreement.acceptance()]
+            ask = Letter(name, (BLANK, BLANK))  # nothing was said or heard yet
+            return [ask if agreement.agreed else agreement.acceptance()]
 
         kept = self.home / run.digest / state_file.NAME
         at_once = self._outline.roles.on_graph or kept.exists()
@@ -247,7 +252,7 @@ class Agent(Program):
                 self.deliver(post, [] if reply is None else [reply])
                 if agreement.agreed and at_once:
                     return []
-            elif agreement.agreed and one.kind in ("question", "end"):
+            elif agreement.agreed and one.kind in _STARTS:
                 if (one.run, one.sender) == (run.digest, run.starter):
                     return [content]
         raise AssertionError("it waits for ever")

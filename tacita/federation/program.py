@@ -158,6 +158,7 @@ class Program:
     def _ask_for_roster(self, post: Post) -> None:
         """Wait a moment for the hub; it may be away, and the brokers there."""
         self._asked_at = time.monotonic()
+        post.expect(self.most_greeting)
         end = self._asked_at + _HUB_PATIENCE
         while time.monotonic() < end:
             self.deliver(post, [self.note("ask", HUB)])

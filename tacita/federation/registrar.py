@@ -44,7 +44,8 @@ class Registrar:
         self.roster = Roster.verify(self._text, self._me.owner)
         self._envelope = Sealed(HUB, self._me.keys, self.roster.keys)
         self._answered: dict[str, float] = {}
-        self._post = NatsPost(self._me)
+        self._post = NatsPost(self._me.with_roster(self.roster))
+        self._post.expect(_MOST_BYTES)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -84,6 +85,7 @@ class Registrar:
                 self._tell(name)
             self._over.wait(_FAREWELL if gone else 0.0)
             self._envelope.know(new.keys)
+            self._post.know(self._me.with_roster(new))
             self._changed()
             for name in new.names:
                 self._tell(name)

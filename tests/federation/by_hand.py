@@ -13,6 +13,7 @@ import numpy as np
 
 from tacita.federation import Hub, Invitation, PostRoom, Result, consent, join
 from tacita.federation.description import Description
+from tacita.federation.receipts import BLANK
 from tacita.federation.seal import Sealed
 from tacita.federation.wire import Identity, Letter, note
 from tests.federation.towns import NAMES, SECONDS
@@ -84,7 +85,7 @@ class ByHand:
     def ask(self, run: Description, *numbers: np.ndarray, to: str = "ada") -> None:
         """The question of round 1."""
         name = Identity("town", run.digest, "question", 1, 0, "coordinator", to)
-        self.deliver(Letter(name, (*numbers, np.asarray(0))))
+        self.deliver(Letter(name, (*numbers, np.asarray(0), BLANK, BLANK)))
 
     def deliver(self, letter: Letter) -> None:
         to = letter.identity.receiver

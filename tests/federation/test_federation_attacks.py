@@ -15,13 +15,14 @@ import tacita
 from tacita.check import printable
 from tacita.federation import Agent, Coordinator, Hub, Invitation
 from tacita.federation.calendar import Calendar
-from tacita.federation.coordinator import _accepted, _told_by
+from tacita.federation.coordinator import _refusal, _rows, _told_by
 from tacita.federation.description import Description, read_signed
 from tacita.federation.in_process import COORDINATOR, InProcess
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.party import Counts, require_size
 from tacita.federation.policy import Policy
 from tacita.federation.reading import read_json
+from tacita.federation.receipts import BLANK
 from tacita.federation.seal import PrivateKeys
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity, Letter, LetterRefused, note
@@ -63,9 +64,10 @@ def test_hurtful_words_are_refused_wherever_they_are_read(text: str):
     with pytest.raises(LetterRefused):
         read_json(text, "a text", 1 << 24)
     run = describe()
-    for kind in ("accept", "refuse"):
-        with pytest.raises(LetterRefused):
-            _accepted(note(kind, "town", "ada", "hub", text), run)
+    with pytest.raises(LetterRefused):
+        _refusal(note("refuse", "town", "ada", "hub", text), run)
+    with pytest.raises(LetterRefused):
+        _rows(note("done", "town", "ada", "hub", text), run, weighted=True)
     for offer in (text, offered(text)):
         with pytest.raises(LetterRefused):
             read_signed(offer, "town", {"hub": HUB.public}, "hub")
@@ -99,9 +101,9 @@ def test_words_of_others_cannot_control_a_terminal(tmp_path: Path):
         run, hub.invitations["coordinator"], folder=tmp_path / "c", tell=said.append
     )
     centre.tell(f"refused: {CODES}")
-    words = {"run": centre.run.digest, "reason": CODES}
+    words = {"run": centre.run.digest, "code": CODES}
     with pytest.raises(tacita.TacitaError) as refusal:
-        _accepted(
+        _refusal(
             note("refuse", "town", "ada", "coordinator", json.dumps(words)), centre.run
         )
     for line in (*said, str(refusal.value)):
@@ -164,7 +166,7 @@ def test_a_calendar_of_all_rounds_takes_no_memory():
 
 def letter(kind: str, sender: str, to: str, when: tuple, arrays: Any = ()) -> Letter:
     name = Identity("test", "run", kind, *when, sender, to)
-    return Letter(name, tuple(np.asarray(a) for a in arrays))
+    return Letter(name, (*(np.asarray(a) for a in arrays), BLANK, BLANK))
 
 
 def give(party: Any, made: InProcess, one: Letter, now: float = 0.0) -> None:
@@ -304,16 +306,23 @@ def test_an_invitation_with_other_peoples_paths_is_refused(tmp_path: Path):
     hub = Hub.create(tmp_path / "hub", "town", ["ada"])
     path = hub.invitations["ada"]
     good = json.loads(path.read_text())
-    for key, value in (
-        ("federation", "../../etc"),
-        ("name", 7),
-        ("coordinator", None),
-        ("server", "x y\n"),
-        ("others", {**good["others"], "../bob": good["others"]["ada"]}),
+    owner = PrivateKeys.load(hub.folder / "owner.keys.json")
+    _, text = good["roster"].split("\n", 1)
+    words = json.loads(text)
+    member = words["members"]["ada"]
+    for spoilt in (
+        {"federation": "../../etc"},
+        {"brokers": ["x y\n"]},
+        {"members": {**words["members"], "../bob": member}},
     ):
-        path.write_text(json.dumps({**good, key: value}))
+        made = json.dumps({**words, **spoilt}, sort_keys=True, separators=(",", ":"))
+        signature = owner.sign(b"tacita roster 1\n" + made.encode()).hex()
+        path.write_text(json.dumps({**good, "roster": f"{signature}\n{made}"}))
         with pytest.raises(tacita.TacitaError, match="is no invitation"):
             Invitation.load(path)
+    path.write_text(json.dumps({**good, "name": 7}))
+    with pytest.raises(tacita.TacitaError, match="not the keys that '7' was invited"):
+        Invitation.load(path)
     path.write_text(NESTED)
-    with pytest.raises(tacita.TacitaError, match="is no invitation"):
+    with pytest.raises(tacita.TacitaError, match="damaged or no file"):
         Invitation.load(path)

@@ -80,9 +80,9 @@ def test_agents_that_the_hub_does_not_know_are_no_participants(
 ):
     agent = agent_of(hub, tmp_path / "a", {**LENIENT, "min_participants": 3})
     run = describe(["ada", "ann", "bea"])
-    assert "'ann', who is no agent of this federation" in refusal(agent, run)
+    assert "'ann' is no agent in version 1 of the roster" in refusal(agent, run)
     run = describe(["ada", "bob", "coordinator"])
-    assert "'coordinator', who is no agent" in refusal(agent, run)
+    assert "'coordinator' is no agent" in refusal(agent, run)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_description_that_breaks_the_program_is_refused(hub: Hub, tmp_path: Pa
     agent = agent_of(hub, tmp_path / "a", Policy.anything())
     for tables in (
         {"problem": {"columns": [["x0"]], "target": "y", "classes": ["0", "1"]}},
-        {"problem": {"columns": ["x0"], "target": "y", "classes": 7}},
+        {"problem": {"columns": ["x0"], "target": "y", "classes": [["0"], ["1"]]}},
         {"algorithm": {"name": "FedAvg", "step_size": {"name": ["x"]}}},
         {"graph": {"edges": 3}},
     ):
@@ -254,7 +254,7 @@ def test_consents_are_to_one_description_by_agents_of_the_federation(town: ByHan
     keys = {name: town.invitation(name).keys for name in NAMES}
     good = {name: consent.sign(run, name, own) for name, own in keys.items()}  # pyright: ignore
     lie = consent.sign(other, "bob", keys["bob"])  # pyright: ignore
-    known = town.me.others
+    known = town.me.roster
     assert consent.require_enough(run, consent.bundle(run, good), known, 3) == NAMES
     for given, reason in (
         ({**good, "bob": lie}, "not signed by whom it says"),

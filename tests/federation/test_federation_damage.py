@@ -16,11 +16,11 @@ from tacita.federation import Agent, Hub, PostRoom
 from tacita.federation.agent import Policy
 from tacita.federation.coordinator import _kept_consents
 from tacita.federation.description import Description
+from tacita.federation.own_rows import blank_problem
 from tacita.federation.seal import PrivateKeys
-from tacita.federation.setting import keys_of
-from tacita.privacy import Ledger
+from tacita.federation.setting import keys_of, setting_of
 from tacita.trees import double_precision
-from tests.federation.towns import NAMES, run_of, table_of
+from tests.federation.towns import LENIENT, NAMES, run_of, table_of_rows
 
 POLICY = """# What we agree to.
 max_epsilon = 2.0
@@ -42,7 +42,7 @@ def home(tmp_path_factory: Any) -> tuple[Any, Path, Path]:
     words["privacy"]["observer"] = "coordinator"
     run = Description("town", "run", "coordinator", tuple(NAMES), words)
     told = hub.invitations["coordinator"].read_text()
-    signer = PrivateKeys.of_words(json.loads(told)["keys"])
+    signer = PrivateKeys.of_words(json.loads(told)["secrets"]["private"])
     (folder / "home" / run.digest).mkdir(parents=True)
     (folder / "home" / run.digest / "offer.json").write_text(run.signed(signer))
     start(made, answer=True)
@@ -52,8 +52,8 @@ def home(tmp_path_factory: Any) -> tuple[Any, Path, Path]:
 def agent_of(hub: Hub, folder: Path) -> Agent:
     return Agent(
         hub.invitations["ada"],
-        table_of("ada"),
-        {"allow_shared_seed": True},
+        table_of_rows("ada"),
+        LENIENT,
         folder=folder,
         post=PostRoom(),
     )
@@ -61,18 +61,19 @@ def agent_of(hub: Hub, folder: Path) -> Agent:
 
 def start(agent: Agent, answer: bool = False) -> Any:
     """What `tacita join` does before it hears anything."""
-    with agent.alone(), Ledger(agent.home / "ledger.db") as agent.ledger:
-        agent.prepare(agent._begun_run(agent._begun()[0]))
-        setting = agent.setting
+    with agent.alone(), agent.site.open_ledger():
+        run = agent._begun_run(agent._begun()[0])
+        agent.site.prepare(run, setting_of(run, blank_problem(run)))
+        setting = agent.site.setting
         own = keys_of(setting, "ada", agent.secret)
-        desk = agent.desk(setting.run, agent._charge)
+        desk = agent.desk(setting.run, agent.site.releases)
         agent.party = setting.roles.make_agent(desk, setting.roles.like, own)
         agent.party.start(0.0)
         if answer:
             told = setting.roles.server.exchanges[0].told.zeros()
             with double_precision():
                 agent.party._reply((1, 0), (*told, np.asarray(0)))
-        return agent.party.round, agent.ledger.spent(1e-5)["ada", "everybody"]
+        return agent.party.round, agent.site.ledger.spent(1e-5)["ada", "everybody"]
 
 
 def changed(path: Path, steps: int) -> Iterator[int]:

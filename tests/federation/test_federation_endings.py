@@ -24,7 +24,7 @@ from tacita.federation.own_rows import blank_problem
 from tacita.federation.program import run_party
 from tacita.federation.setting import setting_of
 from tests.cases import case_of
-from tests.federation.towns import NAMES, Town, run_of, table_of
+from tests.federation.towns import LENIENT, NAMES, Town, run_of, table_of_rows
 
 FED_PLT = case_of("FedPLT")
 
@@ -63,7 +63,8 @@ def test_a_second_program_is_refused_in_one_line(tmp_path: Path):
     with Town(tmp_path, PostRoom()) as town:
         second = Agent(
             town.hub.invitations["ada"],
-            table_of("ada"),
+            table_of_rows("ada"),
+            LENIENT,
             folder=tmp_path / "ada-home",
             post=town.post,
         )
@@ -80,8 +81,8 @@ class Killed(BaseException):
 def test_killed_after_done_the_result_is_still_there(tmp_path: Path, monkeypatch):
     """The agent confirms the end and dies before it has kept anything."""
 
-    def drive_and_die(party: Any, *more: Any) -> bool:
-        over = run_party(party, *more)
+    def drive_and_die(party: Any, *more: Any, **first: Any) -> bool:
+        over = run_party(party, *more, **first)
         if party.name == "ada":
             raise Killed
         return over

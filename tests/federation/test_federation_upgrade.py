@@ -14,9 +14,10 @@ from tacita.disk import write_private
 from tacita.federation import Agent, Coordinator, Hub, Invitation, PostRoom
 from tacita.federation.description import Description, read_signed
 from tacita.federation.protocol import PROTOCOL
-from tests.federation.towns import NAMES, Town, run_of, table_of
+from tacita.privacy import Ledger
+from tests.federation.towns import NAMES, Town, run_of, table_of_rows
 
-ANY = {"allow_shared_seed": True}
+ANY = {"allow_shared_seed": True, "allow_unprotected": True}
 
 
 def begun(home: Path, me: Invitation, protocol: int, **tables) -> Description:
@@ -50,7 +51,7 @@ def test_a_run_of_another_protocol_is_not_gone_on_with(town: Hub, tmp_path: Path
     begun(tmp_path / "ada", me, PROTOCOL + 1)
     ada = Agent(
         town.invitations["ada"],
-        table_of("ada"),
+        table_of_rows("ada"),
         ANY,
         folder=tmp_path / "ada",
         post=PostRoom(),
@@ -105,8 +106,11 @@ def test_an_agent_refuses_a_run_with_invented_names(town: Hub, tmp_path: Path):
     me = Invitation.load(town.invitations["coordinator"])
     agents = tuple(sorted([*NAMES, "invented"]))
     run = Description("town", "run", "coordinator", agents, run_of())
-    ada = Agent(town.invitations["ada"], table_of("ada"), ANY, folder=tmp_path)
-    assert ada.judge(run.signed(me.keys))[0] == "refuse"
+    ada = Agent(town.invitations["ada"], table_of_rows("ada"), ANY, folder=tmp_path)
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        verdict = ada.judge.verdict(run, run.signed(me.keys), ledger)
+    assert verdict == (False, "refused")
+    assert "'invented' is no agent" in (tmp_path / "log.jsonl").read_text()
 
 
 def test_who_must_approve_is_waited_for(tmp_path: Path):
