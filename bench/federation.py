@@ -30,10 +30,10 @@ import tacita
 from tacita import keys
 from tacita.federation import Hub, Invitation, broker
 from tacita.federation.agent_keys import SharedKeys
+from tacita.federation.desk import Desk
 from tacita.federation.draws import SharedDraws
+from tacita.federation.driving import run_party
 from tacita.federation.nats_post import NatsPost
-from tacita.federation.party import Desk
-from tacita.federation.program import run_party
 from tacita.federation.receipts import Pen
 from tacita.federation.roles import Roles
 from tacita.federation.seal import Plain, Sealed

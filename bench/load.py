@@ -28,8 +28,8 @@ from bench import federation
 from tacita import keys
 from tacita.federation import Invitation, broker
 from tacita.federation.draws import SharedDraws
+from tacita.federation.driving import run_party
 from tacita.federation.nats_post import NatsPost
-from tacita.federation.program import run_party
 
 #: Processes that share the agents: 200 of their own would take 50 GB.
 PROCESSES = 6

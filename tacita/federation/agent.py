@@ -20,10 +20,11 @@ from tacita.federation import state_file
 from tacita.federation.agreement import Agreement
 from tacita.federation.describe import describe
 from tacita.federation.description import Description, read_signed
+from tacita.federation.desk import MOST_NOTE
 from tacita.federation.invitation import Invitation
 from tacita.federation.judgement import OFFER, Judge
 from tacita.federation.own_rows import OwnRows, blank_problem
-from tacita.federation.party import MOST_NOTE, Party, Withdrawn
+from tacita.federation.party import Party, Withdrawn
 from tacita.federation.policy import Policy, PolicyInForce
 from tacita.federation.post import Post
 from tacita.federation.preview import lines_of

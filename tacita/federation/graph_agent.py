@@ -15,7 +15,8 @@ import numpy as np
 
 from tacita.federation.agent_keys import AgentKeys, next_history
 from tacita.federation.calendar import Calendar
-from tacita.federation.party import Desk, Party, bytes_of, require_own
+from tacita.federation.desk import Desk
+from tacita.federation.party import Party, bytes_of, require_own
 from tacita.federation.receipts import When
 from tacita.federation.shapes import to_list
 from tacita.federation.terms import Terms

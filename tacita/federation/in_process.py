@@ -18,9 +18,10 @@ import numpy as np
 from tacita import check, keys
 from tacita.aggregation import Aggregation
 from tacita.federation.agent_keys import AgentKeys, SharedKeys
+from tacita.federation.desk import ChargeLetter, Desk, no_charge
 from tacita.federation.draws import Draws, SharedDraws
-from tacita.federation.party import ChargeLetter, Desk, Party, no_charge
-from tacita.federation.program import TICK, send
+from tacita.federation.driving import TICK, send
+from tacita.federation.party import Party
 from tacita.federation.receipts import Pen, folder_number
 from tacita.federation.roles import Roles
 from tacita.federation.seal import Plain, PrivateKeys, Sealed

@@ -12,43 +12,27 @@ and only then "fetches" it. Whole letters are thus sent twice only where one was
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tacita.check import TacitaError, printable, refuse
 from tacita.federation import wire
-from tacita.federation.account import Account
+from tacita.federation.desk import REMARK, Counts, Desk
 from tacita.federation.patience import Patience
 from tacita.federation.receipts import (
     OutOfStep,
-    Pen,
     Receipts,
     When,
     require_stamps,
 )
-from tacita.federation.seal import Envelope
-from tacita.federation.state_file import StateFile
 from tacita.federation.wire import Identity, Letter, LetterRefused, Repeated
 
-#: Called with a letter's identity and the bytes of its numbers before it may leave;
-#: writes the release into the ledger, or raises and so keeps the letter back. Without
-#: the bytes it is a letter that left, of which no more is known.
-ChargeLetter = Callable[[Identity, bytes | None], None]
-
-
-#: Most characters of a remark, and of a reason of refusal, that are kept.
-_REMARK = 200
-#: Different reasons of refusal that are told apart: others may choose their words.
-_REASONS = 30
 #: Bytes that everybody together may have on the way to one party.
 WINDOW = 128 << 20
-#: Bytes of a letter without numbers: names, and a line of text.
-MOST_NOTE = 1 << 14
 #: Bytes that a letter has besides its numbers, and so its numbers at most.
 _HEADS = 1 << 16
 MOST_NUMBERS = wire.MOST_BYTES - _HEADS
@@ -63,66 +47,6 @@ class Diverged(TacitaError):
 
 class Withdrawn(Exception):
     """The run that this party is in does not take place."""
-
-
-def no_charge(identity: Identity, content: bytes | None) -> None:
-    """For runs without a privacy budget."""
-
-
-@dataclass
-class Desk:
-    """What a party needs besides its mathematics.
-
-    Attributes:
-        name: The party.
-        federation: The federation's name.
-        run: The digest of the run description.
-        envelope: How letters are closed and opened.
-        state_file: Where its checkpoint is.
-        pen: Stamps its letters.
-        charge: Writes a release into the ledger.
-        greet: Answers letters outside of any run: offers, and those who come late. It
-            may raise `Withdrawn`.
-        remark: What the party tells of itself with a letter of this kind, for the
-            status only.
-        most_greeting: Bytes of a letter outside of any run, at most.
-    """
-
-    name: str
-    federation: str
-    run: str
-    envelope: Envelope
-    state_file: StateFile
-    pen: Pen
-    charge: ChargeLetter = no_charge
-    greet: Callable[[Letter], Letter | None] = lambda letter: None
-    remark: Callable[[str], str] = lambda kind: ""
-    most_greeting: int = MOST_NOTE
-
-    @property
-    def account(self) -> Account | None:
-        """The ledger, of a run with a budget."""
-        return getattr(self.charge, "account", None)
-
-
-@dataclass
-class Counts:
-    """What passed over a party's desk."""
-
-    sent: int = 0
-    sent_bytes: int = 0
-    received: int = 0
-    received_bytes: int = 0
-    repeated: int = 0
-    resent: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
-
-    def refuse(self, reason: str) -> None:
-        """Count a letter that was refused; the table of reasons stays small."""
-        told = printable(reason, _REMARK)
-        if told not in self.refused and len(self.refused) >= _REASONS:
-            told = "other reasons"
-        self.refused[told] += 1
 
 
 class Party:
@@ -194,7 +118,7 @@ class Party:
             self.heard_at[sender] = now
             self._owing.discard(sender)
             if letter.text:
-                self.remarks[sender] = printable(letter.text, _REMARK)
+                self.remarks[sender] = printable(letter.text, REMARK)
             self.counts.received += 1
             self.counts.received_bytes += len(content)
             self._take(letter, now)

@@ -18,7 +18,9 @@ from tacita.check import printable, refuse
 from tacita.disk import alone_in, write_private, write_whole
 from tacita.federation import certificates
 from tacita.federation.description import Description
+from tacita.federation.desk import MOST_NOTE, ChargeLetter, Desk, no_charge
 from tacita.federation.draws import derive
+from tacita.federation.driving import run_party
 from tacita.federation.invitation import Invitation
 from tacita.federation.membership import (
     Membership,
@@ -26,13 +28,7 @@ from tacita.federation.membership import (
     require_partners,
 )
 from tacita.federation.metrics import MetricsServer, Pulse
-from tacita.federation.party import (
-    MOST_NOTE,
-    ChargeLetter,
-    Desk,
-    Party,
-    no_charge,
-)
+from tacita.federation.party import Party
 from tacita.federation.post import Post
 from tacita.federation.receipts import Pen, folder_number
 from tacita.federation.roster import HUB
@@ -42,8 +38,6 @@ from tacita.federation.state_file import StateFile
 from tacita.federation.wire import MOST_TEXT, Identity, Letter, LetterRefused, note
 from tacita.runtime.progress import Bar
 
-#: Seconds between two looks at the clock where no letter comes.
-TICK = 0.25
 #: Seconds to wait for the hub's roster before going on with the one that is known.
 _HUB_PATIENCE = 2.0
 #: Seconds between two questions for a newer one.
@@ -364,49 +358,3 @@ def _status(party: Party, post: Post, rounds: int) -> dict[str, Any]:
         "under_way": post.under_way(),
         "dropped": post.dropped,
     }
-
-
-def send(party: Party, deliver: Callable[[str, bytes], None]) -> None:
-    """Send what the party has left in its outbox."""
-    for to, content in party.take_out():
-        deliver(to, content)
-
-
-def run_party(
-    party: Party,
-    post: Post,
-    watch: Callable[[], None] | None = None,
-    seconds: float | None = None,
-    first: Sequence[bytes] = (),
-) -> bool:
-    """Run one party on the real clock until it is finished; False if time ran out.
-
-    Args:
-        party: The party.
-        post: Its post.
-        watch: Called now and then, for progress and the status file.
-        seconds: Longest time to run; None for any.
-        first: Letters to it that came before.
-    """
-    begun = time.monotonic()
-    post.expect(party.most_bytes)
-    party.start(begun)
-    for content in first:
-        party.receive(content, begun)
-    send(party, post.deliver)
-    looked = 0.0
-    while not party.finished:
-        for content in post.collect(TICK):
-            party.receive(content, time.monotonic())
-            send(party, post.deliver)
-        now = time.monotonic()
-        party.tick(now)
-        send(party, post.deliver)
-        if watch is not None and now - looked >= 1.0:
-            looked = now
-            watch()
-        if seconds is not None and now - begun > seconds:
-            return False
-    if watch is not None:
-        watch()
-    return True

@@ -13,9 +13,10 @@ from tacita.algorithm.base import GraphAlgorithm
 from tacita.federation import party
 from tacita.federation.agent_keys import AgentKeys
 from tacita.federation.calendar import Calendar
+from tacita.federation.desk import Desk
 from tacita.federation.draws import Draws
 from tacita.federation.graph_agent import GraphAgent
-from tacita.federation.party import Desk, Party
+from tacita.federation.party import Party
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.server_coordinator import ServerCoordinator
 from tacita.federation.terms import Terms

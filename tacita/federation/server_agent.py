@@ -16,7 +16,8 @@ import numpy as np
 from jax import Array
 
 from tacita.federation.agent_keys import AgentKeys, next_history
-from tacita.federation.party import WINDOW, Desk, Party, bytes_of, require_own
+from tacita.federation.desk import Desk
+from tacita.federation.party import WINDOW, Party, bytes_of, require_own
 from tacita.federation.receipts import When
 from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.terms import Terms

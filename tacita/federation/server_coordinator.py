@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from tacita.aggregation import Aggregation, Mean
+from tacita.federation.desk import Desk
 from tacita.federation.draws import Draws
-from tacita.federation.party import WINDOW, Desk, Party, require_size
+from tacita.federation.party import WINDOW, Party, require_size
 from tacita.federation.receipts import When
 from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.tally import tally_for

@@ -19,8 +19,8 @@ from tacita.disk import write_private
 from tacita.federation.account import Account
 from tacita.federation.agent_keys import AgentKeys, OwnKeys, SharedKeys
 from tacita.federation.description import Description
+from tacita.federation.desk import ChargeLetter, no_charge
 from tacita.federation.draws import Draws, OwnDraws, SharedDraws, derive
-from tacita.federation.party import ChargeLetter, no_charge
 from tacita.federation.roles import Roles
 from tacita.federation.seal import PrivateKeys, read_private
 from tacita.federation.terms import Terms

@@ -12,9 +12,9 @@ from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation.account import Account
 from tacita.federation.description import Description
+from tacita.federation.desk import no_charge
 from tacita.federation.judgement import Judge
 from tacita.federation.own_rows import OwnRows, own_problem
-from tacita.federation.party import no_charge
 from tacita.federation.policy import PolicyInForce
 from tacita.federation.rehearsal import require_parts_allowed
 from tacita.federation.setting import Setting, privacy_of, setting_of, with_budget

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tacita.federation.account import Account
+from tacita.federation.driving import TICK, send
 from tacita.federation.in_process import COORDINATOR, Faults, InProcess, InProcessPost
-from tacita.federation.program import TICK, send
 from tacita.federation.receipts import OutOfStep
 from tacita.federation.wire import decode
 from tacita.privacy import Ledger, gaussian_guarantee

@@ -14,6 +14,7 @@ import tacita
 from tacita.disk import LOCK, alone_in
 from tacita.federation import Agent, PostRoom, program
 from tacita.federation.description import Description
+from tacita.federation.driving import run_party
 from tacita.federation.in_process import (
     COORDINATOR,
     InProcess,
@@ -21,7 +22,6 @@ from tacita.federation.in_process import (
     run_in_process,
 )
 from tacita.federation.own_rows import blank_problem
-from tacita.federation.program import run_party
 from tacita.federation.setting import setting_of
 from tests.cases import case_of
 from tests.federation.towns import LENIENT, NAMES, Town, run_of, table_of_rows

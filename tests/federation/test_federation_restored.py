@@ -14,8 +14,8 @@ import pytest
 import tacita
 from tacita.federation.account import Account
 from tacita.federation.agent_keys import OwnKeys, next_history
+from tacita.federation.driving import TICK, send
 from tacita.federation.in_process import COORDINATOR, InProcess, InProcessPost
-from tacita.federation.program import TICK, send
 from tacita.federation.receipts import BLANK, OutOfStep, Pen
 from tacita.federation.wire import Identity, Letter
 from tacita.privacy import Ledger, gaussian_guarantee
