@@ -113,6 +113,7 @@ class Town:
         self.openings: dict[tuple[str, int], bytes] = {}
         #: Changes letters on their way, as a liar among the parties would.
         self.twist: Callable[[str, Send], Send | None] = lambda sender, send: send
+        self.letter = letter_of
         self.agents = {n: self.make_agent(n) for n in terms.names}
         self.coordinator = SecureCoordinator(terms)
 
@@ -190,7 +191,7 @@ class Town:
         if isinstance(wanted, Step):
             return wanted
         self.contexts.setdefault(exchange, set()).add(wanted.context)
-        return agent.answer(wanted, letter_of(name, wanted, self.terms))
+        return agent.answer(wanted, self.letter(name, wanted, self.terms))
 
     def hub_does(self, do: Callable[[], Step]) -> None:
         self.act(self.terms.coordinator, do)
@@ -210,14 +211,11 @@ class Town:
 
     def ask(self, exchange: int) -> None:
         """Begin an exchange, or go on with it, and send the question."""
-        hub = self.coordinator
-        self.act(
-            hub.terms.coordinator, lambda: hub.ask(exchange, question_of(exchange))
-        )
+        hub, asked = self.terms.coordinator, question_of(exchange)
+        self.act(hub, lambda: self.coordinator.ask(exchange, asked))
         if self.coordinator.stage == "answers":
             for name in self.coordinator.awaited:
-                question = Send(name, "question", exchange, question_of(exchange))
-                self.post.append((hub.terms.coordinator, question))
+                self.post.append((hub, Send(name, "question", exchange, asked)))
         self.deliver()
 
     def run(self, exchange: int, tries: int = 40) -> Outcome:
@@ -239,7 +237,7 @@ class Town:
         """The plain modular sum of the letters."""
         (context,) = self.contexts[outcome.exchange]
         wanted = Wanted(outcome.exchange, context)
-        each = [letter_of(n, wanted, self.terms) for n in outcome.chosen]
+        each = [self.letter(n, wanted, self.terms) for n in outcome.chosen]
         return np.sum(each, axis=0, dtype=self.terms.word_type)
 
     def check_sum(self, outcome: Outcome) -> Sum:

@@ -39,32 +39,39 @@ class OpenedSecrets:
         self._openings.setdefault(holder, opened)
         if len(self._openings) < self._roster.needed:
             return False
-        liars = []
-        for place, name in enumerate(self._roster.members):
-            if name in self._secrets:
-                continue
-            found = self._recover(place, name)
-            if found.secret is not None:
-                self._secrets[name] = found.secret
-            elif found.dealer_lied:
-                liars.append(name)
-            members = self._roster.members
-            self.false_holders |= {members[point - 1] for point in found.false}
-        self.liars = tuple(liars)
-        return len(self._secrets) == len(self._roster.members)
+        # More openings are on their way: what is hard now will be easy then.
+        return all(self._find(name, search=False) for name in self._roster.members)
 
-    def _recover(self, place: int, name: str) -> Recovered:
+    def search(self) -> bool:
+        """Try hard, as no more openings will come; whether all secrets are known."""
+        if len(self._openings) < self._roster.needed:
+            return False
+        self.liars = ()
+        return all([self._find(name, search=True) for name in self._roster.members])
+
+    def _find(self, name: str, search: bool) -> bool:
+        """Whether an agent's secret is known, or comes to be known."""
+        if name in self._secrets:
+            return True
+        found = self._recover(name, search)
+        members = self._roster.members
+        self.false_holders |= {members[point - 1] for point in found.false}
+        if found.dealer_lied:
+            self.liars += (name,)
+        if found.secret is not None:
+            self._secrets[name] = found.secret
+        return found.secret is not None
+
+    def _recover(self, name: str, search: bool) -> Recovered:
         """One agent's secret; holders whose shares were false before come last."""
-        roster = self._roster
+        roster, place = self._roster, self._roster.members.index(name)
         order = sorted(self._openings, key=lambda h: (h in self.false_holders, h))
         shares = {
             roster.members.index(holder) + 1: number(self._openings[holder][place])
             for holder in order
         }
-        terms = roster.terms
-        return recover(
-            shares, roster.needed, terms.colluding, lambda s: self._fits(name, s)
-        )
+        most_false = roster.needed, roster.terms.colluding
+        return recover(shares, *most_false, lambda s: self._fits(name, s), search)
 
     def _fits(self, name: str, secret: bytes) -> bool:
         roster, exchange = self._roster, self._exchange

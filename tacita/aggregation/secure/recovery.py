@@ -3,7 +3,7 @@
 Whether a secret is the right one can be seen (its digest or public key was published),
 so any t true shares will do. Up to (m - t)/2 false ones among m are found by decoding a
 Reed-Solomon code (S. Gao, "A new algorithm for decoding Reed-Solomon codes", 2003);
-beyond, holders are left out in turn while that is affordable.
+beyond, holders can be left out in turn while that is affordable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from tacita.aggregation.secure.shares import PRIME, SECRET_BYTES, join
 
 #: How many choices of holders are tried for one secret, at most.
-_MOST_TRIES = 2000
+_MOST_TRIES = 300
 
 
 class Recovered(NamedTuple):
@@ -40,6 +40,7 @@ def recover(
     needed: int,
     colluding: int,
     fits: Callable[[bytes], bool],
+    search: bool = True,
 ) -> Recovered:
     """The secret of shares by their points.
 
@@ -48,6 +49,7 @@ def recover(
         needed: t; there are as many shares at least.
         colluding: How many holders may lie.
         fits: Whether a secret is the one that was published.
+        search: Whether to leave out holders in turn; nobody is accused without it.
     """
     points, spare = tuple(shares), len(shares) - needed
     if (secret := _fitting(shares, points[:needed], fits)) is not None:
@@ -57,6 +59,8 @@ def recover(
     if polynomial is not None and (secret := _as_secret(polynomial)) is not None:
         if fits(secret):
             return Recovered(secret, _off(shares, polynomial))
+    if not search:
+        return Recovered(None)
     most_out = min(colluding, spare)
     choices = sum(comb(len(points), out) for out in range(1, most_out + 1))
     for chosen in islice(_left_out(points, most_out), _MOST_TRIES):

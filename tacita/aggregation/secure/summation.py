@@ -121,7 +121,7 @@ class Summation:
         """Go on without those who are awaited, if enough are left."""
         if self.fixed is None:
             return self._fix() if len(self._heard) >= self.terms.least else Step()
-        return self._void() if self._secrets and self._secrets.liars else Step()
+        return self._judge()
 
     def _fix(self) -> Step:
         """Write down the set and the total; then tell of them."""
@@ -169,10 +169,28 @@ class Summation:
         if opening.members != self.roster.members:
             refuse(f"{sender!r} opens another roster")
         if secrets.add(sender, opening.opened):
-            total = secrets.sum_of(fixed.total, fixed.context)
-            false = tuple(sorted(secrets.false_holders))
-            return Step(outcome=Sum(self.exchange, fixed.chosen, total, false))
-        return self._void() if not self.awaited else Step()
+            return self._sum(fixed, secrets)
+        return Step() if self.awaited else self._judge()
+
+    def _judge(self) -> Step:
+        """Make what can be made of the openings that are here, or name the liars."""
+        fixed, secrets = self.fixed, self._secrets
+        if fixed is None or secrets is None or self.stage != "opening":
+            return Step()
+        if secrets.search():
+            return self._sum(fixed, secrets)
+        if liars := secrets.liars:
+            reason = f"{', '.join(liars)} dealt shares that do not fit"
+        elif not self.awaited:
+            reason = "shares do not fit, and whose fault it is cannot be told"
+        else:
+            return Step()
+        return Step(outcome=Void(self.exchange, reason, liars))
+
+    def _sum(self, fixed: Fixed, secrets: OpenedSecrets) -> Step:
+        total = secrets.sum_of(fixed.total, fixed.context)
+        false = tuple(sorted(secrets.false_holders))
+        return Step(outcome=Sum(self.exchange, fixed.chosen, total, false))
 
     def _of_this(
         self, sender: str, letter: Agreed | Opening
@@ -184,10 +202,3 @@ class Summation:
         if fixed is None or secrets is None or named != (self.exchange, here):
             refuse(f"{sender!r} speaks of another exchange or roster")
         return fixed, secrets
-
-    def _void(self) -> Step:
-        liars = self._secrets.liars if self._secrets else ()
-        reason = "shares do not fit what was published"
-        if liars:
-            reason = f"{', '.join(liars)} dealt shares that do not fit"
-        return Step(outcome=Void(self.exchange, reason, liars))
