@@ -229,7 +229,8 @@ class Town:
             self.hub_does(self.coordinator.again)
             if exchange not in self.outcomes and k % 5 == 4:
                 self.hub_does(self.coordinator.time_up)
-        else:
+        while exchange not in self.outcomes:
+            self.ask(exchange)
             self.hub_does(self.coordinator.give_up)
         return self.outcomes[exchange]
 
