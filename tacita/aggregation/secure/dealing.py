@@ -102,8 +102,8 @@ def opened(roster: Roster, held: bytes, chosen: tuple[str, ...]) -> tuple[bytes,
         chosen: The agents whose letters are in the sum: their self masks are opened,
             of all others the keys.
     """
-    found = []
+    found, inside = [], set(chosen)
     for place, name in enumerate(roster.members):
-        at = place * DEALT_BYTES + (SHARE_BYTES if name in chosen else 0)
+        at = place * DEALT_BYTES + (SHARE_BYTES if name in inside else 0)
         found.append(held[at : at + SHARE_BYTES])
     return tuple(found)

@@ -24,19 +24,26 @@ class OpenedSecrets:
     def __init__(self, roster: Roster, exchange: int, chosen: Iterable[str]) -> None:
         self._roster, self._exchange = roster, exchange
         self._chosen = frozenset(chosen)
-        self._openings: dict[str, tuple[bytes, ...]] = {}
+        #: The shares that each holder gave, by its point, as numbers.
+        self._openings: dict[int, list[int]] = {}
         self._secrets: dict[str, bytes] = {}
-        self.false_holders: set[str] = set()
+        self._false: set[int] = set()
         self.liars: tuple[str, ...] = ()
 
     @property
     def holders(self) -> frozenset[str]:
         """Whose openings are here."""
-        return frozenset(self._openings)
+        return frozenset(self._roster.members[point - 1] for point in self._openings)
+
+    @property
+    def false_holders(self) -> tuple[str, ...]:
+        """Who gave shares that do not fit."""
+        return tuple(self._roster.members[point - 1] for point in sorted(self._false))
 
     def add(self, holder: str, opened: tuple[bytes, ...]) -> bool:
         """Take in an opening; whether all secrets are known now."""
-        self._openings.setdefault(holder, opened)
+        point = self._roster.places[holder] + 1
+        self._openings.setdefault(point, [number(share) for share in opened])
         if len(self._openings) < self._roster.needed:
             return False
         # More openings are on their way: what is hard now will be easy then.
@@ -54,8 +61,7 @@ class OpenedSecrets:
         if name in self._secrets:
             return True
         found = self._recover(name, search)
-        members = self._roster.members
-        self.false_holders |= {members[point - 1] for point in found.false}
+        self._false |= set(found.false)
         if found.dealer_lied:
             self.liars += (name,)
         if found.secret is not None:
@@ -64,12 +70,9 @@ class OpenedSecrets:
 
     def _recover(self, name: str, search: bool) -> Recovered:
         """One agent's secret; holders whose shares were false before come last."""
-        roster, place = self._roster, self._roster.members.index(name)
-        order = sorted(self._openings, key=lambda h: (h in self.false_holders, h))
-        shares = {
-            roster.members.index(holder) + 1: number(self._openings[holder][place])
-            for holder in order
-        }
+        roster, place = self._roster, self._roster.places[name]
+        order = sorted(self._openings, key=self._false.__contains__)
+        shares = {point: self._openings[point][place] for point in order}
         most_false = roster.needed, roster.terms.colluding
         return recover(shares, *most_false, lambda s: self._fits(name, s), search)
 

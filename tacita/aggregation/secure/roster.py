@@ -83,6 +83,11 @@ class Roster:
         return self.entries.members
 
     @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each agent stands among the members."""
+        return {name: place for place, name in enumerate(self.members)}
+
+    @cached_property
     def needed(self) -> int:
         """Shares that open a secret, and signatures that stand behind a set."""
         return threshold(len(self.members), self.terms.colluding)
@@ -96,7 +101,7 @@ class Roster:
         return self._entry(name, exchange)[KEY_BYTES:]
 
     def _entry(self, name: str, exchange: int) -> bytes:
-        body = self.entries.bodies[self.members.index(name)]
+        body = self.entries.bodies[self.places[name]]
         at = (exchange - self.start) * ENTRY_BYTES
         return body[at : at + ENTRY_BYTES]
 

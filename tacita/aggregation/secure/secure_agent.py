@@ -193,7 +193,7 @@ class SecureAgent:
         check_entries(self.terms, entries)
         if self.name not in roster.members:
             refuse(f"{self.name!r} is not in the roster that was sent to it")
-        own = entries.bodies[roster.members.index(self.name)]
+        own = entries.bodies[roster.places[self.name]]
         if own != self._dealer.body(roster.attempt, roster.start):
             refuse("the roster has keys of this agent that are not those of its secret")
         kept = Keep(f"roster-{roster.attempt}", roster.content)

@@ -189,8 +189,8 @@ class Summation:
 
     def _sum(self, fixed: Fixed, secrets: OpenedSecrets) -> Step:
         total = secrets.sum_of(fixed.total, fixed.context)
-        false = tuple(sorted(secrets.false_holders))
-        return Step(outcome=Sum(self.exchange, fixed.chosen, total, false))
+        found = Sum(self.exchange, fixed.chosen, total, secrets.false_holders)
+        return Step(outcome=found)
 
     def _of_this(
         self, sender: str, letter: Agreed | Opening
