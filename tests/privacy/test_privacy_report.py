@@ -11,7 +11,7 @@ import pytest
 
 import tacita
 from tacita.privacy import Clipped, PrivacyReport, PrivacyRow
-from tacita.privacy.accounting.gaussian import epsilon_of_mu
+from tacita.theory.gaussian import epsilon_of_mu
 
 ROUNDS = 9
 ROW: Any = {
