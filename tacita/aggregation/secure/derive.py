@@ -13,7 +13,8 @@ import numpy as np
 
 from tacita import check
 
-#: Parts what is derived here from all other uses of a secret.
+#: Parts what is derived here from all other uses of a secret; in two pieces, since no
+#: text of the project has its first name in one.
 _PURPOSE = b"tacit secure sum 1"
 
 
