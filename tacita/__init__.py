@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         report,
         runtime,
     )
+    from tacita.aggregation import SecureSum
     from tacita.algorithm import *  # noqa: F403
     from tacita.audits import audit
     from tacita.check import TacitaError
@@ -53,6 +54,7 @@ __all__ = [
     "Noisy",
     "Problem",
     "Run",
+    "SecureSum",
     "TacitaError",
     "VerticalNewton",
     "aggregation",

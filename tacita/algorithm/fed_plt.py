@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Gradients, Number, Round, ServerAlgorithm
+from tacita.algorithm.base import (
+    NOISE_WEARS_OFF,
+    Averages,
+    Gradients,
+    Number,
+    Round,
+    ServerAlgorithm,
+)
 from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -58,6 +65,7 @@ class FedPLT(ServerAlgorithm):
     oracle: Oracle = Full()
 
     averages: ClassVar[Averages] = Averages.ALL
+    why_not_summed: ClassVar[str] = NOISE_WEARS_OFF
     composite: ClassVar[bool] = True
     source: ClassVar[str] = (
         "N. Bastianello et al., Enhancing Privacy in Federated Learning through Local "

@@ -30,6 +30,7 @@ class ServerGD(ServerAlgorithm):
     step_size: Number = number(check.positive, theory=descent.step_size)
     oracle: Oracle = Full()
 
+    summed: ClassVar[bool] = True
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
 
     def gradients(self) -> Gradients:
@@ -56,3 +57,13 @@ class ServerGD(ServerAlgorithm):
     ) -> tuple[ModelState, Array]:
         """The gradient at the model received."""
         return ModelState(inbox), oracle.once(key, inbox)
+
+    def increment(
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
+    ) -> tuple[ModelState, Array]:
+        """The gradient of the rows."""
+        return ModelState(inbox), oracle.of_data.once(key, inbox)
+
+    def joined(self, kept: Array, told: Array, mean: Array, now: Round) -> Array:
+        """With the regulariser's gradient, which everybody knows."""
+        return mean + now.regulariser.grad(told)

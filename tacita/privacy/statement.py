@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Aggregation
+from tacita.aggregation import Aggregation, Choice, Summed
+from tacita.aggregation.secure.summed import summed
 from tacita.privacy import inputs
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.clipped import Promise, clipping_of
@@ -37,7 +38,7 @@ def report(
     algorithm: Any,
     *,
     delta: float | None = None,
-    aggregation: Aggregation | None = None,
+    aggregation: Choice = None,
     history: tuple[np.ndarray, np.ndarray] | None = None,
     looked: bool = False,
 ) -> PrivacyReport:
@@ -57,13 +58,15 @@ def report(
             first round on, as often as it was in all, which bounds what it spent.
         looked: Whether numbers that the algorithm has were set from the rows before.
     """
+    algorithm = summed(algorithm, aggregation)
     looked = looked or looks_at_rows(algorithm, problem)
     ready = algorithm.resolve(problem)
     told = run.config.get("resolved", run.config)["run"]
     if "configs" in told:
         check.refuse("a sweep has no one report; simulate the configuration you want")
     rule = told.get("aggregation") or {"name": "Mean"}
-    if rule["name"] != "Mean" and aggregation is None:
+    joined = rule["name"] != "Mean" and not isinstance(algorithm, Summed)
+    if joined and aggregation is None:
         check.refuse(
             f"the letters of this run were joined by {rule['name']}; say so with "
             "aggregation="
@@ -87,13 +90,14 @@ def forecast(
     rounds: int,
     participation: Any = 1.0,
     delta: float | None = None,
-    aggregation: Aggregation | None = None,
+    aggregation: Choice = None,
 ) -> PrivacyReport:
     """What a run would cost: which epsilon, for whom, at the noise that is set.
 
     With participation below 1 the bounds hold over the draw of who takes part.
     """
     rounds = inputs.whole(rounds=rounds)
+    algorithm = summed(algorithm, aggregation)
     looked = looks_at_rows(algorithm, problem)
     turns = planned(problem, rounds, participation, aggregation, looked=looked)
     made = _report(algorithm.resolve(problem), problem, turns, rounds, delta)

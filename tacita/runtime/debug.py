@@ -17,7 +17,9 @@ import numpy as np
 from jax import Array
 
 from tacita import check, keys
-from tacita.aggregation import Aggregation, Heard
+from tacita.aggregation import Choice, Heard
+from tacita.aggregation.secure.noise_table import agent_noise
+from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
@@ -33,6 +35,7 @@ from tacita.runtime.rounds import (
     mean_weights,
     rule_key,
 )
+from tacita.runtime.secret_noise import context_of, secret_bytes
 from tacita.runtime.seeds import seeds_of
 from tacita.runtime.simulate import DEFAULT_RECORD, make_world, prepare
 from tacita.runtime.transit import Asynchronous
@@ -56,10 +59,11 @@ def debug(
     *,
     reference: Any = None,
     asynchronous: Asynchronous | None = None,
-    aggregation: Aggregation | None = None,
+    aggregation: Choice = None,
 ) -> Run:
     """As `simulate`, one agent at a time. A failing agent is named, as is a NaN."""
     choices.problem_of(problem)
+    algorithm = choices.summed_by(problem, algorithm, participation, aggregation)
     ready = prepare(problem, algorithm)
     world = make_world(problem, ready, participation, asynchronous, aggregation)
     drawn = seeds_of(is_private(ready), seed)
@@ -149,13 +153,30 @@ def _server_exchange(
     else:
         letters = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
         weights = weights[jnp.asarray(active)]
-    joint = world.aggregation(Heard(letters, weights, None, rule_key(key)))
+    heard = Heard(letters, weights, None, rule_key(key))
+    joint = _joined(stage, phase, heard, active, carry.broadcast)
     if stage.keeps_letters(phase):
         kept = Mail(joint, letters)
     memory, broadcast = stage.algorithm.phases[phase].combine(
         key, carry.memory, joint, world.round(stage.number, len(active))
     )
     return Carry(memory, broadcast, states, kept, carry.turns)
+
+
+def _joined(
+    stage: Stage, phase: int, heard: Heard, active: list[int], told: Any
+) -> Any:
+    """One letter out of many; in a secure sum with every agent's own noise."""
+    rule, algorithm = stage.world.aggregation, stage.algorithm
+    if not (isinstance(rule, ModularSum) and rule.noisy):
+        return rule(heard)
+    context = context_of(stage.number, phase, told)
+    each, entries = algorithm.aggregation.each, heard.letters.shape[1]
+    noise = sum(
+        agent_noise(secret_bytes(stage.keys, agent), context, each, entries)
+        for agent in active
+    )
+    return rule.mean(heard, jnp.asarray(noise))
 
 
 def _ask_all(

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Aggregation
+from tacita.aggregation import Choice, Summed
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.letters import is_private
@@ -53,7 +53,7 @@ def simulate(
     resume: bool = False,
     mapping: str = "auto",
     asynchronous: Asynchronous | None = None,
-    aggregation: Aggregation | None = None,
+    aggregation: Choice = None,
 ) -> Run:
     """Simulate a federation and return the run.
 
@@ -81,7 +81,8 @@ def simulate(
         mapping: Compute agents "together", "one_by_one", or let the engine choose.
         asynchronous: For algorithms on a graph: delays, lost letters and bounds of an
             asynchronous run; a round is then an event. See `tacita.Asynchronous`.
-        aggregation: How the coordinator joins letters; default their mean.
+        aggregation: How the coordinator joins letters; default their mean, "secure"
+            for a `tacita.SecureSum` over everybody.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=20)
@@ -90,6 +91,7 @@ def simulate(
     True
     """
     choices.problem_of(problem)
+    algorithm = choices.summed_by(problem, algorithm, participation, aggregation)
     ready = prepare(problem, algorithm)
     many = seeds is not None
     plan = make_plan(problem, ready, record, reference, stop, mapping, many)
@@ -107,7 +109,7 @@ def simulate(
             "record_every": record_every,
             "stop": dict(stop) if stop else None,
             "asynchronous": describe(asynchronous),
-            "aggregation": describe(aggregation),
+            "aggregation": describe(rule_of(ready, aggregation)),
         },
         rounds=rounds,
         every=record_every,
@@ -151,6 +153,11 @@ def sweep(
     ready = [prepare(problem, a) for a in algorithms]
     if not ready:
         check.refuse("sweep needs at least one algorithm")
+    if any(isinstance(one, Summed) for one in ready):
+        check.refuse(
+            "a sweep has one rule for all its letters, and every secure sum has a grid "
+            "of its own; simulate them one by one"
+        )
     kinds = {(jax.tree.structure(a), *map(np.shape, jax.tree.leaves(a))) for a in ready}
     if len(kinds) > 1:
         check.refuse(
@@ -269,6 +276,11 @@ def _run(
     return attach(problem, algorithm, run, world.aggregation, history, looked)
 
 
+def rule_of(algorithm: Any, aggregation: Choice) -> Any:
+    """What a run says of how its letters were joined."""
+    return algorithm.aggregation if isinstance(algorithm, Summed) else aggregation
+
+
 def make_plan(
     problem: Problem,
     algorithm: Any,
@@ -296,7 +308,7 @@ def make_world(
     algorithm: Any,
     participation: Any,
     asynchronous: Asynchronous | None = None,
-    aggregation: Aggregation | None = None,
+    aggregation: Any = None,
     lanes: bool = False,
 ) -> World:
     """What the compiled program is given: rows, edges, who is active, the rule."""

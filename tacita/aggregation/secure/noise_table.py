@@ -36,7 +36,7 @@ _PRECISE = 320
 #: By how much `multiples` may exceed the variance asked for, where it can be helped.
 _OVERSHOOT = Fraction(65, 64)
 #: The guide is over this many of a word's highest bits.
-_GUIDE_BITS = 16
+GUIDE_BITS = 16
 
 
 class Table(NamedTuple):
@@ -59,7 +59,7 @@ def table() -> Table:
     """The table, computed once in about 10 ms."""
     exact = tuple(_boundaries())
     first = np.array([b >> 64 for b in exact], np.uint64)
-    starts = np.arange(2**_GUIDE_BITS, dtype=np.uint64) << np.uint64(64 - _GUIDE_BITS)
+    starts = np.arange(2**GUIDE_BITS, dtype=np.uint64) << np.uint64(64 - GUIDE_BITS)
     guide = np.searchsorted(first, starts, side="left")
     guide = np.append(guide, len(first)).astype(np.int32)
     return Table(exact, first, guide)
@@ -111,7 +111,7 @@ def look_up(
         second_at: From places in `first` to the low halves there.
     """
     known = table()
-    top = (first >> np.uint64(64 - _GUIDE_BITS)).astype(np.int64)
+    top = (first >> np.uint64(64 - GUIDE_BITS)).astype(np.int64)
     low, high = known.guide[top], known.guide[top + 1]
     # Nearly all buckets hold one boundary or none.
     last = len(known.first) - 1

@@ -27,8 +27,12 @@ from tacita.privacy.accounting.guarantee import (
     violated,
 )
 from tacita.privacy.clipped import clipping_of, schedule_of, without_noise
-from tacita.privacy.letters.composition import by_composition, gradient_changes
-from tacita.privacy.letters.question import Question
+from tacita.privacy.letters.composition import (
+    by_composition,
+    gradient_changes,
+    gradient_increment,
+)
+from tacita.privacy.letters.question import Increment, Question
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Relation, Scope
 from tacita.problem.oracles import Minibatch, Oracle
@@ -63,6 +67,8 @@ class Letters:
         replayed: An agent's state carries no noise: who knows two data sets and what
             the agent received computes its state for either.
         secret_turns: The bound is over a secret draw of who takes part.
+        increments: How far one unit moves what enters a secure sum; None where no sum
+            is accounted.
         shared_noise: What one draw of noise is multiplied by in the letter on each
             edge of a node; None where letters of a round never share noise and show
             different things.
@@ -79,6 +85,7 @@ class Letters:
     public_state: bool = False
     replayed: bool = False
     secret_turns: bool = False
+    increments: Callable[[Problem, Question], Increment] | None = None
     shared_noise: Callable[[Any], np.ndarray | None] = nothing
 
 
@@ -100,6 +107,8 @@ def of_gradients(algorithm: Any, **more: Any) -> Letters:
         "with_noise": with_noise,
         "noise_std": algorithm.oracle.std,
     }
+    if more.get("mixed") is not None:
+        given["increments"] = partial(gradient_increment, algorithm, more["mixed"])
     return _letters(algorithm, **given | more)
 
 
