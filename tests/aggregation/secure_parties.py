@@ -237,7 +237,7 @@ class Town:
     def expected(self, outcome: Sum) -> np.ndarray:
         """The plain modular sum of the letters."""
         (context,) = self.contexts[outcome.exchange]
-        wanted = Wanted(outcome.exchange, context)
+        wanted = Wanted(outcome.exchange, context, b"")
         each = [self.letter(n, wanted, self.terms) for n in outcome.chosen]
         return np.sum(each, axis=0, dtype=self.terms.word_type)
 

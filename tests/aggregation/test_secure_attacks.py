@@ -90,9 +90,19 @@ def test_another_question_that_was_prepared_before_the_first_answer():
     agent = town.agents[A]
     wanted = [agent.asked(0, q) for q in (question_of(0), question_of(1))]
     steps = [agent.answer(w, letter_of(A, w, town.terms)) for w in wanted]
-    agent.release(steps[0])
+    with pytest.raises(TacitaError, match="overtaken"):
+        agent.release(steps[0])
+    agent.release(steps[1])
     with pytest.raises(TacitaError, match="another answer 0"):
-        agent.release(steps[1])
+        agent._records.apply(steps[0].writes)
+
+
+def test_a_letter_that_was_made_for_a_roster_that_is_over_is_not_sent():
+    town = ready_town()
+    wanted = town.agents[A].asked(2, question_of(2))
+    town.set_up(1)
+    with pytest.raises(TacitaError, match="another roster by now"):
+        town.agents[A].answer(wanted, letter_of(A, wanted, town.terms))
 
 
 def test_two_sets_in_one_exchange_are_refused():
@@ -240,7 +250,7 @@ def test_a_late_letter_stays_hidden_though_its_key_was_opened():
     taken = np.zeros_like(rest)
     masks.add_pair_masks(taken, E, masks.shared(key, own), context)
     rest -= taken
-    letter = town.letter(E, Wanted(0, context), town.terms)
+    letter = town.letter(E, Wanted(0, context, b""), town.terms)
     assert not np.any(rest == letter)
 
 
@@ -256,7 +266,7 @@ def test_agents_that_were_asked_different_things_cannot_be_summed():
     contexts = sorted(town.contexts[0])
     assert len(contexts) == 2
     made = [
-        town.letter(n, Wanted(0, c), town.terms)
+        town.letter(n, Wanted(0, c, b""), town.terms)
         for n in town.terms.names
         for c in contexts
     ]

@@ -146,21 +146,43 @@ def test_a_new_attempt_in_the_middle_of_a_window_goes_on_without_the_lost():
     assert len(town.check_sum(town.run(3)).chosen) == 5
 
 
-def test_who_is_not_ready_in_time_is_left_out():
-    town = Town(terms_of(5, least=3, exchanges=2))
-
-    def shy(sender, send):
-        return None if sender == "agent 001" and send.kind == "shares" else send
-
-    town.twist = shy
+def left_out(town: Town) -> set[str]:
+    """Who is not in the roster after time was up once."""
     town.hub_does(lambda: town.coordinator.begin(0))
     assert town.coordinator.stage == "ready"
-    # Only the shy agent has everybody's shares; the coordinator leaves it to its user
-    # whom to invite then.
-    assert town.coordinator.awaited == tuple(
-        n for n in town.terms.names if n != "agent 001"
-    )
-    rest = set(town.terms.names) - {"agent 001"}
-    town.hub_does(lambda: town.coordinator.begin(0, rest))
+    town.hub_does(town.coordinator.again)
+    town.hub_does(town.coordinator.time_up)
     assert town.coordinator.serves(0)
     town.check_sum(town.run(0))
+    return set(town.terms.names) - set(town.coordinator.roster.members)
+
+
+def test_who_deals_no_shares_is_left_out_and_not_those_who_wait_for_them():
+    town = Town(terms_of(5, least=3, exchanges=2))
+    town.twist = lambda sender, send: (
+        None if (sender, send.kind) == ("agent 001", "shares") else send
+    )
+    assert left_out(town) == {"agent 001"}
+
+
+def test_who_is_gone_after_it_sent_its_keys_is_left_out():
+    town = Town(terms_of(5, least=3, exchanges=2))
+
+    def gone(sender, send):
+        if send.kind == "roster":
+            town.silent = {"agent 001"}
+        return send
+
+    town.twist = gone
+    assert left_out(town) == {"agent 001"}
+
+
+def test_who_alone_complains_of_another_is_left_out():
+    """With one colluding agent it may be either of them; one is not ready."""
+    town = Town(terms_of(6, least=4, colluding=1, exchanges=2))
+    town.twist = lambda sender, send: (
+        None
+        if (sender, send.to, send.kind) == ("agent 001", "agent 002", "shares")
+        else send
+    )
+    assert left_out(town) == {"agent 002"}

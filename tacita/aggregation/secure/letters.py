@@ -9,10 +9,11 @@ Numbers are 8 bytes, little-endian; sets of agents are bits in the order of thei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tacita.aggregation.secure.shares import SHARE_BYTES
+from tacita.aggregation.secure.steps import Send
 from tacita.aggregation.secure.terms import Terms
 from tacita.check import refuse
 
@@ -69,6 +70,13 @@ class Ready(NamedTuple):
     roster: bytes
 
 
+class Lacking(NamedTuple):
+    """Agent to coordinator: it is not ready, as shares of these are not there."""
+
+    roster: bytes
+    missing: tuple[str, ...]
+
+
 class Alive(NamedTuple):
     """Coordinator to agents: these letters are in the sum; sign it."""
 
@@ -104,7 +112,19 @@ class Opening(NamedTuple):
     opened: tuple[bytes, ...]
 
 
-Letter = Call | Keys | Entries | Shares | Want | Ready | Alive | Agreed | Open | Opening
+Letter = (
+    Call
+    | Keys
+    | Entries
+    | Shares
+    | Want
+    | Ready
+    | Lacking
+    | Alive
+    | Agreed
+    | Open
+    | Opening
+)
 #: Every letter by the name of its kind.
 KINDS: Mapping[str, type[Any]] = {
     "call": Call,
@@ -113,6 +133,7 @@ KINDS: Mapping[str, type[Any]] = {
     "shares": Shares,
     "want": Want,
     "ready": Ready,
+    "lacking": Lacking,
     "alive": Alive,
     "agreed": Agreed,
     "open": Open,
@@ -120,7 +141,7 @@ KINDS: Mapping[str, type[Any]] = {
 }
 _NAMES = {made: kind for kind, made in KINDS.items()}
 _NUMBERS = ("attempt", "start", "exchange")
-_SETS = ("members", "chosen", "signers")
+_SETS = ("members", "missing", "chosen", "signers")
 #: Fields that hold one piece for every agent of the set before them.
 _LISTS = ("bodies", "signatures", "opened")
 
@@ -190,3 +211,18 @@ def _size(field: str, before: Mapping[str, Any], terms: Terms) -> int:
         "signatures": SIGNATURE_BYTES,
         "opened": SHARE_BYTES,
     }[field]
+
+
+def send_all(
+    names: Iterable[str], letter: Letter, number: int, terms: Terms
+) -> tuple[Send, ...]:
+    """The same letter to several.
+
+    Args:
+        names: To whom.
+        letter: Which.
+        number: The exchange that it belongs to, or the attempt.
+        terms: Of the run.
+    """
+    kind, content = kind_of(letter), encode(letter, terms)
+    return tuple(Send(name, kind, number, content) for name in names)

@@ -22,24 +22,21 @@ import numpy as np
 
 from tacita.aggregation.secure import letters, masks
 from tacita.aggregation.secure.agent_records import AgentRecords
-from tacita.aggregation.secure.dealing import Dealer, by_exchange, opened
+from tacita.aggregation.secure.agent_setup import AgentSetup
+from tacita.aggregation.secure.dealing import Dealer, opened
 from tacita.aggregation.secure.letters import (
     Agreed,
     Alive,
     Call,
     Entries,
-    Keys,
-    Letter,
     Open,
     Opening,
-    Ready,
     Shares,
     Want,
 )
-from tacita.aggregation.secure.roster import Roster, check_entries
+from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.signatures import (
     is_signed,
-    keys_message,
     set_digest,
     set_message,
 )
@@ -56,6 +53,7 @@ class Wanted(NamedTuple):
 
     exchange: int
     context: bytes
+    roster: bytes
 
 
 class SecureAgent:
@@ -84,17 +82,27 @@ class SecureAgent:
         self.terms, self.name = terms, name
         self._dealer, self._sign = Dealer(terms, name, secret), sign
         self._records = AgentRecords(terms, rows, kept)
-        #: Shares that came, until all are there; whoever sent them can send them again.
-        self._heard: dict[bytes, dict[str, bytes]] = {}
+        self._setup = AgentSetup(self._dealer, sign, self._records)
+        self._issued: Step | None = None
         self._commons: dict[tuple[bytes, int], dict[str, bytes]] = {}
 
     def release(self, step: Step) -> tuple[Send, ...]:
-        """The letters of a step whose writes are on the disk."""
+        """The letters of a step whose writes are on the disk.
+
+        A step was right when it was issued: one that another has overtaken is refused.
+        """
+        if step.writes and step is not self._issued:
+            refuse("a step was overtaken by another; release one before the next")
         self._records.apply(step.writes)
+        self._setup.forget()
         return step.sends
 
     def heard(self, sender: str, kind: str, content: bytes) -> Step:
         """What to do about a letter of the protocol; refused if it breaks the rules."""
+        self._issued = self._act(sender, kind, content)
+        return self._issued
+
+    def _act(self, sender: str, kind: str, content: bytes) -> Step:
         letter = letters.decode(kind, content, self.terms)
         if isinstance(letter, _FROM_COORDINATOR):
             allowed = sender == self.terms.coordinator
@@ -103,13 +111,13 @@ class SecureAgent:
         if not allowed:
             refuse(f"{sender!r} may not send a {kind} letter to an agent")
         if isinstance(letter, Call):
-            return self._called(letter)
+            return self._setup.called(letter)
         if isinstance(letter, Entries):
-            return self._offered(letter)
+            return self._setup.offered(letter)
         if isinstance(letter, Shares):
-            return self._dealt(sender, letter)
+            return self._setup.dealt(sender, letter)
         if isinstance(letter, Want):
-            return self._wanted(sender, letter)
+            return self._setup.wanted(sender, letter)
         if isinstance(letter, Alive):
             return self._agree(letter)
         return self._open(letter)
@@ -127,7 +135,7 @@ class SecureAgent:
         place = self.terms.round_and_phase(exchange)
         context = masks.context_of(self.terms.run, roster.digest, *place, question)
         self._may_answer(exchange, context)
-        return Wanted(exchange, context)
+        return Wanted(exchange, context, roster.digest)
 
     def answer(self, wanted: Wanted, letter: np.ndarray) -> Step:
         """Mask a letter and send it.
@@ -136,10 +144,12 @@ class SecureAgent:
             wanted: What `asked` returned.
             letter: The letter on the grid with its noise, as unsigned words.
         """
-        exchange, context = wanted
+        exchange, context, _ = wanted
         if self._records.last_answered() == exchange:
             return self._answer_again(exchange)
         roster = self._records.in_force(exchange)
+        if wanted.roster != roster.digest:
+            refuse(f"exchange {exchange} has another roster by now; ask again")
         row = self._may_answer(exchange, context)
         kind = self.terms.word_type
         if letter.dtype != kind or letter.shape != (self.terms.entries,):
@@ -151,7 +161,9 @@ class SecureAgent:
         y = self._dealer.masked(letter, roster, exchange, commons, context)
         kept = Keep("answer", exchange.to_bytes(8, "little") + y.tobytes())
         writes = (*row, kept, *self._records.outdated(exchange))
-        return Step(writes, (Send(self.terms.coordinator, "answer", exchange, y),))
+        sends = (Send(self.terms.coordinator, "answer", exchange, y),)
+        self._issued = Step(writes, sends)
+        return self._issued
 
     def prepare(self, exchange: int) -> dict[str, bytes]:
         """Exchange keys for an answer ahead of the question; it takes most of the time.
@@ -167,96 +179,7 @@ class SecureAgent:
 
     def awaited(self) -> tuple[str, ...]:
         """Agents whose shares are not here yet, of the last roster."""
-        roster = self._records.newest()
-        if roster is None or self._records.is_ready(roster):
-            return ()
-        here = self._heard.get(roster.digest, {})
-        return tuple(n for n in roster.members if n != self.name and n not in here)
-
-    # Set-up of a window.
-
-    def _called(self, call: Call) -> Step:
-        self._may_begin(call.attempt, call.start)
-        if call.attempt in self._records.numbers("roster"):
-            refuse(f"the roster of attempt {call.attempt} is accepted already")
-        body = self._dealer.body(call.attempt, call.start)
-        signature = self._sign(keys_message(self.terms, *call, body))
-        keys = Keys(call.attempt, call.start, body, signature)
-        return self._reply(keys, call.attempt)
-
-    def _offered(self, entries: Entries) -> Step:
-        roster = Roster(self.terms, entries)
-        row = self._records.note(Row("roster", roster.attempt, roster.digest))
-        if roster.attempt in self._records.rosters:
-            return self._set_up_again(roster)
-        self._may_begin(roster.attempt, roster.start)
-        check_entries(self.terms, entries)
-        if self.name not in roster.members:
-            refuse(f"{self.name!r} is not in the roster that was sent to it")
-        own = entries.bodies[roster.places[self.name]]
-        if own != self._dealer.body(roster.attempt, roster.start):
-            refuse("the roster has keys of this agent that are not those of its secret")
-        kept = Keep(f"roster-{roster.attempt}", roster.content)
-        return Step((*row, kept), self._deal(roster))
-
-    def _may_begin(self, attempt: int, start: int) -> None:
-        """Attempts only grow, and begin after all that was said under older ones."""
-        newest = max(self._records.numbers("roster"), default=-1)
-        if attempt < newest:
-            refuse(f"attempt {attempt} is older than attempt {newest}, accepted here")
-        if start <= (last := self._records.latest()):
-            refuse(
-                f"attempt {attempt} begins with exchange {start}, but exchange {last} "
-                "was answered, signed or opened here; begin later"
-            )
-
-    def _deal(self, roster: Roster) -> tuple[Send, ...]:
-        """Shares to everybody else; the agent is a holder of its own, too."""
-        hand = self._dealer.deal(roster)
-        self._heard.setdefault(roster.digest, {})[self.name] = hand.pop(self.name)
-        return tuple(
-            self._send(name, Shares(roster.digest, roster.start, dealt), roster.attempt)
-            for name, dealt in hand.items()
-        )
-
-    def _set_up_again(self, roster: Roster) -> Step:
-        """The roster comes again: somebody misses a letter."""
-        if self._records.is_ready(roster):
-            return self._reply(Ready(roster.digest), roster.attempt)
-        dealt, want = self._deal(roster), Want(roster.digest)
-        wants = (self._send(name, want, roster.attempt) for name in self.awaited())
-        return Step((), (*dealt, *wants))
-
-    def _dealt(self, sender: str, shares: Shares) -> Step:
-        """Shares count only if they were dealt under this agent's own roster."""
-        roster = self._records.of_digest(shares.roster)
-        if sender not in roster.members or shares.start != roster.start:
-            refuse(f"{sender!r} has nothing to deal under this roster")
-        if self._records.is_ready(roster):
-            return Step()
-        here = self._heard.setdefault(roster.digest, {})
-        if self.name not in here:
-            self._deal(roster)
-        here.setdefault(sender, shares.dealt)
-        if len(here) < len(roster.members):
-            return Step()
-        writes = [
-            Keep(f"shares-{roster.attempt}-{exchange}", held)
-            for exchange, held in by_exchange(roster, here).items()
-        ]
-        writes.append(Keep(f"ready-{roster.attempt}", roster.digest))
-        reply = self._reply(Ready(roster.digest), roster.attempt)
-        return Step(tuple(writes), reply.sends)
-
-    def _wanted(self, sender: str, want: Want) -> Step:
-        roster = self._records.of_digest(want.roster)
-        if sender not in roster.members or sender == self.name:
-            refuse(f"{sender!r} is no holder of this roster")
-        dealt = self._dealer.deal(roster)[sender]
-        shares = Shares(want.roster, roster.start, dealt)
-        return Step((), (self._send(sender, shares, roster.attempt),))
-
-    # An exchange.
+        return self._setup.awaited()
 
     def _may_answer(self, exchange: int, context: bytes) -> list[Row]:
         if ("set", exchange) in self._records.rows:
@@ -275,7 +198,7 @@ class SecureAgent:
         _, row = self._check_set(alive)
         message = set_message(self.terms, alive.roster, alive.exchange, alive.chosen)
         agreed = Agreed(alive.exchange, alive.roster, self._sign(message))
-        return Step(tuple(row), self._reply(agreed, alive.exchange).sends)
+        return Step(tuple(row), self._reply(agreed))
 
     def _open(self, letter: Open) -> Step:
         roster, row = self._check_set(letter)
@@ -283,7 +206,7 @@ class SecureAgent:
         exchange, kept = letter.exchange, self._records.kept
         if kept.get("opening", b"")[:8] == exchange.to_bytes(8, "little"):
             again = letters.decode("opening", kept["opening"], self.terms)
-            return self._reply(again, exchange)
+            return Step((), self._reply(again))
         if (name := f"shares-{roster.attempt}-{exchange}") not in kept:
             refuse(f"the shares of exchange {exchange} are gone")
         shares = opened(roster, kept[name], letter.chosen)
@@ -294,7 +217,7 @@ class SecureAgent:
             Drop(name),
             *self._records.outdated(exchange),
         )
-        return Step(writes, self._reply(opening, exchange).sends)
+        return Step(writes, self._reply(opening))
 
     def _check_set(self, letter: Alive | Open) -> tuple[Roster, list[Row]]:
         """Refuse a set that must not be opened; its row, if it is news."""
@@ -332,9 +255,6 @@ class SecureAgent:
                 f"{roster.needed} are needed"
             )
 
-    def _reply(self, letter: Letter, number: int) -> Step:
-        return Step((), (self._send(self.terms.coordinator, letter, number),))
-
-    def _send(self, to: str, letter: Letter, number: int) -> Send:
-        content = letters.encode(letter, self.terms)
-        return Send(to, letters.kind_of(letter), number, content)
+    def _reply(self, letter: Agreed | Opening) -> tuple[Send, ...]:
+        hub = (self.terms.coordinator,)
+        return letters.send_all(hub, letter, letter.exchange, self.terms)

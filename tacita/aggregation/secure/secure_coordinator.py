@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacita.aggregation.secure import letters
-from tacita.aggregation.secure.letters import Agreed, Keys, Opening, Ready
+from tacita.aggregation.secure.letters import Agreed, Keys, Lacking, Opening, Ready
 from tacita.aggregation.secure.masks import context_of
 from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.steps import Memory, Send, Step, Void
@@ -124,6 +124,8 @@ class SecureCoordinator:
             return self._setup.keys(sender, letter)
         if isinstance(letter, Ready):
             return self._setup.ready(sender, letter)
+        if isinstance(letter, Lacking):
+            return self._setup.lacking(sender, letter)
         if not isinstance(letter, Agreed | Opening):
             refuse(f"{sender!r} may not send a {kind} letter to the coordinator")
         if self._sum is None:

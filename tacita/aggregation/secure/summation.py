@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacita.aggregation.secure.letters import Agreed, Alive, Open, Opening
+from tacita.aggregation.secure.letters import Agreed, Alive, Open, Opening, send_all
 from tacita.aggregation.secure.opened_secrets import OpenedSecrets
 from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.signatures import is_signed, set_message
 from tacita.aggregation.secure.steps import Keep, Memory, Send, Step, Sum, Void
 from tacita.aggregation.secure.terms import Terms
-from tacita.aggregation.secure.window_setup import send_all
 from tacita.check import refuse
 
 

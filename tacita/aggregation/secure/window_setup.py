@@ -6,10 +6,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tacita.aggregation.secure import letters
-from tacita.aggregation.secure.letters import Call, Entries, Keys, Letter, Ready
+from tacita.aggregation.secure.letters import (
+    Call,
+    Entries,
+    Keys,
+    Lacking,
+    Letter,
+    Ready,
+    send_all,
+)
 from tacita.aggregation.secure.roster import Roster, check_entries, check_keys
 from tacita.aggregation.secure.signatures import is_signed, keys_message
-from tacita.aggregation.secure.steps import Drop, Keep, Memory, Send, Step
+from tacita.aggregation.secure.steps import Drop, Keep, Memory, Step
 from tacita.aggregation.secure.terms import Terms
 from tacita.check import refuse
 
@@ -59,6 +67,7 @@ class WindowSetup:
         self.roster: Roster | None = None
         self._keys: dict[str, Keys] = {}
         self._ready: set[str] = set()
+        self._lacking: dict[str, tuple[str, ...]] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -67,7 +76,8 @@ class WindowSetup:
         if "attempt" in kept:
             self.attempt = Attempt.of_bytes(kept["attempt"], self.terms)
         if (before and before.number) != (self.attempt and self.attempt.number):
-            self._keys, self._ready, self.roster = {}, set(), None
+            self._keys, self._ready, self._lacking = {}, set(), {}
+            self.roster = None
         if self.attempt is not None and self.roster is None and "roster" in kept:
             roster = Roster.of_bytes(kept["roster"], self.terms)
             self.roster = roster if roster.attempt == self.attempt.number else None
@@ -125,30 +135,55 @@ class WindowSetup:
             refuse(f"the keys of {sender!r} are not signed by itself")
         check_keys((*(k.body for k in self._keys.values()), keys.body))
         self._keys[sender] = keys
-        return self._send_roster() if not self.awaited else Step()
+        return self._send_roster(attempt) if not self.awaited else Step()
 
     def ready(self, sender: str, ready: Ready) -> Step:
         """Take in that an agent is ready."""
-        roster = self.roster
-        if roster is None or ready.roster != roster.digest:
-            refuse(f"{sender!r} is ready for another roster")
-        if sender not in roster.members:
-            refuse(f"{sender!r} is not in the roster")
+        roster = self._of_this(sender, ready)
         self._ready.add(sender)
         if self.awaited or self.is_ready:
             return Step()
         return Step((Keep("ready", roster.digest),))
 
+    def lacking(self, sender: str, lacking: Lacking) -> Step:
+        """Take in whose shares an agent is without."""
+        self._of_this(sender, lacking)
+        self._lacking[sender] = lacking.missing
+        return Step()
+
+    def _of_this(self, sender: str, letter: Ready | Lacking) -> Roster:
+        roster = self.roster
+        if roster is None or letter.roster != roster.digest:
+            refuse(f"{sender!r} speaks of another roster")
+        if sender not in roster.members:
+            refuse(f"{sender!r} is not in the roster")
+        return roster
+
     def time_up(self) -> Step:
-        """Go on without those who are awaited, if enough are left."""
+        """Go on without those who keep the others waiting, if enough are left.
+
+        Whose shares are lacking is known once the roster was sent `again`.
+        """
         attempt, terms = self.attempt, self.terms
         if attempt is None or self.is_ready:
             return Step()
         if self.roster is None:
-            return self._send_roster() if len(self._keys) >= terms.least else Step()
-        if len(self._ready) < terms.least:
-            return Step()
-        return self.begin(attempt.start, self._ready)
+            enough = len(self._keys) >= terms.least
+            return self._send_roster(attempt) if enough else Step()
+        left = [n for n in self.roster.members if n not in self._at_fault(self.roster)]
+        return self.begin(attempt.start, left) if len(left) >= terms.least else Step()
+
+    def _at_fault(self, roster: Roster) -> set[str]:
+        """Who keeps the others from being ready: the silent, and who deals no shares.
+
+        Of those that are named by colluding agents only, nothing is known; then whoever
+        is not ready is left out.
+        """
+        told, few = self._lacking.values(), self.terms.colluding
+        named = {n for n in roster.members if sum(n in t for t in told) > few}
+        heard = self._ready | self._lacking.keys()
+        silent = {n for n in roster.members if n not in heard}
+        return named | silent or set(self.awaited)
 
     def again(self) -> Step:
         """Ask once more for what is awaited."""
@@ -161,9 +196,7 @@ class WindowSetup:
         sends = send_all(self.awaited, letter, self.attempt.number, self.terms)
         return Step((), sends)
 
-    def _send_roster(self) -> Step:
-        attempt = self.attempt
-        assert attempt is not None
+    def _send_roster(self, attempt: Attempt) -> Step:
         members = tuple(n for n in attempt.invited if n in self._keys)
         heard = [self._keys[name] for name in members]
         entries = Entries(
@@ -177,11 +210,3 @@ class WindowSetup:
         content = letters.encode(entries, self.terms)
         sends = send_all(members, entries, attempt.number, self.terms)
         return Step((Keep("roster", content),), sends)
-
-
-def send_all(
-    names: Iterable[str], letter: Letter, number: int, terms: Terms
-) -> tuple[Send, ...]:
-    """The same letter to several."""
-    kind, content = letters.kind_of(letter), letters.encode(letter, terms)
-    return tuple(Send(name, kind, number, content) for name in names)
