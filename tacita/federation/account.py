@@ -54,6 +54,17 @@ class Account:
             checkpoint=None if content is None else self.checkpoint,
         )
 
+    def note(self, kind: str, number: int, content: bytes) -> None:
+        """Write down, at no cost, a word that must not be given otherwise."""
+        self._ledger.note(
+            agent=self._name,
+            run=self._run,
+            round=number,
+            phase=kind,
+            content=content,
+            checkpoint=self.checkpoint,
+        )
+
     def together(self) -> AbstractContextManager:
         """What is charged inside is written at once."""
         return self._ledger.together()

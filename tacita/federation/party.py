@@ -82,6 +82,11 @@ class Party:
         #: What is being fetched from whom.
         self._fetching: dict[str, tuple[int, int]] = {}
 
+    def _read_from(self, peers: Container[str], most_bytes: int) -> None:
+        """Read letters of these, and larger ones too."""
+        self._peers = peers
+        self.most_bytes = max(self.most_bytes, most_bytes + _HEADS)
+
     @property
     def finished(self) -> bool:
         """Whether nobody needs this party any more."""
@@ -291,6 +296,17 @@ class Party:
             self._owing.add(to)
             self.counts.resent += when <= self._newest_to.get(to, _NOTHING)
             self._newest_to[to] = max(when, self._newest_to.get(to, when))
+        self._put_out(kind, to, when, arrays, receipt)
+
+    def _put_out(
+        self,
+        kind: str,
+        to: str,
+        when: tuple[int, int],
+        arrays: Sequence[np.ndarray] = (),
+        receipt: np.ndarray | None = None,
+    ) -> None:
+        """Stamp a letter and leave it in the outbox."""
         name = self._identity(kind, to, when)
         about = self.receipts.of(to) if receipt is None else receipt
         stamped = (*arrays, self.desk.pen.stamp(self.said), about)

@@ -18,7 +18,7 @@ from tacita.check import printable, refuse
 from tacita.disk import alone_in, write_private, write_whole
 from tacita.federation import certificates
 from tacita.federation.description import Description
-from tacita.federation.desk import MOST_NOTE, ChargeLetter, Desk, no_charge
+from tacita.federation.desk import MOST_NOTE, ChargeLetter, Desk, Signer, no_charge
 from tacita.federation.draws import derive
 from tacita.federation.driving import run_party
 from tacita.federation.invitation import Invitation
@@ -273,6 +273,7 @@ class Program:
             greet=self._outside,
             remark=self.remark,
             most_greeting=self.most_greeting,
+            signer=Signer(self._keys.sign, {n: k.sign for n, k in me.others.items()}),
         )
 
     def drive(

@@ -19,7 +19,7 @@ from tacita.problem.moduli import Moduli
 from tacita.problem.population import Local
 from tacita.problem.problem import Problem
 from tacita.runtime import delivery
-from tacita.runtime.seat import Seat, split_numbers
+from tacita.runtime.seat import Seat, combine, split_numbers
 from tacita.trees import replace, tree_rows
 
 
@@ -113,13 +113,13 @@ class ServerWork:
         self, phase: int, key: Array, state: Any, mean: Any, number: int, active: int
     ) -> tuple[Any, Any]:
         """The coordinator's step in round `number`, which `active` agents answered."""
-        known = (self._like.h, number, active)
-        return _combine(phase, self.n_agents, self.algorithm, known, key, state, mean)
+        now = Round(self.n_agents, self._like.h, number, active, self._like.regulariser)
+        return combine(phase, self.algorithm, now, key, state, mean)
 
     def _forms(self, local: Local) -> tuple[list[Exchange], Form, Form]:
         def play(rows: Local, start: Array) -> Any:
             key, seat = jax.random.key(0), self.seat(0, rows)
-            alone = Round(self.n_agents, local.h, 1, 1)
+            alone = Round(self.n_agents, local.h, 1, 1, local.regulariser)
             mine, letter = seat.begin(start)
             state, told = self.algorithm.phases[-1].combine(
                 key, self.algorithm.init_coordinator(start), letter, alone
@@ -203,17 +203,3 @@ def answer(
 ) -> Any:
     """An agent's step in round `number`: its new state, and its letter."""
     return seat.answer(number, phase, key, state, told)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _combine(
-    phase: int,
-    n_agents: int,
-    algorithm: Any,
-    known: tuple[Any, Any, Any],
-    key: Array,
-    state: Any,
-    mean: Any,
-) -> Any:
-    told = Round(n_agents, *known)
-    return algorithm.phases[phase].combine(key, state, mean, told)

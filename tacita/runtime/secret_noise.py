@@ -16,8 +16,12 @@ from tacita.aggregation.secure.derive import digest
 
 def secret_bytes(base: keys.Keys, agent: int) -> bytes:
     """Agent i's secret in a run of a shared seed."""
-    data = jax.random.key_data(keys.agent_secret(base, agent))
-    return np.asarray(data).astype("<u4").tobytes()
+    return key_bytes(keys.agent_secret(base, agent))
+
+
+def key_bytes(key: jax.Array) -> bytes:
+    """A key of JAX's as bytes."""
+    return np.asarray(jax.random.key_data(key)).astype("<u4").tobytes()
 
 
 def context_of(

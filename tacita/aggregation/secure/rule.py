@@ -167,24 +167,25 @@ class ModularSum:
 
     def mean(self, heard: Heard, noise: Any) -> Array:
         """The mean of the letters that are heard, with this noise on their sum."""
-        active = jnp.ones(len(heard.weights), bool)
-        if heard.active is not None:
-            active = heard.active
+        weight = jnp.sum(jnp.where(_active(heard), heard.weights, 0))
+        mean = dequantise(self.total(heard, noise), self.step, self.word)
+        return self.known(heard, mean / jnp.where(weight > 0, weight, 1))
+
+    def total(self, heard: Heard, noise: Any) -> Array:
+        """The sum of the letters that are heard, with this noise, as integers."""
         total = jnp.sum(
-            jnp.where(active[:, None], self.integers(heard), 0),
+            jnp.where(_active(heard)[:, None], self.integers(heard), 0),
             axis=0,
             dtype=jnp.dtype(f"uint{self.word}"),
         )
-        if noise is not None:
-            total = total + noise.astype(total.dtype)
-        weight = jnp.sum(jnp.where(active, heard.weights, 0))
-        mean = dequantise(total, self.step, self.word) / jnp.where(
-            weight > 0, weight, 1
-        )
+        return total if noise is None else total + noise.astype(total.dtype)
+
+    def known(self, heard: Heard, mean: Any) -> Array:
+        """The mean, or no number where it stands for nothing."""
         if self.noisy:
             return mean
         beyond = ~(jnp.abs(self._weighted(heard)) <= self.largest)
-        return jnp.where(jnp.any(beyond & active[:, None]), jnp.nan, mean)
+        return jnp.where(jnp.any(beyond & _active(heard)[:, None]), jnp.nan, mean)
 
     def integers(self, heard: Heard) -> Array:
         """What everybody's letter is on the grid, before masks and noise."""
@@ -197,3 +198,9 @@ class ModularSum:
         letters = heard.letters
         assert isinstance(letters, jax.Array) and letters.ndim == 2
         return heard.weights[:, None] * letters
+
+
+def _active(heard: Heard) -> Array:
+    if heard.active is not None:
+        return heard.active
+    return jnp.ones(len(heard.weights), bool)

@@ -97,6 +97,16 @@ class SecureAgent:
         self._setup.forget()
         return step.sends
 
+    @property
+    def written(self) -> tuple[dict[str, bytes], list[Row]]:
+        """Its files and ledger rows, for a caller that keeps them together."""
+        rows = self._records.rows.items()
+        return self._records.kept, [Row(*name, digest) for name, digest in rows]
+
+    def stored_answer(self) -> np.ndarray:
+        """The masked letter of the last exchange that was answered."""
+        return np.frombuffer(self._records.kept["answer"][8:], self.terms.word_type)
+
     def heard(self, sender: str, kind: str, content: bytes) -> Step:
         """What to do about a letter of the protocol; refused if it breaks the rules."""
         self._issued = self._act(sender, kind, content)
@@ -190,9 +200,8 @@ class SecureAgent:
         return self._records.note(Row("answer", exchange, context))
 
     def _answer_again(self, exchange: int) -> Step:
-        stored = self._records.kept["answer"][8:]
-        y = np.frombuffer(stored, self.terms.word_type)
-        return Step((), (Send(self.terms.coordinator, "answer", exchange, y),))
+        sends = Send(self.terms.coordinator, "answer", exchange, self.stored_answer())
+        return Step((), (sends,))
 
     def _agree(self, alive: Alive) -> Step:
         _, row = self._check_set(alive)

@@ -48,6 +48,11 @@ class SecureCoordinator:
         return step.sends
 
     @property
+    def written(self) -> tuple[dict[str, bytes]]:
+        """Its files, for a caller that keeps them together."""
+        return (self._memory.kept,)
+
+    @property
     def roster(self) -> Roster | None:
         """The roster of the present attempt, if it is put together."""
         return self._setup.roster
