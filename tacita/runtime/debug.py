@@ -18,7 +18,6 @@ from jax import Array
 
 from tacita import check, keys
 from tacita.aggregation import Choice, Heard
-from tacita.aggregation.secure.noise_table import agent_noise
 from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.privacy.letters import is_private
@@ -170,13 +169,14 @@ def _joined(
     rule, algorithm = stage.world.aggregation, stage.algorithm
     if not (isinstance(rule, ModularSum) and rule.noisy):
         return rule(heard)
-    context = context_of(stage.number, phase, told)
-    each, entries = algorithm.aggregation.each, heard.letters.shape[1]
-    noise = sum(
-        agent_noise(secret_bytes(stage.keys, agent), context, each, entries)
-        for agent in active
-    )
-    return rule.mean(heard, jnp.asarray(noise))
+    agreed, context = algorithm.aggregation, context_of(stage.number, phase, told)
+    letters, weights = np.asarray(heard.letters), np.asarray(heard.weights)
+    each = [
+        agreed.letter(letter, weight, secret_bytes(stage.keys, agent), context)
+        for letter, weight, agent in zip(letters, weights, active, strict=True)
+    ]
+    total = np.sum(each, axis=0, dtype=each[0].dtype)
+    return jnp.asarray(agreed.opened(total, weights.sum()))
 
 
 def _ask_all(
