@@ -33,6 +33,7 @@ from tacita.federation.receipts import BLANK
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.setting import keys_of, setting_of, with_observer
 from tacita.federation.site import Site
+from tacita.federation.sum_setting import with_sum
 from tacita.federation.wire import MOST_TEXT, Identity, Letter, LetterRefused
 
 #: Letters by which the run reaches an agent: one that comes late is only told that
@@ -114,7 +115,7 @@ class Agent(Program):
             run: A run file or its tables; None for the offers that wait here.
         """
         if run is not None:
-            runs = [with_observer(describe(run, self.me))]
+            runs = [with_sum(with_observer(describe(run, self.me)))]
         else:
             runs = [offer.run for offer in self.judge.book.all()]
             if not runs:

@@ -23,6 +23,7 @@ from tacita.federation.program import Options, Program, Result
 from tacita.federation.protocol import require_protocol
 from tacita.federation.reading import read_table
 from tacita.federation.setting import coordinator_draws, setting_of, with_observer
+from tacita.federation.sum_setting import with_sum
 from tacita.federation.wire import LARGEST, Letter, LetterRefused
 
 #: The description of a run that was begun here, beside who accepted it.
@@ -77,7 +78,7 @@ class Coordinator(Program):
         Agents agree to a budget against somebody: the description names whom.
         """
         self._known = self.me.roster
-        run = with_observer(describe(self._given, self.me))
+        run = with_sum(with_observer(describe(self._given, self.me)))
         self.run = self._begun(run, "agents" in tables_of(self._given)) or run
         self._known.require(self.run.starter, self.run.agents)
         self.setting = setting_of(self.run, blank_problem(self.run))

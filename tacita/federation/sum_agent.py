@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from jax import Array
 
-from tacita.aggregation.secure.grid import quantise
-from tacita.aggregation.secure.noise_table import agent_noise
 from tacita.aggregation.secure.secure_agent import SecureAgent, Wanted
 from tacita.aggregation.secure.steps import Row, Send, Step
 from tacita.federation import sum_parts
@@ -132,11 +130,7 @@ class SumAgent(ServerAgent):
                 f"an entry of this agent's letter is beyond largest={rule.largest:g}, "
                 "where a secure sum says nothing; begin a new run with a larger one"
             )
-        words = np.asarray(quantise(letter, rule.step, rule.word, rule.largest))
-        if not rule.each:
-            return words
-        drawn = agent_noise(self._secret, context, rule.each, len(words))
-        return words + np.asarray(drawn).astype(words.dtype)
+        return np.asarray(rule.letter(letter, 1.0, self._secret, context))
 
     def _tell(self) -> None:
         masked = self._machine.stored_answer()

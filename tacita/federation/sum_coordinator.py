@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tacita.aggregation.secure.grid import dequantise
 from tacita.aggregation.secure.secure_coordinator import SecureCoordinator
 from tacita.aggregation.secure.steps import Outcome, Send, Step, Sum
 from tacita.federation import sum_parts
@@ -140,10 +139,10 @@ class SumCoordinator(ServerCoordinator):
         if isinstance(outcome, Sum):
             rule = self._work.algorithm.aggregation
             self._counted = {self._number[name] for name in outcome.chosen}
-            total = dequantise(outcome.total, rule.step, rule.word)
             for name in outcome.false_holders:
                 self.counts.refuse(f"shares of {name} do not fit")
-            self._move_on([np.asarray(total) / len(outcome.chosen)])
+            mean = rule.opened(outcome.total, float(len(outcome.chosen)))
+            self._move_on([np.asarray(mean)])
         else:
             self.void[self._when[0]] = outcome.reason
             self.counts.refuse(f"a void round: {outcome.reason}")

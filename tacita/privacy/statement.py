@@ -140,11 +140,17 @@ def _report(
         for unit in Unit
     )
     return PrivacyReport(
-        algorithm=type(algorithm).__name__,
+        algorithm=_name(algorithm),
         rounds=rounds,
         rows=rows,
         promise=promise and promise.as_dict(),
     )
+
+
+def _name(algorithm: Any) -> str:
+    if isinstance(algorithm, Summed):
+        return f"{_name(algorithm.algorithm)} in secure sums"
+    return type(algorithm).__name__
 
 
 def _promise(algorithm: Any) -> Promise | None:

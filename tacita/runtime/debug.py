@@ -18,8 +18,6 @@ from jax import Array
 
 from tacita import check, keys
 from tacita.aggregation import Choice, Heard
-from tacita.aggregation.secure.grid import dequantise
-from tacita.aggregation.secure.noise_table import agent_noise
 from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.privacy.letters import is_private
@@ -171,20 +169,16 @@ def _joined(
     rule, algorithm = stage.world.aggregation, stage.algorithm
     if not isinstance(rule, ModularSum):
         return rule(heard)
-    noise, entries = None, heard.letters.shape[1]
-    if rule.noisy:
-        context = context_of(stage.number, phase, told)
-        each = algorithm.aggregation.each
-        drawn = (
-            agent_noise(secret_bytes(stage.keys, agent), context, each, entries)
-            for agent in active
-        )
-        noise = jnp.asarray(sum(drawn))
-    total = np.asarray(rule.total(heard, noise))
-    # By NumPy, as a coordinator does: XLA's quotients differ in the last digit.
-    weight = np.asarray(heard.weights).sum()
-    mean = dequantise(total, float(rule.step), rule.word) / weight
-    return rule.known(heard, mean)
+    letters, weights = np.asarray(heard.letters), np.asarray(heard.weights)
+    if not rule.noisy and np.any(np.abs(letters * weights[:, None]) > rule.largest):
+        return rule(heard)  # no number: it stands for nothing
+    agreed, context = algorithm.aggregation, context_of(stage.number, phase, told)
+    each = [
+        agreed.letter(letter, weight, secret_bytes(stage.keys, agent), context)
+        for letter, weight, agent in zip(letters, weights, active, strict=True)
+    ]
+    total = np.sum(each, axis=0, dtype=each[0].dtype)
+    return jnp.asarray(agreed.opened(total, weights.sum()))
 
 
 def _ask_all(

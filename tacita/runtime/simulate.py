@@ -14,6 +14,7 @@ import numpy as np
 
 from tacita import check
 from tacita.aggregation import Choice, Summed
+from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.letters import is_private
@@ -270,6 +271,13 @@ def _run(
     carry = chunks.run(carry, rounds, every, progress, resume)
     models = finish(plan, algorithm, carry)
     run = to_run(problem, algorithm, world, plan, chunks, carry, models, seeds, told)
+    rule = world.aggregation
+    if isinstance(rule, ModularSum) and not rule.noisy and run.info["diverged"]:
+        check.refuse(
+            f"an entry of a weighted letter was beyond largest={rule.largest:g}, where "
+            "the sum says nothing; give SecureSum a larger largest, or the algorithm a "
+            "smaller step size"
+        )
     if not told_of:
         return run
     history = np.array(chunks.turn_rounds), np.array(chunks.turns)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
@@ -166,7 +166,20 @@ def multiples_of_sum(each: tuple[int, ...], times: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _most(found: list[int]) -> int:
+def chain(each: Sequence[int]) -> tuple[int, ...]:
+    """Multiples, refused unless their draws add up to a discrete Gaussian."""
+    whole = tuple(int(k) for k in each)
+    for number, k in enumerate(whole):
+        if k < 1 or k > (_most(whole[:number]) if number else 1):
+            check.refuse(
+                "expected multiples to begin with 1 and each to be at most a third of "
+                f"the noise before it, got {k} at [{number}]; let tacita.private set "
+                "them"
+            )
+    return whole
+
+
+def _most(found: Sequence[int]) -> int:
     """A third of the standard deviation so far: the largest multiple that may follow.
 
     floor(sqrt(v)/3) = floor(sqrt(v)) // 3 for whole v.

@@ -163,8 +163,7 @@ def fitted(
         return Grid(step, word, multiples(sigma))
 
     def fits(made: Grid) -> bool:
-        entry = largest / made.step + 0.5 + REACH * sum(made.multiples)
-        return agents * entry < 2 ** (made.word - 1)
+        return wraps_never(agents, largest, *made)
 
     made = grid(finest, 32)
     while not fits(made) and math.sqrt(d) <= _ROUNDING * change / made.step:
@@ -177,6 +176,25 @@ def fitted(
             "bits; clip to a smaller norm or give a smaller largest"
         )
     return made
+
+
+def wraps_never(
+    agents: int, largest: float, step: float, word: int, each: tuple[int, ...]
+) -> bool:
+    """Whether sums stay within words, whatever letters and noise are."""
+    entry = largest / step + 0.5 + REACH * sum(each)
+    return agents * entry < 2 ** (word - 1)
+
+
+def refuse_wrap(
+    agents: int, largest: float, step: float, word: int, each: tuple[int, ...]
+) -> None:
+    """Refuse a grid on which a sum could wrap around: it would say something else."""
+    if not wraps_never(agents, largest, step, word, each):
+        check.refuse(
+            f"sums of {agents} letters up to {largest:g} on a grid of step {step:g} do "
+            f"not fit into {word} bits; let tacita.private set the grid"
+        )
 
 
 def change_in_steps(change: float, step: float, d: int, slack: float = 0.0) -> float:

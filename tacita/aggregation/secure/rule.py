@@ -19,8 +19,8 @@ from tacita import check
 from tacita.aggregation.rule import Heard
 from tacita.aggregation.secure import simulated_noise
 from tacita.aggregation.secure.grid import dequantise, power_of_two, quantise
-from tacita.aggregation.secure.noise_table import multiples_of_sum
-from tacita.aggregation.secure.plan import refuse_numbers, sigma_of
+from tacita.aggregation.secure.noise_table import agent_noise, chain, multiples_of_sum
+from tacita.aggregation.secure.plan import refuse_numbers, refuse_wrap, sigma_of
 from tacita.trees import count, frozen, number, replace, static
 
 #: Rounds for which keys are dealt at once, at most.
@@ -69,7 +69,14 @@ class SecureSum:
         power_of_two(step=self.step)
         if isinstance(self.multiples, np.ndarray):
             # One by one: an array as long as there are agents would be parted.
-            each = tuple(np.asarray(k, np.int64) for k in self.multiples)
+            if np.any(self.multiples != np.round(self.multiples)):
+                check.refuse(
+                    f"expected multiples whole numbers, got {self.multiples.tolist()}"
+                )
+            each = tuple(
+                np.asarray(k, np.int64)
+                for k in chain(self.multiples.astype(int).tolist())
+            )
             object.__setattr__(self, "multiples", each)
 
     @property
@@ -95,25 +102,39 @@ class SecureSum:
         refuse_numbers(agents, least, self.colluding)
 
     def without_noise_on(self, agents: int) -> SecureSum:
-        """With the finest step of 32 bits for letters up to `largest`, if it has none.
+        """With the finest step of 32 bits for letters up to `largest`.
 
         Where a plan has set one that stays.
         """
-        if self.step is not None:
+        if self.step is not None or self.largest is None:
             return self
-        if self.largest is None:
-            check.refuse(
-                "a secure sum without noise needs largest=, the bound on an entry of a "
-                "weighted letter; or let tacita.private set noise and grid"
-            )
         # agents (largest/step + 1/2) < 2^31
         room = (2.0**31 - agents) / agents
         step = math.ldexp(1.0, math.ceil(math.log2(float(self.largest) / room)))
         return replace(self, step=step)
 
+    def letter(
+        self, letter: np.ndarray, weight: float, secret: bytes, context: bytes
+    ) -> np.ndarray:
+        """What one agent adds to the sum, before masks: integers with its noise."""
+        q = quantise(weight * letter, self.step, self.word, self.largest)
+        if not self.multiples:
+            return q
+        noise = agent_noise(secret, context, self.each, letter.size)
+        return q + noise.reshape(letter.shape).astype(q.dtype)
+
+    def opened(self, total: np.ndarray, weight: float) -> np.ndarray:
+        """The mean that an opened sum stands for, of letters that weigh so much."""
+        return dequantise(total, self.step, self.word) / weight
+
     def at_work(self, agents: int, honest: int | None = None) -> ModularSum:
         """The sum of up to so many agents; of an audit, with only `honest` noises."""
-        assert self.step is not None and self.largest is not None
+        if self.step is None or self.largest is None:
+            check.refuse(
+                "a secure sum without noise needs largest=, the bound on an entry of a "
+                "weighted letter; or let tacita.private set noise and grid"
+            )
+        refuse_wrap(agents, self.largest, self.step, self.word, self.each)
         rows = np.zeros((agents + 1, simulated_noise.MOST_DRAWS), np.int64)
         for heard in range(1, agents + 1):
             if self.multiples:
@@ -157,35 +178,28 @@ class ModularSum:
         """Made for its agents already."""
 
     def __call__(self, heard: Heard) -> Array:
-        """The mean that the noisy sum stands for."""
+        """The mean of the letters that are heard, with the noise of their sum."""
         many = len(heard.weights) if heard.active is None else jnp.sum(heard.active)
-        noise = None
-        if self.noisy:
-            drawn = jnp.asarray(self.draws)[many]
-            noise = simulated_noise.draw(heard.key, heard.letters.shape[1:], drawn)
-        return self.mean(heard, noise)
-
-    def mean(self, heard: Heard, noise: Any) -> Array:
-        """The mean of the letters that are heard, with this noise on their sum."""
-        weight = jnp.sum(jnp.where(_active(heard), heard.weights, 0))
-        mean = dequantise(self.total(heard, noise), self.step, self.word)
-        return self.known(heard, mean / jnp.where(weight > 0, weight, 1))
-
-    def total(self, heard: Heard, noise: Any) -> Array:
-        """The sum of the letters that are heard, with this noise, as integers."""
+        active = jnp.ones(len(heard.weights), bool)
+        if heard.active is not None:
+            active = heard.active
         total = jnp.sum(
-            jnp.where(_active(heard)[:, None], self.integers(heard), 0),
+            jnp.where(active[:, None], self.integers(heard), 0),
             axis=0,
             dtype=jnp.dtype(f"uint{self.word}"),
         )
-        return total if noise is None else total + noise.astype(total.dtype)
-
-    def known(self, heard: Heard, mean: Any) -> Array:
-        """The mean, or no number where it stands for nothing."""
+        if self.noisy:
+            drawn = jnp.asarray(self.draws)[many]
+            noise = simulated_noise.draw(heard.key, total.shape, drawn)
+            total = total + noise.astype(total.dtype)
+        weight = jnp.sum(jnp.where(active, heard.weights, 0))
+        mean = dequantise(total, self.step, self.word) / jnp.where(
+            weight > 0, weight, 1
+        )
         if self.noisy:
             return mean
         beyond = ~(jnp.abs(self._weighted(heard)) <= self.largest)
-        return jnp.where(jnp.any(beyond & _active(heard)[:, None]), jnp.nan, mean)
+        return jnp.where(jnp.any(beyond & active[:, None]), jnp.nan, mean)
 
     def integers(self, heard: Heard) -> Array:
         """What everybody's letter is on the grid, before masks and noise."""
@@ -198,9 +212,3 @@ class ModularSum:
         letters = heard.letters
         assert isinstance(letters, jax.Array) and letters.ndim == 2
         return heard.weights[:, None] * letters
-
-
-def _active(heard: Heard) -> Array:
-    if heard.active is not None:
-        return heard.active
-    return jnp.ones(len(heard.weights), bool)
