@@ -23,7 +23,7 @@ from tacita.federation.description import Description, read_signed
 from tacita.federation.desk import MOST_NOTE
 from tacita.federation.invitation import Invitation
 from tacita.federation.judgement import OFFER, Judge
-from tacita.federation.own_rows import OwnRows, blank_problem
+from tacita.federation.own_rows import OwnRows
 from tacita.federation.party import Party, Withdrawn
 from tacita.federation.policy import Policy, PolicyInForce
 from tacita.federation.post import Post
@@ -31,14 +31,14 @@ from tacita.federation.preview import lines_of
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.receipts import BLANK
 from tacita.federation.server_agent import ServerAgent
-from tacita.federation.setting import keys_of, setting_of, with_observer
+from tacita.federation.setting import blank_setting, keys_of, with_observer
 from tacita.federation.site import Site
 from tacita.federation.sum_setting import with_sum
 from tacita.federation.wire import MOST_TEXT, Identity, Letter, LetterRefused
 
 #: Letters by which the run reaches an agent: one that comes late is only told that
 #: there is something to fetch.
-_STARTS = ("question", "ready", "end")
+_STARTS = ("question", "ready", "end", "secure")
 #: The offer of a run that was given up.
 _GIVEN_UP = "withdrawn.json"
 
@@ -185,7 +185,7 @@ class Agent(Program):
         return self._finish()
 
     def _agree_to(self, run: Description) -> None:
-        self._outline = setting_of(run, blank_problem(run))
+        self._outline = blank_setting(run)
         least, judge = self.policy.min_participants, self.judge
         self.agreement = Agreement(
             run, lambda: self.me, self._keys, self.home, least, judge.log, self.tell

@@ -16,13 +16,12 @@ from tacita.federation.consent import Refusal
 from tacita.federation.describe import describe, tables_of
 from tacita.federation.description import Description, words_of
 from tacita.federation.invitation import Invitation
-from tacita.federation.own_rows import blank_problem
 from tacita.federation.party import Party
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.protocol import require_protocol
 from tacita.federation.reading import read_table
-from tacita.federation.setting import coordinator_draws, setting_of, with_observer
+from tacita.federation.setting import blank_setting, coordinator_draws, with_observer
 from tacita.federation.sum_setting import with_sum
 from tacita.federation.wire import LARGEST, Letter, LetterRefused
 
@@ -81,7 +80,7 @@ class Coordinator(Program):
         run = with_sum(with_observer(describe(self._given, self.me)))
         self.run = self._begun(run, "agents" in tables_of(self._given)) or run
         self._known.require(self.run.starter, self.run.agents)
-        self.setting = setting_of(self.run, blank_problem(self.run))
+        self.setting = blank_setting(self.run)
         if self.setting.weighted and self.run.least_agents < len(self.run.agents):
             refuse("weights='samples' needs everybody's rows; leave out least_agents")
         self.setting.roles.require_size()

@@ -50,9 +50,7 @@ _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
         "norm": check.positive,
         "schedule": partial(check.one_of, ("uniform", "prefix", "momentum")),
         "unit": partial(check.one_of, ("record", "client")),
-        "observer": partial(
-            check.one_of, ("coordinator", "colluders", "neighbour")
-        ),
+        "observer": partial(check.one_of, ("coordinator", "colluders", "neighbour")),
     },
     "graph": {"kind": None, "edges": None},
     "secure": {

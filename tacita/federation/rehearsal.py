@@ -12,9 +12,8 @@ import numpy as np
 from tacita.check import refuse
 from tacita.federation.description import Description
 from tacita.federation.invitation import Invitation
-from tacita.federation.own_rows import blank_problem
 from tacita.federation.policy import Policy
-from tacita.federation.setting import Setting, setting_of, with_budget
+from tacita.federation.setting import Setting, blank_setting, with_budget
 from tacita.federation.work import GraphWork
 from tacita.privacy import Ledger, letters_of
 from tacita.trees import in_double_precision
@@ -34,7 +33,7 @@ def rehearse(
     run: Description, me: Invitation, policy: Policy, ledger: Ledger, **allowance: Any
 ) -> Setting:
     """Build the run for rows of zeros, and see whether the ledger has room for it."""
-    bare = setting_of(run, blank_problem(run))
+    bare = blank_setting(run)
     made, _ = with_budget(bare, me.name, ledger, **allowance)
     require_parts_allowed(made, me.name, policy)
     return made

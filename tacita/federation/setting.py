@@ -23,6 +23,7 @@ from tacita.federation.agent_keys import AgentKeys, OwnKeys, SharedKeys
 from tacita.federation.description import Description
 from tacita.federation.desk import ChargeLetter, no_charge
 from tacita.federation.draws import Draws, OwnDraws, SharedDraws, derive
+from tacita.federation.own_rows import blank_problem
 from tacita.federation.roles import Roles
 from tacita.federation.seal import PrivateKeys, read_private
 from tacita.federation.sum_setting import algorithm_of
@@ -112,12 +113,25 @@ class Setting:
         return self.roles.algorithm.weights == "samples"
 
 
+def blank_setting(run: Description) -> Setting:
+    """A description made ready for rows of zeros: what it says by itself."""
+    rows = run.tables.get("secure", {}).get("rows")
+    return setting_of(run, blank_problem(run), rows)
+
+
 @in_double_precision
-def setting_of(run: Description, own: Problem) -> Setting:
-    """Build and check everything that the description asks for."""
+def setting_of(run: Description, own: Problem, rows: int | None = None) -> Setting:
+    """Build and check everything that the description asks for.
+
+    Args:
+        run: The description.
+        own: The party's own rows, or rows of zeros.
+        rows: How many to count them as; default as many as there are.
+    """
     if list(run.agents) != sorted(run.agents):
         refuse("the agents of a run are named in alphabetical order")
-    outline, told = Outline(own, len(run.agents), graph_of(run)), run.run
+    outline = Outline(own, len(run.agents), graph_of(run), rows)
+    told = run.run
     known = cast(Problem, outline)  # no more is asked of a problem here
     asked = algorithm_of(run)
     if looks_at_rows(asked, known):

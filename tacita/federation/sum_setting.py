@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
-import numpy as np
-
 from tacita.aggregation import SecureSum, Summed
 from tacita.check import refuse
 from tacita.federation.description import Description
@@ -79,8 +77,7 @@ def with_sum(run: Description) -> Description:
             "everybody may know; give secure.rows, the fewest that an agent has"
         )
     asked, blank = algorithm_of(run), blank_problem(run)
-    outline = Outline(blank, len(run.agents))
-    outline.counts = np.full(len(run.agents), int(table["rows"]))
+    outline = Outline(blank, len(run.agents), rows=int(table["rows"]))
     made = private(
         cast(Problem, outline),
         asked,

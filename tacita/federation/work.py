@@ -43,15 +43,22 @@ class Outline:
             coordinator, who has none.
         n_agents: Number of agents in the federation.
         graph: Who is joined with whom, nodes in the order of the agents.
+        rows: How many every agent has; default as many as this party.
     """
 
-    def __init__(self, own: Problem, n_agents: int, graph: Graph | None = None) -> None:
+    def __init__(
+        self,
+        own: Problem,
+        n_agents: int,
+        graph: Graph | None = None,
+        rows: int | None = None,
+    ) -> None:
         self.n_agents, self.graph = n_agents, graph
         self.ids = own.ids if graph is None else graph.nodes
         self.population, self.model, self.h = own.population, own.model, own.h
         self.dim, self.dtype, self.bound = own.dim, own.dtype, own.bound
         # As if everybody had as many rows as this party, which only knows its own.
-        self.counts = np.full(n_agents, own.counts[0])
+        self.counts = np.full(n_agents, own.counts[0] if rows is None else rows)
 
     @property
     def moduli(self) -> Moduli:

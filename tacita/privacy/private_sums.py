@@ -52,6 +52,7 @@ def private_sum(
     """The algorithm in a secure sum whose noise is set for a budget.
 
     Against the coordinator the noise is set for the coordinator and all who collude.
+    Noise that is set already is checked, and refused if it is too little.
     """
     heard, rule = _agreed(problem, rule, participation)
     sums = Summed(algorithm=algorithm, aggregation=rule)
@@ -60,12 +61,16 @@ def private_sum(
     if who == Observer.COORDINATOR and rule.colluding:
         who = Observer.COLLUDERS
     scope = Scope(who, unit, relation)
-    plan = _Plan(problem, algorithm, scope, rounds)
-    largest = plan.largest(rule.largest)
-    multiplier = plan.multiplier(epsilon, delta)
     promise = Promise(epsilon=epsilon, delta=delta, scope=scope)
     oracle = replace(algorithm.oracle, promise=promise)
     turns = spend.planned(problem, rounds, participation)
+    if rule.multiples:
+        made = Summed(algorithm=replace(algorithm, oracle=oracle), aggregation=rule)
+        _require_enough(spend.largest(made, problem, turns, scope, delta)[1], promise)
+        return made
+    plan = _Plan(problem, algorithm, scope, rounds)
+    largest = plan.largest(rule.largest)
+    multiplier = plan.multiplier(epsilon, delta)
     while True:
         grid = plan.grid(multiplier, heard, honest_noises(rule, who), largest)
         made = Summed(
@@ -76,6 +81,18 @@ def private_sum(
         if spent.epsilon(delta) <= epsilon:
             return made
         multiplier *= _MORE
+
+
+def _require_enough(spent: Guarantee, promise: Promise) -> None:
+    """Refuse noise that was agreed on and does not keep the budget."""
+    epsilon, scope = spent.epsilon(promise.delta), promise.scope
+    if epsilon > promise.epsilon:
+        check.refuse(
+            f"the noise of the secure sum gives epsilon={epsilon:.6g} against the "
+            f"{scope.observer} for one {scope.unit} (delta={promise.delta:g}; "
+            f"{spent.theorem}), above the {promise.epsilon:g} promised; leave step and "
+            "multiples out to have them set"
+        )
 
 
 def _agreed(
