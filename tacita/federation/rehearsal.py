@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tacita.aggregation import Summed
 from tacita.check import refuse
 from tacita.federation.description import Description
 from tacita.federation.invitation import Invitation
@@ -87,13 +88,16 @@ def outgoing(setting: Setting, name: str) -> list[Outgoing]:
     roles = setting.roles
     if not roles.on_graph:
         forms = [exchange.letter for exchange in roles.server.exchanges]
-        return [_letter(roles.coordinator, form.leaves) for form in forms]
+        word = None
+        if isinstance(roles.algorithm, Summed):
+            word = f"masked uint{roles.algorithm.aggregation.word}"
+        return [_letter(roles.coordinator, form.leaves, word) for form in forms]
     assert roles.graph is not None
     me = list(roles.agents).index(name)
     work = GraphWork(roles.algorithm, roles.graph, me, roles.like, roles.start)
     return [_letter(roles.agents[j], work.letter.leaves) for j in work.neighbours]
 
 
-def _letter(to: str, leaves: list[Any]) -> Outgoing:
-    arrays = tuple(f"{np.dtype(v.dtype)}{list(v.shape)}" for v in leaves)
+def _letter(to: str, leaves: list[Any], word: str | None = None) -> Outgoing:
+    arrays = tuple(f"{word or np.dtype(v.dtype)}{list(v.shape)}" for v in leaves)
     return Outgoing(to, arrays, sum(int(np.prod(v.shape)) for v in leaves))
