@@ -34,7 +34,7 @@ from tests.federation.mortals import EVENTS, chaos
 from tests.federation.towns import NAMES, Programs, Town, run_of
 from tests.privacy import ledger_victim as victim
 
-CASES = ("FedPLT", "FedGD", "FedLin", "FedAvg")
+CASES = ("FedPLT", "FedGD", "FedLin", "FedAvg", "SecureSum")
 ROUNDS = 200
 BUDGET = {"epsilon": 5.0, "delta": 1e-5, "norm": 1.0}
 PRIVATE = run_of(

@@ -101,12 +101,18 @@ class SumCoordinator(ServerCoordinator):
         self._do(step, now)
 
     def _go_on(self, now: float) -> None:
-        """At a deadline it goes on without those who are late."""
-        limit = self.terms.deadline
+        """At a deadline it goes on without those who are late.
+
+        A sum that they do not open in time is given up: the round is void.
+        """
+        limit, machine = self.terms.deadline, self._machine
         if self.over or limit is None or now - self._since < limit:
             return
         self._since = now
-        self._do(self._machine.time_up(), now)
+        opening, step = machine.stage in ("agreed", "opening"), machine.time_up()
+        if opening and step.outcome is None:
+            step = machine.give_up()
+        self._do(step, now)
         self._begin_if_ready(now)
 
     def _begin_if_ready(self, now: float) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tacita
+from tacita.aggregation.secure.letters import KINDS
 from tacita.federation import PostRoom
 from tacita.federation.in_process import (
     COORDINATOR,
@@ -20,54 +21,34 @@ from tacita.federation.in_process import (
 )
 from tacita.federation.wire import Identity
 from tacita.privacy import Ledger
-from tests.federation.mortals import SOME_LOSS, Mortal
+from tests.federation.mortals import EVENTS, SOME_LOSS, Mortal, chaos, summed
 from tests.federation.towns import LENIENT, NAMES, Town, run_of
 
-ROUNDS = 5
+ROUNDS = 6
 BAD_POST = Faults(loss=0.2, repeat=0.2, most_delay=1.0)
-
-
-def problem_of(agents: int) -> tacita.problem.Problem:
-    return tacita.problem.synthetic.logistic(
-        agents=agents, features=3, samples=40, l2=0.1
-    )
-
-
-def summed(agents: int, **rule: Any) -> tuple[Any, Any]:
-    """A problem, and an algorithm whose letters enter secure sums."""
-    problem = problem_of(agents)
-    made = tacita.private(
-        problem,
-        tacita.DPSGD(step_size=1.0),
-        epsilon=2.0,
-        delta=1e-5,
-        observer="coordinator",
-        rounds=ROUNDS,
-        aggregation=tacita.SecureSum(**rule),
-    )
-    return problem, made
 
 
 @pytest.mark.parametrize(
     "agents, rule",
     [
-        (5, {"least": 4, "colluding": 1}),
-        (8, {"least": 6, "window": 2}),
+        (5, {"least": 4, "colluding": 1, "window": 2}),
+        pytest.param(8, {"least": 6}, marks=pytest.mark.long),
         pytest.param(20, {"least": 13, "colluding": 2}, marks=pytest.mark.long),
     ],
 )
-@pytest.mark.parametrize("faults", [None, BAD_POST], ids=("good post", "bad post"))
-def test_the_bits_of_one_agent_at_a_time(agents, rule, faults, tmp_path: Path):
+def test_the_bits_of_one_agent_at_a_time(agents, rule, tmp_path: Path):
     problem, made = summed(agents, **rule)
     run = tacita.debug(problem, made, ROUNDS, seed=3)
-    federation = InProcess(tmp_path, problem, made, ROUNDS, 3, sealed=True)
-    shared, _ = federation.run(faults, seed=1)
-    assert shared.tobytes() == run.params.tobytes()
+    for faults in (None, BAD_POST):
+        folder = tmp_path / str(faults is None)
+        federation = InProcess(folder, problem, made, ROUNDS, 3, sealed=True)
+        shared, _ = federation.run(faults, seed=1)
+        assert shared.tobytes() == run.params.tobytes()
 
 
 def test_masks_alone_have_the_bits_of_a_simulation(tmp_path: Path):
     """Without noise: nobody reads a letter, and no epsilon is claimed."""
-    problem = problem_of(4)
+    problem, _ = summed(4, least=3)
     rule = tacita.SecureSum(largest=8.0)
     run = tacita.debug(problem, tacita.ServerGD(step_size=0.5), 4, aggregation=rule)
     made = tacita.aggregation.Summed(
@@ -167,6 +148,42 @@ def test_deaths_at_any_step_change_no_bit(runs: int, tmp_path: Path):
         assert len(released) == 4 * ROUNDS
         deaths += sum(party.deaths for party in parties.values())
     assert deaths >= 5 * runs
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("seeds", [1, pytest.param(10, marks=pytest.mark.long)])
+def test_whatever_happens_nothing_is_lost_or_counted_too_little(
+    event: str, seeds: int, tmp_path: Path
+):
+    for seed in range(seeds):
+        assert chaos(tmp_path / str(seed), "SecureSum", seed, event)
+
+
+class Lost(InProcessPost):
+    """Openings of one exchange do not come: a round that nobody can open."""
+
+    def deliver(self, to: str, content: bytes) -> None:
+        one = tacita.federation.wire.decode(content).identity
+        opening = (one.kind, one.phase) == ("secure", list(KINDS).index("opening"))
+        if not (opening and one.round == 1 and one.sender != "agent-0"):
+            super().deliver(to, content)
+
+
+def test_a_round_that_nobody_can_open_is_void_and_paid_for(tmp_path: Path):
+    problem, made = summed(4, least=3)
+    federation = InProcess(tmp_path, problem, made, ROUNDS, 3, deadline=2.0)
+    charged: set[tuple[str, int]] = set()
+
+    def charge(identity: Identity, content: bytes | None) -> None:
+        charged.add((identity.sender, identity.round))
+
+    federation.charge = dict.fromkeys(federation.names, charge)
+    parties = federation.parties()
+    run_in_process(parties, Lost())
+    centre: Any = parties[COORDINATOR]
+    assert list(centre.void) == [2] and "opening" in centre.void[2]
+    assert {number for _, number in charged} == set(range(1, ROUNDS + 1))
+    assert np.isfinite(centre.model()).all()
 
 
 def secure_run(**more: Any) -> dict[str, Any]:
