@@ -188,7 +188,8 @@ def compare(
 
 
 def _turns(setting: Setting, participation: Any, each: list) -> Turns:
-    turns = planned(setting.problem, setting.rounds, participation)
+    known = {"in_step": setting.world.asynchronous is None}
+    turns = planned(setting.problem, setting.rounds, participation, **known)
     if letters_of(setting.algorithm).secret_turns or not each:
         return turns
     return turns.as_they_went(each[0][1].active.sum(axis=0))

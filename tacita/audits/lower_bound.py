@@ -254,7 +254,7 @@ def _own_claim(
     participation: Any,
 ) -> Guarantee | None:
     """What Tacita itself guarantees, or None where it guarantees nothing."""
-    turns = planned(problem, rounds, participation)
+    turns = planned(problem, rounds, participation, in_step=True)
     question = turns.question(
         scope=scope,
         agent=agent,
