@@ -184,6 +184,16 @@ def test_a_budget_takes_less_noise_and_a_late_letter_shows_in_the_report():
     assert epsilon(careful, asynchronous=late)[0] <= 1 + 1e-6
 
 
+def test_a_debugged_run_tells_how_it_was_run():
+    """Else its report would count on letters in time, and on everybody's noise."""
+    problem, late = world(ring(3)), tacita.Asynchronous(most_delay=2)
+    how = {"participation": 2, "asynchronous": late, "record": [], "seed": 0}
+    run = tacita.debug(problem, gossip(), 1, **how)
+    assert run.config["run"]["participation"] == 2
+    told = tacita.privacy.report(run, problem, gossip()).row("final_model")
+    assert "mixing" not in told.theorem
+
+
 def test_printed_epsilons_hold_and_are_close_over_many_rounds():
     draw, n = np.random.default_rng(5), 4
     problem = tacita.from_arrays(

@@ -170,7 +170,8 @@ def _plan(
     moves = _moves(mixing, factors, steps)
     weight = np.diag(np.array(spread) ** -2.0)
     nothing = np.zeros_like(weight)
-    plan, now, ahead = [(nothing, nothing)], weight, nothing
+    plan: list[Any] = [(nothing, nothing)]
+    now, ahead = weight, nothing
     for step in reversed(range(1, steps * rounds)):
         move = moves[step % steps]
         later, pulled = move.T @ now @ move, move.T @ (now + ahead)
