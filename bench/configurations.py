@@ -239,12 +239,14 @@ def draw_shape(rng: np.random.Generator, algorithm: str) -> Shape:
     if own:
         counts += rng.integers(0, 3, agents)
     partly = "all" if algorithm in WHOLE else rng.choice(["all", "cohort", "bernoulli"])
+    most = 3 if sampling is None else 2
+    longer = 5 if algorithm == "GossipSGD" and sampling is None else 0  # it mixes
     return Shape(
         algorithm=algorithm,
         counts=tuple(counts.tolist()),
         l2=float(rng.choice([0.0, 0.1])),
-        rounds=int(rng.integers(1, 4 if sampling is None else 3)),
-        steps=int(rng.integers(1, 4 if sampling is None else 3)),
+        rounds=int(rng.integers(1, most + longer + 1)),
+        steps=int(rng.integers(1, most + 1)),
         own=own,
         sampling=sampling,
         participation=str(partly),
