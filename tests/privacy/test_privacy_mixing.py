@@ -184,6 +184,14 @@ def test_a_budget_takes_less_noise_and_a_late_letter_shows_in_the_report():
     assert epsilon(careful, asynchronous=late)[0] <= 1 + 1e-6
 
 
+def test_a_forecast_counts_on_letters_in_time_only_if_told_so():
+    for known in (False, True):
+        told = tacita.privacy.forecast(world(), gossip(), rounds=20, in_step=known)
+        assert ("mixing" in told.row("final_model").theorem) == known
+    told = tacita.privacy.forecast(world(), gossip(), rounds=20)  # as a federation asks
+    assert "mixing" not in told.row("final_model").theorem
+
+
 def test_a_debugged_run_tells_how_it_was_run():
     """Else its report would count on letters in time, and on everybody's noise."""
     problem, late = world(ring(3)), tacita.Asynchronous(most_delay=2)
