@@ -188,9 +188,8 @@ ON_GRAPHS: dict[str, Make] = {
     "FedGD": lambda d: tacita.FedGD(
         alpha=d.one(0.05, 0.5), step_size=d.number(0.05, 0.3), oracle=d.noisy()
     ),
-    "GossipSGD": lambda d: tacita.GossipSGD(
-        step_size=d.number(0.05, 0.5), local_steps=d.shape.steps, oracle=d.noisy()
-    ),
+    "GossipSGD": lambda d: _gossip(d),
+    "GossipSGD, in step": lambda d: _gossip(d),
     "GraphADMM": lambda d: tacita.GraphADMM(
         rho=d.one(0.1, 1),
         step_size=d.number(0.05, 0.3),
@@ -211,6 +210,12 @@ ON_GRAPHS: dict[str, Make] = {
 }
 
 
+def _gossip(d: Draw) -> Any:
+    return tacita.GossipSGD(
+        step_size=d.number(0.05, 0.5), local_steps=d.shape.steps, oracle=d.noisy()
+    )
+
+
 def _dp_norm(d: Draw, exchange: str) -> Any:
     step = d.one(0.05, 0.5)
     return tacita.DPNorm(
@@ -226,26 +231,28 @@ def _dp_norm(d: Draw, exchange: str) -> Any:
 MAKE = ON_SERVERS | ON_GRAPHS
 #: Algorithms that need everybody in every round.
 WHOLE = ("FedPD", "FedLin", "LED", "FedSplit", "GraphADMM", "GradientTracking")
+#: Whose last models are bounded by mixing, on all of these conditions.
+IN_STEP = "GossipSGD, in step"
 
 
 def draw_shape(rng: np.random.Generator, algorithm: str) -> Shape:
     """Counts and words of a configuration."""
-    sampling = None
-    if rng.uniform() < 0.35 and algorithm != "ClientDPFedAvg":
+    sampling, steady = None, algorithm == IN_STEP
+    if rng.uniform() < 0.35 and algorithm not in ("ClientDPFedAvg", IN_STEP):
         sampling = str(rng.choice(SAMPLINGS))
     mixed = sampling is not None or algorithm == "ClientDPFedAvg"
     own, agents = bool(rng.uniform() < 0.6), int(rng.integers(2, 5))
     counts = np.full(agents, 4 if sampling else rng.choice([2, 3, 5, 8]))
     if own:
         counts += rng.integers(0, 3, agents)
-    partly = "all" if algorithm in WHOLE else rng.choice(["all", "cohort", "bernoulli"])
+    whole = steady or algorithm in WHOLE
+    partly = "all" if whole else rng.choice(["all", "cohort", "bernoulli"])
     most = 3 if sampling is None else 2
-    longer = 5 if algorithm == "GossipSGD" and sampling is None else 0  # it mixes
     return Shape(
         algorithm=algorithm,
         counts=tuple(counts.tolist()),
         l2=float(rng.choice([0.0, 0.1])),
-        rounds=int(rng.integers(1, most + longer + 1)),
+        rounds=int(rng.integers(1, (10 if steady else most) + 1)),
         steps=int(rng.integers(1, most + 1)),
         own=own,
         sampling=sampling,
@@ -255,8 +262,8 @@ def draw_shape(rng: np.random.Generator, algorithm: str) -> Shape:
         graph=str(rng.choice(["ring", "path", "star"])),
         weights=str(rng.choice(["uniform", "samples"])),
         asynchronous=algorithm in ("GossipSGD", "DPNorm") and bool(rng.uniform() < 0.3),
-        bounded=bool(rng.uniform() < 0.5),
-        scheduled=bool(rng.uniform() < 0.2),
+        bounded=steady or bool(rng.uniform() < 0.5),
+        scheduled=not steady and bool(rng.uniform() < 0.2),
     )
 
 
