@@ -53,6 +53,7 @@ def private(
     largest_noise: float | None = None,
     schedule: NoiseSchedule | str | None = None,
     aggregation: Aggregation | None = None,
+    in_step: bool = False,
 ) -> A:
     """The same algorithm with clipping and noise set for a budget, or a refusal.
 
@@ -85,6 +86,9 @@ def private(
             docs/explanation-noise-schedule.md. Default: that of the algorithm's oracle.
         aggregation: As in `tacita.simulate`; only a mean covers a letter with the
             noise of the others.
+        in_step: On a graph, whether every letter will arrive in its round, as in
+            `tacita.simulate` without `asynchronous=`. `GossipSGD` needs less noise then
+            against who sees the last models only.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=5, features=3, samples=100)
@@ -104,7 +108,11 @@ def private(
         problem=problem,
         algorithm=ready,
         turns=partial(
-            planned, problem, participation=participation, aggregation=aggregation
+            planned,
+            problem,
+            participation=participation,
+            aggregation=aggregation,
+            in_step=in_step,
         ),
         scope=Scope(known_observer(ready, observer), unit, relation),
         delta=delta,
