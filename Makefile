@@ -66,6 +66,7 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.accuracy
 	$(BIN)/python -m bench.truth
 	$(BIN)/python -m bench.audit_power
+	$(BIN)/python -m bench.mixing
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -20,6 +20,7 @@ from tacita.privacy.letters import composition
 from tests.audits.faults import (
     DELTA,
     FAULTS,
+    ROUNDS,
     SOUND,
     Case,
     forgetful_noise_of_a_mean,
@@ -58,13 +59,18 @@ def _row(name: str, found: list[Any]) -> list[str]:
 
 def write(table: list[list[str]], seeds: int, folder: Path) -> None:
     """The table so far, as a page and as numbers."""
+    sound = [row for row in table if row[0].startswith("none")]
+    alarms = sum(int(row[2].split("/")[0]) for row in sound)
     folder.mkdir(exist_ok=True)
     with (folder / "audit_power.csv").open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([HEADER, *table])
     lines = [
         "# What an audit at its defaults finds",
         "",
-        f"delta = {DELTA:g}, 99 % confidence, {seeds} audits each, 3 rounds.",
+        f"delta = {DELTA:g}, 99 % confidence, {seeds} audits each, {ROUNDS} rounds.",
+        "",
+        f"False alarms: {alarms} of {seeds * len(sound)} audits of {len(sound)} sound "
+        "runs were refuted.",
         "",
         f"| {' | '.join(HEADER)} |",
         f"|{' --- |' * len(HEADER)}",
@@ -76,7 +82,7 @@ def write(table: list[list[str]], seeds: int, folder: Path) -> None:
 def main() -> None:
     """Audit, print, write."""
     parser = argparse.ArgumentParser(description="Audit planted faults.")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--out", type=Path, default=RESULTS)
     asked = parser.parse_args()
     began, table = time.perf_counter(), []
@@ -94,8 +100,8 @@ def main() -> None:
     for name in FAULTS:
         for epsilon in EPSILONS:
             told(fault_row(name, epsilon, asked.seeds))
-    for name, make in SOUND.items():
-        case = make()
+    for name in [name for name in SOUND if name != "ServerGD"]:  # which is audited
+        case = SOUND[name]()
         each = [case.audit(seed=seed) for seed in range(asked.seeds)]
         told(_row(f"none: {name}", each))
     print(f"{time.perf_counter() - began:.0f} s")

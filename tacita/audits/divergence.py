@@ -13,6 +13,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import svd
 from scipy.special import logsumexp
 
 from tacita.audits.statistics import clopper_pearson
@@ -33,7 +34,7 @@ def shifts(slope: np.ndarray, *differences: np.ndarray) -> list[np.ndarray] | No
         slope: What each draw of noise adds to the view, (draws, numbers).
         differences: Each (..., numbers).
     """
-    _, values, rows = np.linalg.svd(slope, full_matrices=False)
+    values, rows = _singular(slope)
     largest = float(values.max(initial=0.0))
     noisy = values > _NO_NOISE * max(largest, 1e-300)
     values, rows = values[noisy], rows[noisy]
@@ -46,6 +47,15 @@ def shifts(slope: np.ndarray, *differences: np.ndarray) -> list[np.ndarray] | No
             return None
         found.append(inside / values)
     return found
+
+
+def _singular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Singular values and their rows, by iterations that do converge.
+
+    Divide and conquer, numpy's choice, has failed on maps of runs.
+    """
+    _, values, rows = svd(matrix, full_matrices=False, lapack_driver="gesvd")
+    return values, rows
 
 
 class Mixture(NamedTuple):
@@ -75,7 +85,7 @@ def mixture_epsilon(
     is counted. Sure but for one in a million.
     """
     # Noise where no centre differs tells nothing.
-    _, values, rows = np.linalg.svd(np.concatenate([drawn, other]), full_matrices=False)
+    values, rows = _singular(np.concatenate([drawn, other]))
     rows = rows[values > 1e-9 * max(values.max(initial=0.0), 1e-300)]
     if not len(rows):
         return 0.0

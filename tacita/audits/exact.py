@@ -4,8 +4,9 @@ A record whose clipped gradient is the same whatever the model (a linear model, 
 features, a label out of reach) makes a run linear in its noise wherever all else is
 linear: full gradients of least squares that are not clipped, or empty rows. The real
 run is then a Gaussian with a known covariance on either data set, and its divergence
-needs no theorem: `noise_map` finds the map, `divergence` the number. A printed epsilon
-below it is false; how far above it is says how tight the theorem is, for this data.
+needs no theorem: `noise_map` finds the map, `views` and `divergence` the number. A
+printed epsilon below it is false; how far above it is says how tight the theorem is,
+for this data.
 """
 
 from __future__ import annotations
@@ -14,25 +15,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacita import check, keys
-from tacita.audits.divergence import gaussian_mu, mixture_epsilon, shifts
-from tacita.audits.noise_map import Linearised, View, linearise, noiseless
-from tacita.audits.sight import seen_by
-from tacita.privacy.accounting.curve import GaussianCurve
+from tacita import check
+from tacita.audits.views import Setting, is_mixture, views_of
 from tacita.privacy.accounting.guarantee import Guarantee
-from tacita.privacy.clipped import clipping_of
 from tacita.privacy.letters import guarantee, letters_of
 from tacita.privacy.scope import Observer, Relation, Scope, Unit
 from tacita.privacy.spend import Turns, largest, observers, planned
 from tacita.privacy.statement import delta_of, relation_of
 from tacita.problem.model.linear import Linear
-from tacita.problem.oracles import Full
 from tacita.problem.population import Rows
 from tacita.problem.problem import Problem
 from tacita.runtime.simulate import make_world, prepare
@@ -41,10 +36,6 @@ from tacita.trees import in_double_precision
 
 #: A printed epsilon may fall short of the exact one by this, relatively: rounding.
 ROUNDING = 1e-6
-#: How far a run with noise may be, relatively, from the linear map.
-_LINEAR = 1e-6
-#: Draws of batches: half to know the mixture, half to count.
-_DRAWS = 20_000
 #: Short features and a label out of reach: the clipped gradient never turns.
 _SHORT, _FAR = 1e-3, 1e12
 
@@ -98,35 +89,6 @@ class Compared:
         )
 
 
-class Setting(NamedTuple):
-    """A run that is about to be compared, ready."""
-
-    problem: Problem
-    algorithm: Any
-    world: Any
-    rounds: int
-    seed: int
-
-    def linearised(self, rows: Rows) -> Linearised:
-        """The run on these rows as a map from noise, in numpy."""
-        base = keys.from_seed(self.seed)
-        found = linearise(*self._on(rows), base, self.problem.start)
-        return jax.tree.map(np.asarray, found)
-
-    def means(self, rows: Rows) -> View:
-        """What is seen without noise, over draws of batches, or of secret turns."""
-        fixed = keys.from_seed(self.seed)
-        drawn = jax.vmap(keys.from_seed)(self.seed + 1 + jnp.arange(_DRAWS))
-        if not letters_of(self.algorithm).secret_turns:
-            same = partial(jnp.broadcast_to, shape=(_DRAWS,))
-            drawn = drawn._replace(schedule=same(fixed.schedule))
-        found = noiseless(*self._on(rows), drawn, self.problem.start)
-        return jax.tree.map(np.asarray, found)
-
-    def _on(self, rows: Rows) -> tuple:
-        return self.rounds, self.world, self.algorithm, rows
-
-
 @in_double_precision
 def compare(
     problem: Problem,
@@ -162,7 +124,7 @@ def compare(
         check.refuse("an exact comparison needs a linear model, model='linear'")
     world = make_world(problem, ready, participation, asynchronous, lanes=True)
     setting = Setting(problem, ready, world, rounds, seed)
-    if _is_mixture(setting, Unit.RECORD) and np.any(problem.population.rows.x):
+    if is_mixture(setting, Unit.RECORD) and np.any(problem.population.rows.x):
         check.refuse("with batches an exact comparison needs empty rows, all of zeros")
     delta = delta_of(ready, delta)
     how = relation_of(ready) if relation is None else Relation(relation)
@@ -173,7 +135,7 @@ def compare(
         for agent in range(problem.n_agents) if agents is None else agents:
             changed = _neighbours(problem, agent, unit, how, rng)
             if changed is not None:
-                each.append((agent, _views(setting, agent, unit, changed, rng)))
+                each.append((agent, views_of(setting, agent, unit, changed, rng)))
         turns = _turns(setting, participation, each)
         known: dict[Observer, dict[int, float | None]] = {}
         for observer in observers(ready):
@@ -188,7 +150,8 @@ def compare(
 
 
 def _turns(setting: Setting, participation: Any, each: list) -> Turns:
-    turns = planned(setting.problem, setting.rounds, participation)
+    in_step = setting.world.asynchronous is None
+    turns = planned(setting.problem, setting.rounds, participation, in_step=in_step)
     if letters_of(setting.algorithm).secret_turns or not each:
         return turns
     return turns.as_they_went(each[0][1].active.sum(axis=0))
@@ -204,7 +167,7 @@ def _rows(
     """One row per agent, then the report's, which stands for all."""
     problem, algorithm = setting.problem, setting.algorithm
     told = partial(Compared, type(algorithm).__name__, scope, delta=delta)
-    sampled = _is_mixture(setting, scope.unit)
+    sampled = is_mixture(setting, scope.unit)
     known = {agent: value for agent, value in exact.items() if value is not None}
     for agent, value in known.items():
         question = turns.question(
@@ -233,16 +196,6 @@ def _printed(ask: Any, delta: float) -> tuple[float | None, str]:
         return None, f"none: {refusal}"
 
 
-def _is_mixture(setting: Setting, unit: Unit) -> bool:
-    """Whether draws decide what is seen of a change; rows that are all alike do not."""
-    if letters_of(setting.algorithm).secret_turns:
-        return setting.world.schedule.kind != "all"
-    clipped = clipping_of(setting.algorithm.oracle)
-    if clipped is None or isinstance(clipped.oracle, Full):
-        return False
-    return unit == Unit.RECORD or clipped.drawn(1)[1] == "poisson"
-
-
 def _neighbours(
     problem: Problem, agent: int, unit: Unit, how: Relation, rng: np.random.Generator
 ) -> tuple[Rows, Rows] | None:
@@ -269,77 +222,3 @@ def _with_rows(
     by_row = x[agent].T if problem.population.by_feature else x[agent]
     by_row[which], y[agent, which] = features, label
     return rows._replace(x=jnp.asarray(x), y=jnp.asarray(y))
-
-
-@dataclass(frozen=True)
-class Views:
-    """What can be seen of one agent's change, and by whom.
-
-    Attributes:
-        linear: The run on the data as a map from noise.
-        means: What is seen without noise, on either side: one run each, or, of a
-            mixture, one for every draw.
-        seen_by: From an observer to the parts of a view that it sees, several if
-            there are several of its kind.
-        active: Who took part, (rounds, agents).
-        same_noise: Whether the run is linear, with the same map on either side.
-        mixed: Whether means are over draws.
-        rng: For counting in mixtures.
-    """
-
-    linear: Linearised
-    means: tuple[View, View]
-    seen_by: Any
-    active: np.ndarray
-    same_noise: bool
-    mixed: bool
-    rng: np.random.Generator
-
-    def epsilon(self, observer: Observer, delta: float) -> float | None:
-        """The exact epsilon; None where the run is not linear in its noise."""
-        if not self.same_noise:
-            return None
-        return max(self._of(part, delta) for part in self.seen_by(observer))
-
-    def _of(self, part: Any, delta: float) -> float:
-        slope, here, there = (part(view) for view in (self.linear.slope, *self.means))
-        if not self.mixed:
-            mu = gaussian_mu(slope, (there - here)[0])
-            return math.inf if mu == math.inf else GaussianCurve(mu).epsilon(delta)
-        start = part(_lift(self.linear.mean))
-        found = shifts(slope, here - start, there - start)
-        if found is None:
-            return math.inf
-        return mixture_epsilon(found[0], found[1], delta, self.rng)
-
-
-def _views(
-    setting: Setting,
-    agent: int,
-    unit: Unit,
-    changed: tuple[Rows, Rows],
-    rng: np.random.Generator,
-) -> Views:
-    here, there = (setting.linearised(rows) for rows in changed)
-    gaps = [
-        np.abs(a - b).max(initial=0.0) / max(np.abs(a).max(initial=0.0), 1e-300)
-        for a, b in zip(here.slope, there.slope, strict=True)
-    ]
-    errors = [float(here.error), float(there.error), *gaps]
-    mixed = _is_mixture(setting, unit)
-    means = (_lift(here.mean), _lift(there.mean))
-    if mixed:
-        means = (setting.means(changed[0]), setting.means(changed[1]))
-    return Views(
-        here,
-        means,
-        partial(seen_by, setting.problem, setting.algorithm, agent),
-        here.active,
-        bool(np.all(np.nan_to_num(errors, nan=np.inf) < _LINEAR)),
-        mixed,
-        rng,
-    )
-
-
-def _lift(view: View) -> View:
-    return jax.tree.map(lambda leaf: leaf[None], view)

@@ -17,10 +17,11 @@ import jax
 import numpy as np
 
 from tacita import check
-from tacita.audits.attack import Plan, best_attack, noise_rests, score_runs
+from tacita.audits.attack import best_attack, noise_rests, score_runs
 from tacita.audits.batch_tests import batch_faults
 from tacita.audits.canary import Canary, neighbours
 from tacita.audits.noise_tests import Fault, noise_faults
+from tacita.audits.plan import Plan
 from tacita.audits.statistics import epsilon_of
 from tacita.audits.tradeoff import Finding, allowed_by, finding
 from tacita.check import TacitaError
@@ -254,7 +255,7 @@ def _own_claim(
     participation: Any,
 ) -> Guarantee | None:
     """What Tacita itself guarantees, or None where it guarantees nothing."""
-    turns = planned(problem, rounds, participation)
+    turns = planned(problem, rounds, participation, in_step=True)
     question = turns.question(
         scope=scope,
         agent=agent,

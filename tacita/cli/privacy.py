@@ -84,7 +84,8 @@ def plan(
 def _asked(job: Any) -> dict[str, Any]:
     """What a forecast asks of a run file, besides problem and algorithm."""
     about = ("rounds", "participation", "aggregation")
-    return {key: job.options[key] for key in about if key in job.options}
+    asked = {key: job.options[key] for key in about if key in job.options}
+    return asked | {"in_step": job.options.get("asynchronous") is None}
 
 
 @app.command("account", epilog="Example:  tacita privacy account runs/private-1")

@@ -54,6 +54,7 @@ def private(
     largest_noise: float | None = None,
     schedule: NoiseSchedule | str | None = None,
     aggregation: Choice = None,
+    in_step: bool = False,
 ) -> A:
     """The same algorithm with clipping and noise set for a budget, or a refusal.
 
@@ -88,6 +89,9 @@ def private(
             noise of the others. With a `tacita.SecureSum`, or "secure", the noise is
             that of the sum, spread over the agents, and what is returned has the sum
             in it.
+        in_step: On a graph, whether every letter will arrive in its round, as in
+            `tacita.simulate` without `asynchronous=`. `GossipSGD` needs less noise then
+            against who sees the last models only.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=5, features=3, samples=100)
@@ -128,7 +132,13 @@ def private(
     plan = _Plan(
         problem=problem,
         algorithm=ready,
-        turns=partial(planned, problem, participation=participation, aggregation=rule),
+        turns=partial(
+            planned,
+            problem,
+            participation=participation,
+            aggregation=rule,
+            in_step=in_step,
+        ),
         scope=Scope(known_observer(ready, observer), unit, relation),
         delta=delta,
         quantile=quantile,

@@ -57,7 +57,7 @@ def planned(
 ) -> Turns:
     """What a plan can say of participation: a probability per agent.
 
-    What else is `known`, `looked` and `seeded`, goes into every question.
+    What else is `known`, `looked`, `seeded` and `in_step`, goes into every question.
     """
     n = problem.n_agents
     who = schedule_for(participation, n)

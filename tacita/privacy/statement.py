@@ -72,7 +72,11 @@ def report(
             "aggregation="
         )
     participation = told.get("participation", 1.0)
-    known = {"looked": looked, "seeded": run.info.get("seed") == SEED_ASKED_FOR}
+    known = {
+        "looked": looked,
+        "seeded": run.info.get("seed") == SEED_ASKED_FOR,
+        "in_step": told.get("asynchronous") is None,
+    }
     counted = planned(problem, run.rounds, participation, aggregation, **known)
     history = _early_turns(run, problem.n_agents) if history is None else history
     if not letters_of(ready).secret_turns:
@@ -91,15 +95,18 @@ def forecast(
     participation: Any = 1.0,
     delta: float | None = None,
     aggregation: Choice = None,
+    in_step: bool = False,
 ) -> PrivacyReport:
     """What a run would cost: which epsilon, for whom, at the noise that is set.
 
     With participation below 1 the bounds hold over the draw of who takes part.
+    `in_step` is as in `tacita.private`.
     """
     rounds = inputs.whole(rounds=rounds)
     algorithm = summed(algorithm, aggregation)
     looked = looks_at_rows(algorithm, problem)
-    turns = planned(problem, rounds, participation, aggregation, looked=looked)
+    known = {"looked": looked, "in_step": in_step}
+    turns = planned(problem, rounds, participation, aggregation, **known)
     made = _report(algorithm.resolve(problem), problem, turns, rounds, delta)
     return dataclasses.replace(made, planned=True)
 
@@ -203,8 +210,10 @@ def _curves(
     accounted, n = stand_ins(algorithm, problem), problem.n_agents
 
     @cache
-    def spent(agent: int, active: int) -> float:
-        question = turns.question(scope=scope, agent=agent, rounds=active)
+    def spent(agent: int, active: int, number: int) -> float:
+        """As if the run had ended with this round."""
+        asked = {"scope": scope, "agent": agent, "rounds": active, "total": number}
+        question = turns.question(**asked)
         return guarantee(algorithm, problem, question).epsilon(row.delta)
 
     rounds, counted = history[0], history[1].reshape(len(history[0]), -1, n)
@@ -218,6 +227,10 @@ def _curves(
         "rounds": rounds.tolist(),
         "agents": [str(problem.ids[i]) for i in shown],
         "epsilon": [
-            [spent(int(accounted[i]), int(k)) for k in counted[:, i]] for i in shown
+            [
+                spent(int(accounted[i]), int(active), int(number))
+                for number, active in zip(rounds, counted[:, i], strict=True)
+            ]
+            for i in shown
         ],
     }

@@ -93,7 +93,14 @@ def debug(
     config = {
         "problem": problem.describe(),
         "algorithm": describe(ready),
-        "run": {"rounds": rounds, **drawn.settings, "runtime": "debug"},
+        "run": {
+            "rounds": rounds,
+            "participation": participation,
+            "asynchronous": describe(asynchronous),
+            "aggregation": describe(aggregation),
+            **drawn.settings,
+            "runtime": "debug",
+        },
     }
     info = {"rounds": rounds, "seed": drawn.told, "versions": versions()}
     return Run(np.asarray(shared), np.asarray(agents), metrics, config, info)

@@ -225,10 +225,10 @@ def _noised(oracle: Any = None) -> Noisy:
     return Noisy(std=1.5, oracle=inner)
 
 
-def on_ring(algorithm: Any) -> Case:
+def on_ring(algorithm: Any, observer: str = "neighbour", **more: Any) -> Case:
     """Three nodes."""
     ring = tacita.problem.graph.ring(3)
-    return Case(rows(agents=3, graph=ring), algorithm, "neighbour")
+    return Case(rows(agents=3, graph=ring, **more), algorithm, observer)
 
 
 SOUND: dict[str, Any] = {
@@ -272,6 +272,9 @@ SOUND: dict[str, Any] = {
         ),
     ),
     "GossipSGD": lambda: on_ring(tacita.GossipSGD(step_size=0.3, oracle=_noised())),
+    "GossipSGD, last models": lambda: on_ring(
+        tacita.GossipSGD(step_size=0.3, oracle=_noised()), "final_model", bound=1.0
+    ),
     "DPNorm": lambda: on_ring(
         tacita.DPNorm(
             step_size=0.2, local_steps=2, noise_std=0.3, oracle=Clipped(norm=1.0)

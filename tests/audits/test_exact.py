@@ -11,7 +11,7 @@ import pytest
 
 import tacita
 from bench import truth
-from tacita.audits import audit_exactly, compare, exact
+from tacita.audits import audit_exactly, compare, views
 from tacita.audits.divergence import mixture_epsilon, shifts
 from tacita.audits.gaussian_draws import count_draws, with_draws
 from tacita.privacy import Clipped, Noisy
@@ -59,6 +59,21 @@ def test_noise_that_is_missing_is_an_infinite_epsilon():
     (found,) = shifts(slope, np.array([4.0, 3.0, 0.0]))  # pyright: ignore
     assert np.linalg.norm(found) == pytest.approx(math.hypot(2, 3))
     assert shifts(slope, np.array([4.0, 3.0, 0.1])) is None
+
+
+def test_a_map_is_inverted_where_divide_and_conquer_gives_up(monkeypatch):
+    def gives_up(*_: Any, **__: Any) -> None:
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    monkeypatch.setattr(np.linalg, "svd", gives_up)
+    (found,) = shifts(2 * np.eye(3), np.array([4.0, 0.0, 0.0]))  # pyright: ignore
+    assert np.linalg.norm(found) == pytest.approx(2)
+    assert (
+        mixture_epsilon(
+            np.ones((40, 2)), np.zeros((40, 2)), 0.1, np.random.default_rng(0)
+        )
+        >= 0
+    )
 
 
 def test_a_mixture_is_bounded_from_below_and_not_by_much():
@@ -114,7 +129,7 @@ def held(names: tuple[str, ...], configurations: int, seed: int) -> int:
 def test_no_printed_epsilon_is_below_the_exact_one(monkeypatch):
     """A sample of `python -m bench.truth`."""
     monkeypatch.setattr(truth, "PER_SHAPE", 3)
-    monkeypatch.setattr(exact, "_DRAWS", 4_000)
+    monkeypatch.setattr(views, "_DRAWS", 4_000)
     assert held(FAMILIES, 3 * len(FAMILIES), seed=6) > 200
 
 

@@ -48,6 +48,17 @@ def test_an_account_of_a_run_file(tacita_, small):
     assert said == said_so
 
 
+def test_an_account_counts_on_letters_in_time_only_where_none_is_late(tacita_, small):
+    gossip = 'algorithm={name="GossipSGD", step_size=0.5, norm=1.0, noise_std=0.5}'
+    graph, whole = 'problem.graph={kind="ring"}', "run.participation=1.0"
+    lines = (gossip, graph, whole, "problem.bound=1.0")
+    change = [word for line in lines for word in ("--set", line)]
+    said = tacita_.ok("privacy", "account", small, *change)
+    late = ("--set", "run.asynchronous={most_delay=2}")
+    assert "mixing" in said
+    assert "mixing" not in tacita_.ok("privacy", "account", small, *change, *late)
+
+
 def test_a_plan_for_fed_plt_uses_its_theorem(tacita_, small):
     change = ("--set", 'algorithm={ name = "FedPLT", rho = 0.9 }')
     said = tacita_.ok("privacy", "plan", small, *BUDGET, *change, "--out", "plt.toml")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from tacita.privacy.accounting.renyi import ORDERS, RenyiCurve
 
 
 @dataclass(frozen=True)
-class Laplace:
-    """Laplace noise; `epsilon` is the l1 sensitivity over its scale."""
+class _Pure:
+    """A release whose losses lie between -epsilon and epsilon, most at either end."""
 
     epsilon: float
 
@@ -24,7 +24,7 @@ class Laplace:
 
     @property
     def spread(self) -> float:
-        """Most losses lie at either end."""
+        """Most losses are as large as any."""
         return self.epsilon
 
     @property
@@ -40,16 +40,21 @@ class Laplace:
     @property
     def kind(self) -> Any:
         """All but its noise."""
-        return "Laplace"
+        return self.at(1.0)
 
     @property
     def level(self) -> float:
         """One over epsilon."""
         return 1 / self.epsilon
 
-    def at(self, level: float) -> Laplace:
+    def at(self, level: float) -> Self:
         """The same with another epsilon."""
-        return Laplace(1 / level)
+        return replace(self, epsilon=1 / level)
+
+
+@dataclass(frozen=True)
+class Laplace(_Pure):
+    """Laplace noise; `epsilon` is the l1 sensitivity over its scale."""
 
     def loss(self, step: float) -> Any:
         """By the library."""
@@ -69,44 +74,14 @@ class Laplace:
 
 
 @dataclass(frozen=True)
-class RandomisedResponse:
+class RandomisedResponse(_Pure):
     """One of `classes` labels, true with e^epsilon times another one's probability."""
 
-    epsilon: float
     classes: int
 
     def __post_init__(self) -> None:
-        inputs.positive(epsilon=self.epsilon)
+        super().__post_init__()
         inputs.whole(2, classes=self.classes)
-
-    @property
-    def spread(self) -> float:
-        """Most losses lie at either end, or at 0."""
-        return self.epsilon
-
-    @property
-    def reach(self) -> float:
-        """That is all."""
-        return self.epsilon
-
-    @property
-    def pure(self) -> float:
-        """Pure privacy."""
-        return self.epsilon
-
-    @property
-    def kind(self) -> Any:
-        """All but its noise."""
-        return ("RandomisedResponse", self.classes)
-
-    @property
-    def level(self) -> float:
-        """One over epsilon."""
-        return 1 / self.epsilon
-
-    def at(self, level: float) -> RandomisedResponse:
-        """The same with another epsilon."""
-        return RandomisedResponse(1 / level, self.classes)
 
     def loss(self, step: float) -> Any:
         """By the profile p - e^eps q = p (1 - e^{eps - epsilon}), p the true label's.

@@ -32,6 +32,7 @@ from tacita.privacy.letters.composition import (
     gradient_changes,
     gradient_increment,
 )
+from tacita.privacy.letters.mixing import by_mixing, places
 from tacita.privacy.letters.question import Increment, Question
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Relation, Scope
@@ -213,8 +214,18 @@ def _(algorithm: FedAvg) -> Letters:
     return of_gradients(algorithm, mixed=step, descends=once, public_state=True)
 
 
+@letters_of.register
+def _(algorithm: GossipSGD) -> Letters:
+    # The model is the letter.
+    return of_gradients(
+        algorithm,
+        theorem=partial(by_mixing, algorithm),
+        facts=partial(places, algorithm),
+        public_state=True,
+    )
+
+
 @letters_of.register(DPADMM)
-@letters_of.register(GossipSGD)
 @letters_of.register(GraphADMM)
 def _(algorithm: Any) -> Letters:
     # DP-ADMM's w~_i and lambda_i follow from letters and broadcasts. On a graph the

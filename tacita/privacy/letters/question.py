@@ -45,6 +45,8 @@ class Question:
         participation: Probability of taking part in a round.
         active: Agents active in every round, or None if their number varies.
         total: All rounds of the run, where `rounds` counts the agent's own.
+        in_step: Whether everybody who is active works with the letters of the round
+            before: none is late, none is lost. Known of synchronous simulations only.
         number: Of a question about one round alone, which; the first is 1.
         aggregation: How the coordinator joins letters.
         looked: Whether theory set a number of the algorithm from the rows.
@@ -57,6 +59,7 @@ class Question:
     participation: float = 1.0
     active: int | None = None
     total: int | None = None
+    in_step: bool = False
     number: int | None = None
     aggregation: Aggregation = Mean()
     looked: bool = False

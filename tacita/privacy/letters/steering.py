@@ -38,16 +38,27 @@ from tacita.problem.problem import Problem
 from tacita.theory.descent import contraction
 
 
+def step_factors(problem: Problem, step_size: Any) -> np.ndarray:
+    """By how much a gradient step multiplies a difference between models, at most.
+
+    One number for each step size; infinite where nothing is known.
+    """
+    sizes, steep = (
+        np.atleast_1d(np.asarray(step_size, float)),
+        public_smoothness(problem),
+    )
+    if not isinstance(problem.model, Linear | Logistic) or not math.isfinite(steep):
+        return 1 + sizes * steep  # clipping may take convexity away, not smoothness
+    flat = float(problem.population.regulariser.weight)
+    return np.array([contraction(float(size), flat, steep) for size in sizes])
+
+
 def kept_of_a_difference(problem: Problem, step_size: Any, steps: int = 1) -> float:
     """What gradient steps leave of a difference between two models, at most.
 
     1 where nothing is known, or where steps may expand.
     """
-    steep = public_smoothness(problem)
-    if not isinstance(problem.model, Linear | Logistic) or not math.isfinite(steep):
-        return 1.0  # clipping may take the convexity of other losses away
-    flat = float(problem.population.regulariser.weight)
-    worst = max(contraction(float(s), flat, steep) for s in np.unique(step_size))
+    worst = float(step_factors(problem, np.unique(step_size)).max())
     return min(worst**steps, 1.0)
 
 
