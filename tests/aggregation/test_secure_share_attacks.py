@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from tacita.aggregation.secure import letters, masks
+from tacita.aggregation.secure import letters, masks, recovery
 from tacita.aggregation.secure.dealing import Dealer
 from tacita.aggregation.secure.letters import (
     Alive,
@@ -15,6 +15,7 @@ from tacita.aggregation.secure.letters import (
     Shares,
     Want,
 )
+from tacita.aggregation.secure.recovery import decode
 from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.shares import PRIME, join, number
 from tacita.aggregation.secure.steps import Void
@@ -156,6 +157,25 @@ def test_wrong_shares_of_a_holder_are_found_and_done_without():
         outcome = town.check_sum(town.run(exchange))
         assert outcome.false_holders == (A,)
     assert seen
+
+
+def test_a_false_holder_is_looked_for_once(monkeypatch):
+    """Decoding is slow; whoever was found false is asked last for the other secrets."""
+    town = ready_town(7, least=5, colluding=1)
+    decoded = []
+
+    def counted(*arguments):
+        decoded.append(arguments)
+        return decode(*arguments)
+
+    monkeypatch.setattr(recovery, "decode", counted)
+    town.twist = lambda sender, send: (
+        send._replace(content=send.content[:-224] + bytes(224))
+        if (sender, send.kind) == (A, "opening")
+        else send
+    )
+    assert town.check_sum(town.run(0)).false_holders == (A,)
+    assert len(decoded) <= 3  # with t, t + 1 and t + 2 openings
 
 
 @pytest.mark.parametrize("missing", [False, True])
