@@ -126,8 +126,10 @@ class Memory:
     def __init__(
         self, rows: Iterable[Row] = (), kept: Mapping[str, bytes] | None = None
     ) -> None:
-        self.rows = {(r.kind, r.number): r.digest for r in rows}
+        self.rows: dict[tuple[str, int], bytes] = {}
         self.kept = dict(kept or {})
+        self._largest: dict[str, int] = {}
+        self.apply(tuple(rows))
 
     def note(self, row: Row) -> list[Row]:
         """The row, if it is news; another one in its place is refused."""
@@ -136,9 +138,9 @@ class Memory:
             refuse(f"another {row.kind} {row.number} is in the ledger already")
         return [] if known else [row]
 
-    def numbers(self, *kinds: str) -> list[int]:
-        """The numbers of all rows of these kinds."""
-        return [number for kind, number in self.rows if kind in kinds]
+    def largest(self, kind: str) -> int:
+        """The largest number of a row of this kind; -1 if there is none."""
+        return self._largest.get(kind, -1)
 
     def apply(self, writes: Sequence[Write]) -> None:
         """Remember what is on the disk now."""
@@ -146,6 +148,7 @@ class Memory:
             if isinstance(write, Row):
                 self.note(write)
                 self.rows[write.kind, write.number] = write.digest
+                self._largest[write.kind] = max(self.largest(write.kind), write.number)
             elif isinstance(write, Keep):
                 self.kept[write.name] = write.content
             else:
