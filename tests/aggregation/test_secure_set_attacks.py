@@ -293,3 +293,38 @@ def test_the_terms_are_those_of_the_description():
     with pytest.raises(TacitaError, match="4 at least"):
         content = letters.encode(letter, low)
         town.agents[A].heard(HUB, "alive", content)
+
+
+def test_asking_again_keeps_what_was_answered_and_another_question_is_refused():
+    town = ready_town()
+    answers = answered(town, 0, [A, B])
+    hub = town.coordinator
+    hub.ask(0, question_of(0))
+    hub.release(hub.answer(A, 0, answers[A]))
+    hub.ask(0, question_of(0))
+    assert A not in hub.awaited
+    with pytest.raises(TacitaError, match="another question"):
+        hub.ask(0, question_of(1))
+
+
+def test_a_set_that_was_fixed_is_not_opened_for_another_question():
+    town = ready_town()
+    town.twist = lambda sender, send: None if send.kind == "open" else send
+    town.ask(0)
+    town.restart(HUB)
+    with pytest.raises(TacitaError, match="another question"):
+        town.coordinator.ask(0, question_of(1))
+
+
+def test_the_coordinator_fixes_one_set_though_a_letter_comes_in_between():
+    town = ready_town()
+    answers = answered(town, 0, [A, B, C, D, E])
+    hub = town.coordinator
+    hub.ask(0, question_of(0))
+    for name in (A, B, C, D):
+        hub.release(hub.answer(name, 0, answers[name]))
+    four = hub.time_up()
+    five = hub.answer(E, 0, answers[E])
+    with pytest.raises(TacitaError, match="overtaken"):
+        hub.release(four)
+    assert {send.kind for send in hub.release(five)} == {"open"}

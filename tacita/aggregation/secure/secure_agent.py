@@ -40,7 +40,7 @@ from tacita.aggregation.secure.signatures import (
     set_digest,
     set_message,
 )
-from tacita.aggregation.secure.steps import Drop, Keep, Row, Send, Step
+from tacita.aggregation.secure.steps import Drop, Keep, Machine, Row, Send, Step
 from tacita.aggregation.secure.terms import Terms
 from tacita.check import refuse
 
@@ -56,7 +56,7 @@ class Wanted(NamedTuple):
     roster: bytes
 
 
-class SecureAgent:
+class SecureAgent(Machine):
     """One agent's machine; see `steps` for how it is driven.
 
     Args:
@@ -82,25 +82,16 @@ class SecureAgent:
         self.terms, self.name = terms, name
         self._dealer, self._sign = Dealer(terms, name, secret), sign
         self._records = AgentRecords(terms, rows, kept)
+        super().__init__(self._records)
         self._setup = AgentSetup(self._dealer, sign, self._records)
-        self._issued: Step | None = None
         self._commons: dict[tuple[bytes, int], dict[str, bytes]] = {}
 
-    def release(self, step: Step) -> tuple[Send, ...]:
-        """The letters of a step whose writes are on the disk.
-
-        A step was right when it was issued: one that another has overtaken is refused.
-        """
-        if step.writes and step is not self._issued:
-            refuse("a step was overtaken by another; release one before the next")
-        self._records.apply(step.writes)
+    def _refresh(self) -> None:
         self._setup.forget()
-        return step.sends
 
     def heard(self, sender: str, kind: str, content: bytes) -> Step:
         """What to do about a letter of the protocol; refused if it breaks the rules."""
-        self._issued = self._act(sender, kind, content)
-        return self._issued
+        return self._issue(self._act(sender, kind, content))
 
     def _act(self, sender: str, kind: str, content: bytes) -> Step:
         letter = letters.decode(kind, content, self.terms)
@@ -162,8 +153,7 @@ class SecureAgent:
         kept = Keep("answer", exchange.to_bytes(8, "little") + y.tobytes())
         writes = (*row, kept, *self._records.outdated(exchange))
         sends = (Send(self.terms.coordinator, "answer", exchange, y),)
-        self._issued = Step(writes, sends)
-        return self._issued
+        return self._issue(Step(writes, sends))
 
     def prepare(self, exchange: int) -> dict[str, bytes]:
         """Exchange keys for an answer ahead of the question; it takes most of the time.

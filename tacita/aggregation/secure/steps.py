@@ -153,3 +153,34 @@ class Memory:
                 self.kept[write.name] = write.content
             else:
                 self.kept.pop(write.name, None)
+
+
+class Machine:
+    """What agents and coordinator have in common: a step is issued, then released.
+
+    Args:
+        memory: What the party has written down.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._issued: Step | None = None
+
+    def _issue(self, step: Step) -> Step:
+        self._issued = step
+        return step
+
+    def release(self, step: Step) -> tuple[Send, ...]:
+        """The letters of a step whose writes are on the disk.
+
+        A step was right when it was issued: one that another has overtaken is refused.
+        """
+        if step.writes and step is not self._issued:
+            refuse("a step was overtaken by another; release one before the next")
+        self._memory.apply(step.writes)
+        self._refresh()
+        return step.sends
+
+    def _refresh(self) -> None:
+        """Take in what is on the disk now."""
+        raise NotImplementedError

@@ -62,7 +62,7 @@ class Summation:
         self, roster: Roster, exchange: int, context: bytes, memory: Memory
     ) -> None:
         self.terms, self.roster = roster.terms, roster
-        self.exchange, self._context, self._memory = exchange, context, memory
+        self.exchange, self.context, self._memory = exchange, context, memory
         self._heard: set[str] = set()
         self._total = np.zeros(self.terms.entries, self.terms.word_type)
         self._agreed: dict[str, bytes] = {}
@@ -75,7 +75,7 @@ class Summation:
         if self.fixed is None and "fixed" in self._memory.kept:
             fixed = Fixed.of_bytes(self._memory.kept["fixed"], self.terms)
             if fixed.exchange == self.exchange:
-                self.fixed = fixed
+                self.fixed, self.context = fixed, fixed.context
                 place = self.roster, self.exchange, fixed.chosen
                 self._secrets = OpenedSecrets(*place)
 
@@ -125,7 +125,7 @@ class Summation:
     def _fix(self) -> Step:
         """Write down the set and the total; then tell of them."""
         chosen = tuple(n for n in self.roster.members if n in self._heard)
-        fixed = Fixed(self.exchange, self._context, chosen, self._total)
+        fixed = Fixed(self.exchange, self.context, chosen, self._total)
         kept = Keep("fixed", fixed.as_bytes(self.terms))
         return Step((kept,), self._telling(chosen))
 
