@@ -113,7 +113,7 @@ def exchange(agents: int, colluding: int, least: int, entries: int) -> str:
         return milliseconds(lambda: join(roster, chosen, given, letter))[1]
 
     times = opening(0), opening(max(1, agents // 10))
-    sent = 4 * entries + 40 + made.terms.set_bytes + 32 * agents
+    sent = 4 * entries + 72 + made.terms.set_bytes + 32 * agents
     return (
         f"{agents:6} {entries:9} {keys:8.2f} {mask:8.2f} {times[0]:8.2f} "
         f"{times[1]:8.2f} {sent:9}"

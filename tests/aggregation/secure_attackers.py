@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-import numpy as np
-
 from tacita.aggregation.secure import letters
 from tacita.aggregation.secure.dealing import Dealer
 from tacita.aggregation.secure.letters import (
@@ -14,7 +12,7 @@ from tacita.aggregation.secure.letters import (
     Open,
 )
 from tacita.aggregation.secure.signatures import keys_message, set_message
-from tacita.aggregation.secure.steps import Step
+from tacita.aggregation.secure.steps import Answer, Step
 from tests.aggregation.secure_parties import (
     Town,
     question_of,
@@ -42,7 +40,7 @@ def tell(town: Town, name: str, letter: Letter, sender: str = HUB) -> Step:
     return step
 
 
-def answered(town: Town, exchange: int, names) -> dict[str, np.ndarray]:
+def answered(town: Town, exchange: int, names) -> dict[str, Answer]:
     """Answers that a coordinator who plays its own game has got out of agents."""
     found = {}
     for name in names:

@@ -16,7 +16,7 @@ from tacita.aggregation.secure.letters import (
 from tacita.aggregation.secure.secure_agent import Wanted
 from tacita.aggregation.secure.shares import join, number
 from tacita.aggregation.secure.signatures import set_message
-from tacita.aggregation.secure.steps import Send, Step, Sum
+from tacita.aggregation.secure.steps import Answer, Send, Step, Sum
 from tacita.check import TacitaError
 from tests.aggregation.secure_attackers import (
     HUB,
@@ -39,10 +39,10 @@ from tests.aggregation.secure_parties import (
 
 def test_another_question_in_an_answered_exchange_gets_the_same_letter():
     town = ready_town()
-    first = answered(town, 0, [A])[A]
+    first = answered(town, 0, [A])[A].words
     other = town.agents[A].asked(0, hashlib.sha256(b"something else").digest())
     assert isinstance(other, Step) and not other.writes
-    np.testing.assert_array_equal(other.sends[0].content, first)
+    np.testing.assert_array_equal(other.sends[0].content.words, first)
 
 
 def test_another_question_that_was_prepared_before_the_first_answer():
@@ -208,7 +208,7 @@ def test_a_late_letter_stays_hidden_though_its_key_was_opened():
     assert masks.public_key(key) == roster.public(E, 0)
     # Everything that the key opens is taken away; the self mask is left.
     (context,) = town.contexts[0]
-    rest = answers[E].copy()
+    rest = answers[E].words.copy()
     own = {n: roster.public(n, 0) for n in chosen}
     taken = np.zeros_like(rest)
     masks.add_pair_masks(taken, E, masks.shared(key, own), context)
@@ -220,6 +220,13 @@ def test_a_late_letter_stays_hidden_though_its_key_was_opened():
 def test_agents_that_were_asked_different_things_cannot_be_summed():
     town = ready_town(4, least=4, colluding=0)
     town.act(HUB, lambda: town.coordinator.ask(0, question_of(0)))
+    right = town.coordinator._sum.context
+    # The coordinator lies to itself, too: an honest one refuses such an answer.
+    town.twist = lambda sender, send: (
+        send._replace(content=Answer(right, send.content.words))
+        if send.kind == "answer"
+        else send
+    )
     for name in town.terms.names:
         other = question_of(0 if name != B else 3)
         town.post.append((HUB, Send(name, "question", 0, other)))
@@ -248,40 +255,7 @@ def test_letters_of_the_wrong_words_are_refused():
             town.agents[A].answer(wanted, wrong)
         town.coordinator.ask(0, question_of(0))
         with pytest.raises(TacitaError, match="7 words of 32 bits"):
-            town.coordinator.answer(A, 0, wrong)
-
-
-def test_the_coordinator_counts_nobody_twice_and_nobody_late():
-    town = ready_town()
-    answers = answered(town, 0, [A, B, C, D, E])
-    hub = town.coordinator
-    hub.ask(0, question_of(0))
-    for name in (A, A, B, C, D):
-        hub.release(hub.answer(name, 0, answers[name]))
-    assert hub.awaited == (E,)
-    fixed = hub.time_up()
-    hub.release(fixed)
-    assert {s.kind for s in fixed.sends} == {"alive"}
-    with pytest.raises(TacitaError, match="is late"):
-        hub.answer(E, 0, answers[E])
-    with pytest.raises(TacitaError, match="not under way"):
-        hub.answer(E, 1, answers[E])
-    with pytest.raises(TacitaError, match="not in the roster"):
-        hub.answer("stranger", 0, answers[E])
-
-
-def test_signatures_under_another_set_are_not_taken_for_agreement():
-    town = ready_town()
-    town.twist = lambda sender, send: None if send.kind in ("agreed", "open") else send
-    town.silent = {E}
-    town.ask(0)
-    town.hub_does(town.coordinator.time_up)
-    assert town.coordinator.stage == "agreed"
-    digest = town.coordinator.roster.digest
-    wrong = signed(town, 0, (A, B, C, E), [A]).signatures[0]
-    content = letters.encode(letters.Agreed(0, digest, wrong), town.terms)
-    with pytest.raises(TacitaError, match="has not signed the set"):
-        town.coordinator.heard(A, "agreed", content)
+            town.coordinator.answer(A, 0, Answer(wanted.context, wrong))
 
 
 def test_the_terms_are_those_of_the_description():
@@ -293,38 +267,3 @@ def test_the_terms_are_those_of_the_description():
     with pytest.raises(TacitaError, match="4 at least"):
         content = letters.encode(letter, low)
         town.agents[A].heard(HUB, "alive", content)
-
-
-def test_asking_again_keeps_what_was_answered_and_another_question_is_refused():
-    town = ready_town()
-    answers = answered(town, 0, [A, B])
-    hub = town.coordinator
-    hub.ask(0, question_of(0))
-    hub.release(hub.answer(A, 0, answers[A]))
-    hub.ask(0, question_of(0))
-    assert A not in hub.awaited
-    with pytest.raises(TacitaError, match="another question"):
-        hub.ask(0, question_of(1))
-
-
-def test_a_set_that_was_fixed_is_not_opened_for_another_question():
-    town = ready_town()
-    town.twist = lambda sender, send: None if send.kind == "open" else send
-    town.ask(0)
-    town.restart(HUB)
-    with pytest.raises(TacitaError, match="another question"):
-        town.coordinator.ask(0, question_of(1))
-
-
-def test_the_coordinator_fixes_one_set_though_a_letter_comes_in_between():
-    town = ready_town()
-    answers = answered(town, 0, [A, B, C, D, E])
-    hub = town.coordinator
-    hub.ask(0, question_of(0))
-    for name in (A, B, C, D):
-        hub.release(hub.answer(name, 0, answers[name]))
-    four = hub.time_up()
-    five = hub.answer(E, 0, answers[E])
-    with pytest.raises(TacitaError, match="overtaken"):
-        hub.release(four)
-    assert {send.kind for send in hub.release(five)} == {"open"}

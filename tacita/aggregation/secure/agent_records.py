@@ -6,7 +6,7 @@ which set was agreed to in an exchange. Its files, by name:
     roster-K       the roster of attempt K
     shares-K-R     what all agents dealt for exchange R; deleted once R is over
     ready-K        that all shares of attempt K were here
-    answer         the last exchange that was answered, and the masked letter
+    answer         the last exchange that was answered, its context, the masked letter
     opening        the last exchange that was opened, and the shares given
 """
 

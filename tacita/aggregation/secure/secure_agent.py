@@ -25,6 +25,7 @@ from tacita.aggregation.secure.agent_records import AgentRecords
 from tacita.aggregation.secure.agent_setup import AgentSetup
 from tacita.aggregation.secure.dealing import Dealer, opened
 from tacita.aggregation.secure.letters import (
+    DIGEST_BYTES,
     Agreed,
     Alive,
     Call,
@@ -40,7 +41,7 @@ from tacita.aggregation.secure.signatures import (
     set_digest,
     set_message,
 )
-from tacita.aggregation.secure.steps import Drop, Keep, Machine, Row, Send, Step
+from tacita.aggregation.secure.steps import Answer, Drop, Keep, Machine, Row, Send, Step
 from tacita.aggregation.secure.terms import Terms
 from tacita.check import refuse
 
@@ -150,9 +151,11 @@ class SecureAgent(Machine):
             )
         commons = self.prepare(exchange)
         y = self._dealer.masked(letter, roster, exchange, commons, context)
-        kept = Keep("answer", exchange.to_bytes(8, "little") + y.tobytes())
+        stamp = exchange.to_bytes(8, "little") + context
+        kept = Keep("answer", stamp + y.tobytes())
         writes = (*row, kept, *self._records.outdated(exchange))
-        sends = (Send(self.terms.coordinator, "answer", exchange, y),)
+        answer = Answer(context, y)
+        sends = (Send(self.terms.coordinator, "answer", exchange, answer),)
         return self._issue(Step(writes, sends))
 
     def prepare(self, exchange: int) -> dict[str, bytes]:
@@ -180,9 +183,10 @@ class SecureAgent(Machine):
         return self._records.note(Row("answer", exchange, context))
 
     def _answer_again(self, exchange: int) -> Step:
-        stored = self._records.kept["answer"][8:]
-        y = np.frombuffer(stored, self.terms.word_type)
-        return Step((), (Send(self.terms.coordinator, "answer", exchange, y),))
+        stored = self._records.kept["answer"]
+        y = np.frombuffer(stored[8 + DIGEST_BYTES :], self.terms.word_type)
+        answer = Answer(stored[8 : 8 + DIGEST_BYTES], y)
+        return Step((), (Send(self.terms.coordinator, "answer", exchange, answer),))
 
     def _agree(self, alive: Alive) -> Step:
         _, row = self._check_set(alive)

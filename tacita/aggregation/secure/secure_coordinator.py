@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from tacita.aggregation.secure import letters
 from tacita.aggregation.secure.letters import Agreed, Keys, Lacking, Opening, Ready
 from tacita.aggregation.secure.masks import context_of
 from tacita.aggregation.secure.roster import Roster
-from tacita.aggregation.secure.steps import Machine, Memory, Step, Void
+from tacita.aggregation.secure.steps import Answer, Machine, Memory, Step, Void
 from tacita.aggregation.secure.summation import Summation
 from tacita.aggregation.secure.terms import Terms
 from tacita.aggregation.secure.window_setup import WindowSetup
@@ -111,11 +109,11 @@ class SecureCoordinator(Machine):
         self._sum = under_way
         return under_way.again()
 
-    def answer(self, sender: str, exchange: int, words: np.ndarray) -> Step:
+    def answer(self, sender: str, exchange: int, answer: Answer) -> Step:
         """Take in an answer."""
         if self._sum is None or self._sum.exchange != exchange:
             refuse(f"{sender!r} answers in exchange {exchange}, which is not under way")
-        return self._issue(self._sum.answer(sender, words))
+        return self._issue(self._sum.answer(sender, answer))
 
     def heard(self, sender: str, kind: str, content: bytes) -> Step:
         """What to do about a letter of the protocol; refused if it breaks the rules."""

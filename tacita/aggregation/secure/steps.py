@@ -49,6 +49,19 @@ class Drop(NamedTuple):
 Write = Row | Keep | Drop
 
 
+class Answer(NamedTuple):
+    """An agent's masked letter.
+
+    Attributes:
+        context: What it was masked under: a coordinator that has forgotten what it
+            asked must not take it for the answer to something else.
+        words: Unsigned words.
+    """
+
+    context: bytes
+    words: np.ndarray
+
+
 class Send(NamedTuple):
     """A letter to a party.
 
@@ -56,13 +69,13 @@ class Send(NamedTuple):
         to: Its name.
         kind: One of `letters.KINDS`, or "answer".
         number: The exchange that it belongs to, or the attempt of a set-up letter.
-        content: Its bytes, or the words of an answer.
+        content: Its bytes, or an answer.
     """
 
     to: str
     kind: str
     number: int
-    content: bytes | np.ndarray
+    content: bytes | Answer
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tacita.aggregation.secure.letters import Agreed, Alive, Open, Opening, send
 from tacita.aggregation.secure.opened_secrets import OpenedSecrets
 from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.signatures import is_signed, set_message
-from tacita.aggregation.secure.steps import Keep, Memory, Send, Step, Sum, Void
+from tacita.aggregation.secure.steps import Answer, Keep, Memory, Send, Step, Sum, Void
 from tacita.aggregation.secure.terms import Terms
 from tacita.check import refuse
 
@@ -98,9 +98,9 @@ class Summation:
         }[self.stage]
         return tuple(n for n in self.roster.members if n not in here)
 
-    def answer(self, sender: str, words: np.ndarray) -> Step:
+    def answer(self, sender: str, answer: Answer) -> Step:
         """Take in an answer; with the last of them the set is everybody."""
-        terms = self.terms
+        terms, words = self.terms, answer.words
         if sender not in self.roster.members:
             refuse(f"{sender!r} is not in the roster")
         if words.dtype != self._total.dtype or words.shape != self._total.shape:
@@ -108,6 +108,8 @@ class Summation:
                 f"expected an answer of {terms.entries} words of {terms.word} bits, "
                 f"got {words.dtype} of shape {words.shape}"
             )
+        if answer.context != self.context:
+            refuse(f"{sender!r} was asked something else in exchange {self.exchange}")
         if sender in self._heard:
             return Step()
         if self.fixed is not None:
