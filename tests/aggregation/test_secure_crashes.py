@@ -114,9 +114,9 @@ def test_random_crashes_and_an_unkind_post():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize("batch", range(20))
 def test_thousands_of_random_crashes(batch):
-    for seed in range(batch * 200, (batch + 1) * 200):
+    for seed in range(batch * 100, (batch + 1) * 100):
         unkind(1000 + seed)
 
 
