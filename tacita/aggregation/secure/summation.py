@@ -72,12 +72,12 @@ class Summation:
 
     def refresh(self) -> None:
         """Read what is on the disk now."""
-        if self.fixed is None and "fixed" in self._memory.kept:
-            fixed = Fixed.of_bytes(self._memory.kept["fixed"], self.terms)
-            if fixed.exchange == self.exchange:
-                self.fixed, self.context = fixed, fixed.context
-                place = self.roster, self.exchange, fixed.chosen
-                self._secrets = OpenedSecrets(*place)
+        content = self._memory.kept.get("fixed", b"")
+        stamp = self.exchange.to_bytes(8, "little")
+        if self.fixed is None and content[:8] == stamp:
+            fixed = Fixed.of_bytes(content, self.terms)
+            self.fixed, self.context = fixed, fixed.context
+            self._secrets = OpenedSecrets(self.roster, self.exchange, fixed.chosen)
 
     @property
     def stage(self) -> str:
