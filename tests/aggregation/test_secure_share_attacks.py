@@ -310,3 +310,14 @@ def test_the_ledger_itself_refuses_a_step_that_was_not_released():
         town.disks[A].write(write)
     with pytest.raises(TacitaError, match="the ledger has another answer"):
         town.disks[A].write(steps[1].writes[0])
+
+
+def test_a_step_that_could_not_be_written_has_not_happened():
+    """As when the ledger has no budget left: nothing was said, nothing is promised."""
+    town = ready_town()
+    agent, digest = town.agents[A], town.coordinator.roster.digest
+    wanted = agent.asked(0, question_of(0))
+    assert agent.answer(wanted, letter_of(A, wanted, town.terms)).sends  # not released
+    with pytest.raises(TacitaError, match="has not answered"):
+        tell(town, A, Alive(0, digest, (A, B, C, D)))
+    assert tell(town, A, Alive(0, digest, (B, C, D, E))).sends
