@@ -62,6 +62,7 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.clipping
 	$(BIN)/python -m bench.federation
 	$(BIN)/python -m bench.secure_federation
+	$(BIN)/python -m bench.secure_machines
 	$(BIN)/python -m bench.fed_plt_table_2
 	$(BIN)/python -m bench.accuracy
 	$(BIN)/python -m bench.truth

@@ -134,7 +134,8 @@ class SumAgent(ServerAgent):
 
     def _tell(self) -> None:
         masked = self._machine.stored_answer()
-        self._send("answer", self._coordinator, self._answered, [masked])
+        arrays = [np.frombuffer(masked.context, np.uint8), masked.words]
+        self._send("answer", self._coordinator, self._answered, arrays)
 
     def _own_parts(self) -> tuple[dict[str, Any], list[np.ndarray]]:
         """With the run's secret; once it is over nobody needs either."""

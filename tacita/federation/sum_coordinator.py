@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacita.aggregation.secure.secure_coordinator import SecureCoordinator
-from tacita.aggregation.secure.steps import Outcome, Send, Step, Sum
+from tacita.aggregation.secure.steps import Answer, Outcome, Send, Step, Sum
 from tacita.federation import sum_parts
 from tacita.federation.desk import Desk
 from tacita.federation.draws import Draws
@@ -91,12 +91,13 @@ class SumCoordinator(ServerCoordinator):
     def _answer(self, agent: int, letter: Letter, now: float) -> None:
         self._require_awaited(agent, letter)
         terms, one = self._sum_terms, letter.identity
-        shape, kind = (terms.entries,), terms.word_type
-        if [(a.shape, a.dtype) for a in letter.arrays] != [(shape, kind)]:
+        expected = [((32,), np.uint8), ((terms.entries,), terms.word_type)]
+        if [(a.shape, a.dtype) for a in letter.arrays] != expected:
             raise LetterRefused(f"expected {terms.entries} words of {terms.word} bits")
         exchange = sum_parts.exchange_of((one.round, one.phase), self._work.phases)
-        told = (one.sender, exchange, letter.arrays[0])
-        step = refusing(self._machine.answer, *told)
+        context, words = letter.arrays
+        answer = Answer(context.tobytes(), words)
+        step = refusing(self._machine.answer, one.sender, exchange, answer)
         self._count_in(agent)
         self._do(step, now)
 

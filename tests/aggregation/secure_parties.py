@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tacita.aggregation.secure.secure_agent import SecureAgent, Wanted
 from tacita.aggregation.secure.secure_coordinator import SecureCoordinator
 from tacita.aggregation.secure.steps import (
+    Answer,
     Keep,
     Outcome,
     Row,
@@ -157,7 +158,8 @@ class Town:
         for kind, seen in (("answer", self.answers), ("opening", self.openings)):
             if send.kind == kind:
                 content = send.content
-                content = content if isinstance(content, bytes) else content.tobytes()
+                if isinstance(content, Answer):
+                    content = content.words.tobytes()
                 assert seen.setdefault((name, send.number), content) == content
 
     def deliver(self) -> None:

@@ -115,25 +115,28 @@ def learnt(game: Game, found: list[View]) -> Iterator[Agents]:
             if liars + len(opened) - sum(opened) >= needed:
                 keys.add(dealer)
     for view in found:
-        # A mask between two agents is known if the key of one of them is. Letters whose
-        # masks between them are not known can only be read together.
-        rest = set(view.believers)
-        while rest:
-            group, edge = set(), [rest.pop()]
-            while edge:
-                agent = edge.pop()
-                group.add(agent)
-                if agent not in keys:
-                    near = {a for a in view.roster & game.honest if a not in keys}
-                    edge += near & rest
-                    rest -= near
-            unknown = {
-                (a, b)
-                for a in group - keys
-                for b in (view.roster & game.honest) - group - keys
-            }
-            if group <= masks and not unknown:
-                yield frozenset(group)
+        yield from readable(view.believers, view.roster & game.honest, keys, masks)
+
+
+def readable(
+    answered: Agents, honest: Agents, keys: set[int], masks: set[int]
+) -> Iterator[Agents]:
+    """Sets of answers under one roster whose sum can be read; the smallest ones.
+
+    A mask between two agents is known if the key of one of them is. Answers whose masks
+    between them are not known can only be read together, and not at all if one of them
+    was never given, or if a self mask among them is not known.
+
+    Args:
+        answered: The honest agents that have answered.
+        honest: All honest agents of the roster.
+        keys: Agents whose keys are known.
+        masks: Agents whose self masks are known.
+    """
+    together = honest - keys
+    for group in [frozenset({a}) for a in answered & keys] + [together]:
+        if group and group <= answered and group <= masks:
+            yield group
 
 
 def holes(agents: int, colluding: int, **left_out) -> tuple[int, int]:

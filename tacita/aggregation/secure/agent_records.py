@@ -6,7 +6,7 @@ which set was agreed to in an exchange. Its files, by name:
     roster-K       the roster of attempt K
     shares-K-R     what all agents dealt for exchange R; deleted once R is over
     ready-K        that all shares of attempt K were here
-    answer         the last exchange that was answered, and the masked letter
+    answer         the last exchange that was answered, its context, the masked letter
     opening        the last exchange that was opened, and the shares given
 """
 
@@ -35,10 +35,9 @@ class AgentRecords(Memory):
         rows: Iterable[Row] = (),
         kept: Mapping[str, bytes] | None = None,
     ) -> None:
-        super().__init__(rows, kept)
         self._terms = terms
         self.rosters: dict[int, Roster] = {}
-        self._read_rosters()
+        super().__init__(rows, kept)
 
     def apply(self, writes: Sequence[Write]) -> None:
         """Remember what is on the disk now."""
@@ -47,7 +46,7 @@ class AgentRecords(Memory):
 
     def latest(self) -> int:
         """The last exchange that was answered, signed or opened; -1 if none was."""
-        return max(self.numbers("answer", "set"), default=-1)
+        return max(self.largest("answer"), self.largest("set"))
 
     def last_answered(self) -> int:
         """The exchange whose masked letter is on the disk; -1 if there is none."""
@@ -56,7 +55,7 @@ class AgentRecords(Memory):
 
     def newest(self) -> Roster | None:
         """The roster accepted last; None if none was, or the disk has lost it."""
-        return self.rosters.get(max(self.numbers("roster"), default=-1))
+        return self.rosters.get(self.largest("roster"))
 
     def in_force(self, exchange: int) -> Roster:
         """The roster of an exchange: that of the last attempt that began before it."""

@@ -62,7 +62,7 @@ class AgentSetup:
     def called(self, call: Call) -> Step:
         """Publish keys for an attempt."""
         self._may_begin(call.attempt, call.start)
-        if call.attempt in self._records.numbers("roster"):
+        if ("roster", call.attempt) in self._records.rows:
             refuse(f"the roster of attempt {call.attempt} is accepted already")
         body = self._dealer.body(call.attempt, call.start)
         signature = self._sign(keys_message(self.terms, *call, body))
@@ -87,7 +87,7 @@ class AgentSetup:
 
     def _may_begin(self, attempt: int, start: int) -> None:
         """Attempts only grow, and begin after all that was said under older ones."""
-        newest = max(self._records.numbers("roster"), default=-1)
+        newest = self._records.largest("roster")
         if attempt < newest:
             refuse(f"attempt {attempt} is older than attempt {newest}, accepted here")
         if start <= (last := self._records.latest()):
@@ -142,7 +142,7 @@ class AgentSetup:
     def wanted(self, sender: str, want: Want) -> Step:
         """Deal to one holder again."""
         roster = self._records.of_digest(want.roster)
-        if sender not in roster.members or sender == self.name:
+        if sender not in roster.members:
             refuse(f"{sender!r} is no holder of this roster")
         dealt = self._dealer.deal(roster)[sender]
         return Step((), self._shares(sender, roster, dealt))

@@ -176,8 +176,6 @@ def decode(kind: str, content: bytes, terms: Terms) -> Any:
 
     def take(size: int) -> bytes:
         nonlocal at
-        if at + size > len(content):
-            refuse(f"a {kind} letter of {len(content)} bytes is too short")
         at += size
         return bytes(content[at - size : at])
 
@@ -196,7 +194,7 @@ def decode(kind: str, content: bytes, terms: Terms) -> Any:
         else:
             found[field] = take(_size(field, found, terms))
     if at != len(content):
-        refuse(f"a {kind} letter of {len(content)} bytes is too long")
+        refuse(f"expected a {kind} letter of {at} bytes, got {len(content)} bytes")
     return KINDS[kind](**found)
 
 

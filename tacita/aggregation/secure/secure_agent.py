@@ -25,6 +25,7 @@ from tacita.aggregation.secure.agent_records import AgentRecords
 from tacita.aggregation.secure.agent_setup import AgentSetup
 from tacita.aggregation.secure.dealing import Dealer, opened
 from tacita.aggregation.secure.letters import (
+    DIGEST_BYTES,
     Agreed,
     Alive,
     Call,
@@ -40,7 +41,7 @@ from tacita.aggregation.secure.signatures import (
     set_digest,
     set_message,
 )
-from tacita.aggregation.secure.steps import Drop, Keep, Row, Send, Step
+from tacita.aggregation.secure.steps import Answer, Drop, Keep, Machine, Row, Send, Step
 from tacita.aggregation.secure.terms import Terms
 from tacita.check import refuse
 
@@ -56,7 +57,7 @@ class Wanted(NamedTuple):
     roster: bytes
 
 
-class SecureAgent:
+class SecureAgent(Machine):
     """One agent's machine; see `steps` for how it is driven.
 
     Args:
@@ -82,20 +83,12 @@ class SecureAgent:
         self.terms, self.name = terms, name
         self._dealer, self._sign = Dealer(terms, name, secret), sign
         self._records = AgentRecords(terms, rows, kept)
+        super().__init__(self._records)
         self._setup = AgentSetup(self._dealer, sign, self._records)
-        self._issued: Step | None = None
         self._commons: dict[tuple[bytes, int], dict[str, bytes]] = {}
 
-    def release(self, step: Step) -> tuple[Send, ...]:
-        """The letters of a step whose writes are on the disk.
-
-        A step was right when it was issued: one that another has overtaken is refused.
-        """
-        if step.writes and step is not self._issued:
-            refuse("a step was overtaken by another; release one before the next")
-        self._records.apply(step.writes)
+    def _refresh(self) -> None:
         self._setup.forget()
-        return step.sends
 
     @property
     def written(self) -> tuple[dict[str, bytes], list[Row]]:
@@ -103,14 +96,14 @@ class SecureAgent:
         rows = self._records.rows.items()
         return self._records.kept, [Row(*name, digest) for name, digest in rows]
 
-    def stored_answer(self) -> np.ndarray:
+    def stored_answer(self) -> Answer:
         """The masked letter of the last exchange that was answered."""
-        return np.frombuffer(self._records.kept["answer"][8:], self.terms.word_type)
+        stored, cut = self._records.kept["answer"], 8 + DIGEST_BYTES
+        return Answer(stored[8:cut], np.frombuffer(stored[cut:], self.terms.word_type))
 
     def heard(self, sender: str, kind: str, content: bytes) -> Step:
         """What to do about a letter of the protocol; refused if it breaks the rules."""
-        self._issued = self._act(sender, kind, content)
-        return self._issued
+        return self._issue(self._act(sender, kind, content))
 
     def _act(self, sender: str, kind: str, content: bytes) -> Step:
         letter = letters.decode(kind, content, self.terms)
@@ -169,11 +162,12 @@ class SecureAgent:
             )
         commons = self.prepare(exchange)
         y = self._dealer.masked(letter, roster, exchange, commons, context)
-        kept = Keep("answer", exchange.to_bytes(8, "little") + y.tobytes())
+        stamp = exchange.to_bytes(8, "little") + context
+        kept = Keep("answer", stamp + y.tobytes())
         writes = (*row, kept, *self._records.outdated(exchange))
-        sends = (Send(self.terms.coordinator, "answer", exchange, y),)
-        self._issued = Step(writes, sends)
-        return self._issued
+        answer = Answer(context, y)
+        sends = (Send(self.terms.coordinator, "answer", exchange, answer),)
+        return self._issue(Step(writes, sends))
 
     def prepare(self, exchange: int) -> dict[str, bytes]:
         """Exchange keys for an answer ahead of the question; it takes most of the time.
@@ -200,8 +194,8 @@ class SecureAgent:
         return self._records.note(Row("answer", exchange, context))
 
     def _answer_again(self, exchange: int) -> Step:
-        sends = Send(self.terms.coordinator, "answer", exchange, self.stored_answer())
-        return Step((), (sends,))
+        answer = self.stored_answer()
+        return Step((), (Send(self.terms.coordinator, "answer", exchange, answer),))
 
     def _agree(self, alive: Alive) -> Step:
         _, row = self._check_set(alive)

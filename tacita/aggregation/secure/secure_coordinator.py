@@ -12,20 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from tacita.aggregation.secure import letters
 from tacita.aggregation.secure.letters import Agreed, Keys, Lacking, Opening, Ready
 from tacita.aggregation.secure.masks import context_of
 from tacita.aggregation.secure.roster import Roster
-from tacita.aggregation.secure.steps import Memory, Send, Step, Void
+from tacita.aggregation.secure.steps import Answer, Machine, Memory, Step, Void
 from tacita.aggregation.secure.summation import Summation
 from tacita.aggregation.secure.terms import Terms
 from tacita.aggregation.secure.window_setup import WindowSetup
 from tacita.check import refuse
 
 
-class SecureCoordinator:
+class SecureCoordinator(Machine):
     """The coordinator's machine; see `steps` for how it is driven.
 
     Args:
@@ -35,17 +33,14 @@ class SecureCoordinator:
 
     def __init__(self, terms: Terms, kept: Mapping[str, bytes] | None = None) -> None:
         self.terms = terms
-        self._memory = Memory((), kept)
+        super().__init__(Memory((), kept))
         self._setup = WindowSetup(terms, self._memory)
         self._sum: Summation | None = None
 
-    def release(self, step: Step) -> tuple[Send, ...]:
-        """The letters of a step whose writes are on the disk."""
-        self._memory.apply(step.writes)
+    def _refresh(self) -> None:
         self._setup.refresh()
         if self._sum is not None:
             self._sum.refresh()
-        return step.sends
 
     @property
     def written(self) -> tuple[dict[str, bytes]]:
@@ -95,7 +90,7 @@ class SecureCoordinator:
             invited: The agents to begin with; all by default. Liars stay out.
         """
         self._sum = None
-        return self._setup.begin(start, invited)
+        return self._issue(self._setup.begin(start, invited))
 
     def ask(self, exchange: int, question: bytes) -> Step:
         """Begin an exchange, or go on with it after a crash.
@@ -111,17 +106,25 @@ class SecureCoordinator:
             refuse(f"no roster is ready for exchange {exchange}; begin a new attempt")
         place = self.terms.round_and_phase(exchange)
         context = context_of(self.terms.run, roster.digest, *place, question)
-        self._sum = Summation(roster, exchange, context, self._memory)
-        return self._sum.again()
+        under_way = self._sum
+        if under_way is None or under_way.exchange != exchange:
+            under_way = Summation(roster, exchange, context, self._memory)
+        if under_way.context != context:
+            refuse(f"exchange {exchange} is under way with another question")
+        self._sum = under_way
+        return under_way.again()
 
-    def answer(self, sender: str, exchange: int, words: np.ndarray) -> Step:
+    def answer(self, sender: str, exchange: int, answer: Answer) -> Step:
         """Take in an answer."""
         if self._sum is None or self._sum.exchange != exchange:
             refuse(f"{sender!r} answers in exchange {exchange}, which is not under way")
-        return self._ended(self._sum.answer(sender, words))
+        return self._issue(self._sum.answer(sender, answer))
 
     def heard(self, sender: str, kind: str, content: bytes) -> Step:
         """What to do about a letter of the protocol; refused if it breaks the rules."""
+        return self._issue(self._act(sender, kind, content))
+
+    def _act(self, sender: str, kind: str, content: bytes) -> Step:
         letter = letters.decode(kind, content, self.terms)
         if sender not in self.terms.signing:
             refuse(f"{sender!r} is no agent of this run")
@@ -142,8 +145,8 @@ class SecureCoordinator:
     def time_up(self) -> Step:
         """Go on without those who are awaited, where enough are left."""
         if self._sum is None:
-            return self._setup.time_up()
-        return self._ended(self._sum.time_up())
+            return self._issue(self._setup.time_up())
+        return self._issue(self._ended(self._sum.time_up()))
 
     def again(self) -> Step:
         """Ask once more for what is awaited; questions are the caller's to repeat."""
@@ -155,7 +158,7 @@ class SecureCoordinator:
             return Step()
         missing = ", ".join(self._sum.awaited)
         reason = f"no {self._sum.stage} letter came from {missing}"
-        return self._ended(Step(outcome=Void(self._sum.exchange, reason)))
+        return self._issue(self._ended(Step(outcome=Void(self._sum.exchange, reason))))
 
     def _ended(self, step: Step) -> Step:
         """An exchange that has an outcome is over; liars are written down."""

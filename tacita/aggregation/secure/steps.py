@@ -49,6 +49,19 @@ class Drop(NamedTuple):
 Write = Row | Keep | Drop
 
 
+class Answer(NamedTuple):
+    """An agent's masked letter.
+
+    Attributes:
+        context: What it was masked under: a coordinator that has forgotten what it
+            asked must not take it for the answer to something else.
+        words: Unsigned words.
+    """
+
+    context: bytes
+    words: np.ndarray
+
+
 class Send(NamedTuple):
     """A letter to a party.
 
@@ -56,13 +69,13 @@ class Send(NamedTuple):
         to: Its name.
         kind: One of `letters.KINDS`, or "answer".
         number: The exchange that it belongs to, or the attempt of a set-up letter.
-        content: Its bytes, or the words of an answer.
+        content: Its bytes, or an answer.
     """
 
     to: str
     kind: str
     number: int
-    content: bytes | np.ndarray
+    content: bytes | Answer
 
 
 @dataclass(frozen=True)
@@ -126,8 +139,10 @@ class Memory:
     def __init__(
         self, rows: Iterable[Row] = (), kept: Mapping[str, bytes] | None = None
     ) -> None:
-        self.rows = {(r.kind, r.number): r.digest for r in rows}
+        self.rows: dict[tuple[str, int], bytes] = {}
         self.kept = dict(kept or {})
+        self._largest: dict[str, int] = {}
+        self.apply(tuple(rows))
 
     def note(self, row: Row) -> list[Row]:
         """The row, if it is news; another one in its place is refused."""
@@ -136,9 +151,9 @@ class Memory:
             refuse(f"another {row.kind} {row.number} is in the ledger already")
         return [] if known else [row]
 
-    def numbers(self, *kinds: str) -> list[int]:
-        """The numbers of all rows of these kinds."""
-        return [number for kind, number in self.rows if kind in kinds]
+    def largest(self, kind: str) -> int:
+        """The largest number of a row of this kind; -1 if there is none."""
+        return self._largest.get(kind, -1)
 
     def apply(self, writes: Sequence[Write]) -> None:
         """Remember what is on the disk now."""
@@ -146,7 +161,39 @@ class Memory:
             if isinstance(write, Row):
                 self.note(write)
                 self.rows[write.kind, write.number] = write.digest
+                self._largest[write.kind] = max(self.largest(write.kind), write.number)
             elif isinstance(write, Keep):
                 self.kept[write.name] = write.content
             else:
                 self.kept.pop(write.name, None)
+
+
+class Machine:
+    """What agents and coordinator have in common: a step is issued, then released.
+
+    Args:
+        memory: What the party has written down.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._issued: Step | None = None
+
+    def _issue(self, step: Step) -> Step:
+        self._issued = step
+        return step
+
+    def release(self, step: Step) -> tuple[Send, ...]:
+        """The letters of a step whose writes are on the disk.
+
+        A step was right when it was issued: one that another has overtaken is refused.
+        """
+        if step.writes and step is not self._issued:
+            refuse("a step was overtaken by another; release one before the next")
+        self._memory.apply(step.writes)
+        self._refresh()
+        return step.sends
+
+    def _refresh(self) -> None:
+        """Take in what is on the disk now."""
+        raise NotImplementedError

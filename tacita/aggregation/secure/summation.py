@@ -10,7 +10,7 @@ from tacita.aggregation.secure.letters import Agreed, Alive, Open, Opening, send
 from tacita.aggregation.secure.opened_secrets import OpenedSecrets
 from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.signatures import is_signed, set_message
-from tacita.aggregation.secure.steps import Keep, Memory, Send, Step, Sum, Void
+from tacita.aggregation.secure.steps import Answer, Keep, Memory, Send, Step, Sum, Void
 from tacita.aggregation.secure.terms import Terms
 from tacita.check import refuse
 
@@ -62,7 +62,7 @@ class Summation:
         self, roster: Roster, exchange: int, context: bytes, memory: Memory
     ) -> None:
         self.terms, self.roster = roster.terms, roster
-        self.exchange, self._context, self._memory = exchange, context, memory
+        self.exchange, self.context, self._memory = exchange, context, memory
         self._heard: set[str] = set()
         self._total = np.zeros(self.terms.entries, self.terms.word_type)
         self._agreed: dict[str, bytes] = {}
@@ -72,12 +72,12 @@ class Summation:
 
     def refresh(self) -> None:
         """Read what is on the disk now."""
-        if self.fixed is None and "fixed" in self._memory.kept:
-            fixed = Fixed.of_bytes(self._memory.kept["fixed"], self.terms)
-            if fixed.exchange == self.exchange:
-                self.fixed = fixed
-                place = self.roster, self.exchange, fixed.chosen
-                self._secrets = OpenedSecrets(*place)
+        content = self._memory.kept.get("fixed", b"")
+        stamp = self.exchange.to_bytes(8, "little")
+        if self.fixed is None and content[:8] == stamp:
+            fixed = Fixed.of_bytes(content, self.terms)
+            self.fixed, self.context = fixed, fixed.context
+            self._secrets = OpenedSecrets(self.roster, self.exchange, fixed.chosen)
 
     @property
     def stage(self) -> str:
@@ -98,9 +98,9 @@ class Summation:
         }[self.stage]
         return tuple(n for n in self.roster.members if n not in here)
 
-    def answer(self, sender: str, words: np.ndarray) -> Step:
+    def answer(self, sender: str, answer: Answer) -> Step:
         """Take in an answer; with the last of them the set is everybody."""
-        terms = self.terms
+        terms, words = self.terms, answer.words
         if sender not in self.roster.members:
             refuse(f"{sender!r} is not in the roster")
         if words.dtype != self._total.dtype or words.shape != self._total.shape:
@@ -108,6 +108,8 @@ class Summation:
                 f"expected an answer of {terms.entries} words of {terms.word} bits, "
                 f"got {words.dtype} of shape {words.shape}"
             )
+        if answer.context != self.context:
+            refuse(f"{sender!r} was asked something else in exchange {self.exchange}")
         if sender in self._heard:
             return Step()
         if self.fixed is not None:
@@ -125,7 +127,7 @@ class Summation:
     def _fix(self) -> Step:
         """Write down the set and the total; then tell of them."""
         chosen = tuple(n for n in self.roster.members if n in self._heard)
-        fixed = Fixed(self.exchange, self._context, chosen, self._total)
+        fixed = Fixed(self.exchange, self.context, chosen, self._total)
         kept = Keep("fixed", fixed.as_bytes(self.terms))
         return Step((kept,), self._telling(chosen))
 

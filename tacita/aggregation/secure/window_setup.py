@@ -174,16 +174,13 @@ class WindowSetup:
         return self.begin(attempt.start, left) if len(left) >= terms.least else Step()
 
     def _at_fault(self, roster: Roster) -> set[str]:
-        """Who keeps the others from being ready: the silent, and who deals no shares.
+        """Who keeps the others from being ready: whoever more than c agents name.
 
-        Of those that are named by colluding agents only, nothing is known; then whoever
-        is not ready is left out.
+        Where there is nobody, either side may lie: whoever is not ready is left out.
         """
         told, few = self._lacking.values(), self.terms.colluding
         named = {n for n in roster.members if sum(n in t for t in told) > few}
-        heard = self._ready | self._lacking.keys()
-        silent = {n for n in roster.members if n not in heard}
-        return named | silent or set(self.awaited)
+        return named or set(self.awaited)
 
     def again(self) -> Step:
         """Ask once more for what is awaited."""
