@@ -19,8 +19,13 @@ from tacita import check
 from tacita.aggregation.rule import Heard
 from tacita.aggregation.secure import simulated_noise
 from tacita.aggregation.secure.grid import dequantise, power_of_two, quantise
-from tacita.aggregation.secure.noise_table import agent_noise, chain, multiples_of_sum
-from tacita.aggregation.secure.plan import refuse_numbers, refuse_wrap, sigma_of
+from tacita.aggregation.secure.noise_table import (
+    BASE,
+    agent_noise,
+    chain,
+    multiples_of_sum,
+)
+from tacita.aggregation.secure.plan import refuse_numbers, refuse_wrap
 from tacita.trees import count, frozen, number, replace, static
 
 #: Draws in the noise of a sum, seldom more.
@@ -87,11 +92,12 @@ class SecureSum:
         return tuple(int(k) for k in self.multiples)
 
     @property
-    def noise_std(self) -> float | None:
+    def noise_std(self) -> Any:
         """Standard deviation of one agent's noise; None without noise."""
         if not self.multiples or self.step is None:
             return None
-        return float(self.step) * sigma_of(self.each)
+        # Written for numbers that JAX traces too.
+        return self.step * BASE * sum(k * k for k in self.multiples) ** 0.5
 
     @property
     def additive(self) -> bool:
