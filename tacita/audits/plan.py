@@ -104,12 +104,18 @@ class Plan:
     def simulate(self, canary: Canary) -> Group:
         """Fresh runs on either side."""
         pair = neighbours(self.problem, canary)
-        made = (self.algorithm, self.participation)
+        made = (self.algorithm, self.participation, self.scope.observer)
         worlds = tuple(world_of(data, *made) for data in pair)
         seeds = self.rng.integers(0, 2**62, (2, self.lanes), dtype=np.uint64)
         views = tuple(
             watch(
-                data, self.algorithm, self.rounds, own, self.agent, self.participation
+                data,
+                self.algorithm,
+                self.rounds,
+                own,
+                self.agent,
+                self.participation,
+                self.scope.observer,
             )
             for data, own in zip(pair, seeds, strict=True)
         )

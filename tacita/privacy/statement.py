@@ -26,6 +26,15 @@ from tacita.trace import SEED_ASKED_FOR, PrivacyReport, PrivacyRow, Run
 
 #: What epsilons are told at where nobody named a delta.
 DEFAULT_DELTA = 1e-5
+#: Where the noise of simulations comes from.
+_SIMULATED = (
+    "floating-point Gaussians of JAX's generator, which is for simulations: their last "
+    "digits are not covered by any theorem above"
+)
+_SIMULATED_SUM = (
+    "exact integers on a grid; in this simulation those of the whole sum are drawn at "
+    "once by JAX's generator, in a deployment every agent draws its own by ChaCha20"
+)
 #: Points of a curve, at most, where the runtime did not count.
 _POINTS = 60
 #: Agents whose curves are kept: those that were active most.
@@ -130,9 +139,11 @@ def attach(
     history: tuple[np.ndarray, np.ndarray],
     looked: bool,
 ) -> Run:
-    """The run with its report in it; see `report`."""
+    """A simulated run with its report in it; see `report`."""
     known = {"aggregation": aggregation, "history": history, "looked": looked}
-    return dataclasses.replace(run, privacy=report(run, problem, algorithm, **known))
+    made = report(run, problem, algorithm, **known)
+    noise = _SIMULATED_SUM if isinstance(algorithm, Summed) else _SIMULATED
+    return dataclasses.replace(run, privacy=dataclasses.replace(made, noise=noise))
 
 
 def _report(

@@ -201,6 +201,7 @@ def test_a_run_reports_what_was_planned():
     assert np.isfinite(run.params).all()
     for row in planned.rows:
         assert run.privacy.row(row.observer, row.unit).epsilon == row.epsilon
+    assert "exact integers" in dict(run.privacy.notes())["noise"]
     again = tacita.privacy.report(run, problem, safe)
     assert again.rows == run.privacy.rows
 

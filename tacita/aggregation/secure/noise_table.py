@@ -36,7 +36,9 @@ _PRECISE = 320
 #: By how much `multiples` may exceed the variance asked for, where it can be helped.
 _OVERSHOOT = Fraction(65, 64)
 #: The guide is over this many of a word's highest bits.
-GUIDE_BITS = 16
+_GUIDE_BITS = 16
+#: Words that are looked up at a time: what fits into the cache of a core.
+_BLOCK = 1 << 15
 
 
 class Table(NamedTuple):
@@ -45,13 +47,17 @@ class Table(NamedTuple):
     Attributes:
         exact: All boundaries, 128 bits each, ascending.
         first: Their high 64 bits.
-        guide: For the 16 highest bits of a word, how many boundaries lie below all
-            words that begin so; and one more for the end.
+        below: For the 16 highest bits of a word, how many boundaries lie below all
+            words that begin so.
+        edge: The first boundary that is not below them.
+        crowded: Whether more than one boundary begins so, as in the tails.
     """
 
     exact: tuple[int, ...]
     first: np.ndarray
-    guide: np.ndarray
+    below: np.ndarray
+    edge: np.ndarray
+    crowded: np.ndarray
 
 
 @cache
@@ -59,10 +65,11 @@ def table() -> Table:
     """The table, computed once in about 10 ms."""
     exact = tuple(_boundaries())
     first = np.array([b >> 64 for b in exact], np.uint64)
-    starts = np.arange(2**GUIDE_BITS, dtype=np.uint64) << np.uint64(64 - GUIDE_BITS)
-    guide = np.searchsorted(first, starts, side="left")
-    guide = np.append(guide, len(first)).astype(np.int32)
-    return Table(exact, first, guide)
+    starts = np.arange(2**_GUIDE_BITS, dtype=np.uint64) << np.uint64(64 - _GUIDE_BITS)
+    below = np.searchsorted(first, starts, side="left")
+    edge = np.append(first, first[-1])[below]
+    many = np.diff(np.append(below, len(first)))
+    return Table(exact, first, below.astype(np.int16), edge, many > 1)
 
 
 def _boundaries() -> list[int]:
@@ -110,21 +117,36 @@ def look_up(
         first: The high halves.
         second_at: From places in `first` to the low halves there.
     """
+    found = np.empty(len(first), np.int64)
+    for start in range(0, len(first), _BLOCK):
+        block = first[start : start + _BLOCK]
+
+        def second_in_block(places: np.ndarray, start: int = start) -> np.ndarray:
+            return second_at(places + start)
+
+        found[start : start + _BLOCK] = _look_up_block(block, second_in_block)
+    return found
+
+
+def _look_up_block(
+    first: np.ndarray, second_at: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
     known = table()
-    top = (first >> np.uint64(64 - GUIDE_BITS)).astype(np.int64)
-    low, high = known.guide[top], known.guide[top + 1]
-    # Nearly all buckets hold one boundary or none.
-    last = len(known.first) - 1
-    index = low + ((low < high) & (known.first[np.minimum(low, last)] < first))
-    crowded = np.flatnonzero(high - low > 1)
-    index[crowded] = np.searchsorted(known.first, first[crowded], side="left")
-    ties = np.flatnonzero(known.first[np.minimum(index, last)] == first)
+    top = (first >> np.uint64(64 - _GUIDE_BITS)).astype(np.int64)
+    edge = known.edge.take(top)
+    index = known.below.take(top) + (edge < first)
+    ties = np.flatnonzero(edge == first)
+    crowded = np.flatnonzero(known.crowded.take(top))
+    if len(crowded):
+        words = first[crowded]
+        index[crowded] = place = np.searchsorted(known.first, words, side="left")
+        same = known.first[np.minimum(place, len(known.first) - 1)] == words
+        ties = np.union1d(ties, crowded[same])
     if len(ties):
-        lows = second_at(ties)
-        for place, low_word in zip(ties, lows, strict=True):
-            word = (int(first[place]) << 64) | int(low_word)
+        for place, low in zip(ties, second_at(ties), strict=True):
+            word = (int(first[place]) << 64) | int(low)
             index[place] = bisect_right(known.exact, word)
-    return index.astype(np.int64) - REACH
+    return index - np.int64(REACH)
 
 
 def multiples(sigma: float) -> tuple[int, ...]:
@@ -151,19 +173,38 @@ def multiples(sigma: float) -> tuple[int, ...]:
 
 @cache
 def multiples_of_sum(each: tuple[int, ...], times: int) -> tuple[int, ...]:
-    """Integers whose squares sum to exactly `times` those of `each`.
+    """Integers whose squares sum to exactly `times` those of `each`, few of them.
 
     One noise with them has the law of the sum of `times` independent ones.
 
     >>> multiples_of_sum((1, 5, 19), 20)
-    (1, 85, 22, 5, 2, 1)
+    (1, 85, 21, 8, 3)
     """
     missing = times * sum(k * k for k in each) - 1
     found = [1]
-    while missing:
-        found.append(min(_most(found), math.isqrt(missing)))
-        missing -= found[-1] ** 2
-    return tuple(found)
+    while math.isqrt(missing) > (most := _most(found)):
+        found.append(most)
+        missing -= most**2
+    return (*found, *_squares(missing))
+
+
+def _squares(number: int) -> tuple[int, ...]:
+    """At most four integers whose squares sum to a number, the largest first."""
+    root = math.isqrt(number)
+    if root**2 == number:
+        return (root,) if root else ()
+    odd = number
+    while odd % 4 == 0:
+        odd //= 4
+    if odd % 8 == 7:  # no three squares do (Legendre), four do (Lagrange)
+        return (root, *_squares(number - root**2))
+    for largest in range(root, 0, -1):
+        rest = number - largest**2
+        for second in range(math.isqrt(rest), math.isqrt(rest // 2) - 1, -1):
+            third = math.isqrt(rest - second**2)
+            if second**2 + third**2 == rest:
+                return tuple(k for k in (largest, second, third) if k)
+    raise AssertionError("every other number is a sum of three squares")
 
 
 def chain(each: Sequence[int]) -> tuple[int, ...]:

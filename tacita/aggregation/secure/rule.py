@@ -19,10 +19,17 @@ from tacita import check
 from tacita.aggregation.rule import Heard
 from tacita.aggregation.secure import simulated_noise
 from tacita.aggregation.secure.grid import dequantise, power_of_two, quantise
-from tacita.aggregation.secure.noise_table import agent_noise, chain, multiples_of_sum
-from tacita.aggregation.secure.plan import refuse_numbers, refuse_wrap, sigma_of
+from tacita.aggregation.secure.noise_table import (
+    BASE,
+    agent_noise,
+    chain,
+    multiples_of_sum,
+)
+from tacita.aggregation.secure.plan import refuse_numbers, refuse_wrap
 from tacita.trees import count, frozen, number, replace, static
 
+#: Draws in the noise of a sum, seldom more.
+_USUAL_DRAWS = 6
 #: Rounds for which keys are dealt at once, at most.
 MOST_ROUNDS = 64
 
@@ -85,11 +92,12 @@ class SecureSum:
         return tuple(int(k) for k in self.multiples)
 
     @property
-    def noise_std(self) -> float | None:
+    def noise_std(self) -> Any:
         """Standard deviation of one agent's noise; None without noise."""
         if not self.multiples or self.step is None:
             return None
-        return float(self.step) * sigma_of(self.each)
+        # Written for numbers that JAX traces too.
+        return self.step * BASE * sum(k * k for k in self.multiples) ** 0.5
 
     @property
     def additive(self) -> bool:
@@ -135,12 +143,15 @@ class SecureSum:
                 "weighted letter; or let tacita.private set noise and grid"
             )
         refuse_wrap(agents, self.largest, self.step, self.word, self.each)
-        rows = np.zeros((agents + 1, simulated_noise.MOST_DRAWS), np.int64)
+        drawn: list[tuple[int, ...]] = [()]
         for heard in range(1, agents + 1):
-            if self.multiples:
-                own = heard if honest is None else min(heard, honest)
-                drawn = multiples_of_sum(self.each, own)
-                rows[heard, : len(drawn)] = drawn
+            own = heard if honest is None else min(heard, honest)
+            drawn.append(multiples_of_sum(self.each, own) if self.multiples else ())
+        most = max(map(len, drawn))
+        # Of one size for nearly all plans, so that another compiles nothing.
+        rows = np.zeros((agents + 1, max(most, _USUAL_DRAWS)), np.int64)
+        for row, each in zip(rows, drawn, strict=True):
+            row[: len(each)] = each
         return ModularSum(
             step=self.step,
             largest=self.largest,

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tacita import check
 from tacita.algorithm import DPADMM, DPSGD, FedAvg, GossipSGD, GraphADMM, ServerGD
 from tacita.privacy.accounting.guarantee import (
     Assumption,
@@ -201,7 +202,11 @@ def _(algorithm: ServerGD) -> Letters:
 
 @letters_of.register
 def _(algorithm: DPSGD) -> Letters:
-    plain = algorithm.momentum == 0 and algorithm.average == 0
+    # Numbers that JAX traces, as in an audit, are not looked at.
+    plain = all(
+        check.is_number(kept) and kept == 0
+        for kept in (algorithm.momentum, algorithm.average)
+    )
     step = algorithm.step_size if plain else None
     return of_gradients(algorithm, mixed=1.0, descends=step, public_state=True)
 
