@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ from tacita.federation.wire import Letter, LetterRefused, Repeated
 from tacita.federation.work import ServerWork
 from tacita.runtime.secret_noise import question_digest
 from tacita.trees import in_double_precision
+
+#: Sums in a row without an agent after which others do not wait for it any more.
+_MOST_MISSED = 2
 
 
 class SumCoordinator(ServerCoordinator):
@@ -48,6 +52,8 @@ class SumCoordinator(ServerCoordinator):
         self._machine = SecureCoordinator(self._sum_terms)
         #: Rounds that came to nothing, and why.
         self.void: dict[int, str] = {}
+        #: Sums in a row that every agent was missing in.
+        self._missed = Counter[str]()
         self._anew = False
 
     def _begin(self, now: float) -> None:
@@ -60,13 +66,22 @@ class SumCoordinator(ServerCoordinator):
         if self._anew or not machine.serves(exchange):
             under_way = machine.stage in ("keys", "ready") and not self._anew
             self._anew = False
-            self._do(machine.again() if under_way else machine.begin(exchange), now)
+            step = machine.again() if under_way else self._attempt(exchange)
+            self._do(step, now)
             return
         self._do(machine.ask(exchange, question_digest(self.broadcast)), now)
         if machine.stage == "answers" and self._when_of(exchange) == self._when:
             assert machine.roster is not None
             self._members = [self._number[name] for name in machine.roster.members]
             super()._begin(now)
+
+    def _attempt(self, exchange: int) -> Step:
+        """A new roster of all who were not missing for long."""
+        present = [name for name in self.agents if self._missed[name] < _MOST_MISSED]
+        enough = len(present) >= self._sum_terms.least
+        # Whoever is left out now is asked again with the next roster.
+        self._missed.clear()
+        return self._machine.begin(exchange, present if enough else None)
 
     def _when_of(self, exchange: int) -> tuple[int, int]:
         number, phase = divmod(exchange, self._work.phases)
@@ -146,6 +161,7 @@ class SumCoordinator(ServerCoordinator):
         if isinstance(outcome, Sum):
             rule = self._work.algorithm.aggregation
             self._counted = {self._number[name] for name in outcome.chosen}
+            self._note_missing(outcome.chosen)
             for name in outcome.false_holders:
                 self.counts.refuse(f"shares of {name} do not fit")
             mean = rule.opened(outcome.total, float(len(outcome.chosen)))
@@ -156,6 +172,13 @@ class SumCoordinator(ServerCoordinator):
             self._anew = True
             self._move_on(None)
         self._begin(now)
+
+    def _note_missing(self, chosen: Sequence[str]) -> None:
+        """Nobody waits for ever for an agent that is gone: the next roster does not."""
+        assert self._machine.roster is not None
+        for name in self._machine.roster.members:
+            self._missed[name] = 0 if name in chosen else self._missed[name] + 1
+        self._anew = max(self._missed.values()) >= _MOST_MISSED
 
     def _ask(self, peer: str, now: float) -> None:
         machine = self._machine
