@@ -54,6 +54,21 @@ class Account:
             checkpoint=None if content is None else self.checkpoint,
         )
 
+    def charge_reading(self) -> None:
+        """Charge the first round before its letter, which then costs nothing more.
+
+        Once only, however often the rows of a run are read.
+        """
+        self._ledger.charge(
+            self._prices[1],
+            agent=self._name,
+            run=self._run,
+            round=1,
+            phase="rows are read",
+            content=b"",
+            whole_round=True,
+        )
+
     def together(self) -> AbstractContextManager:
         """What is charged inside is written at once."""
         return self._ledger.together()

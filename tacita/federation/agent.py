@@ -19,10 +19,11 @@ from tacita.disk import write_private
 from tacita.federation import state_file
 from tacita.federation.agreement import Agreement
 from tacita.federation.describe import describe
-from tacita.federation.description import Description, read_signed
+from tacita.federation.description import Description, read_signed, unsigned
 from tacita.federation.desk import MOST_NOTE
 from tacita.federation.invitation import Invitation
 from tacita.federation.judgement import OFFER, Judge
+from tacita.federation.membership import require_partners
 from tacita.federation.own_rows import OwnRows, blank_problem
 from tacita.federation.party import Party, Withdrawn
 from tacita.federation.policy import Policy, PolicyInForce
@@ -149,14 +150,22 @@ class Agent(Program):
         return [p for p in offers if not (p.parent / "result.json").exists()]
 
     def _begun_run(self, path: Path) -> Description:
-        """The run of an offer in the folder."""
+        """The run of an offer in the folder.
+
+        Its signature was checked when it came; the coordinator may have other keys by
+        now. The folder's name vouches for every byte of the description.
+        """
         try:
-            return self.read(path.read_bytes().decode(errors="replace"))
+            run = unsigned(path.read_bytes().decode(errors="replace"))
+            if run.digest != path.parent.name:
+                raise LetterRefused("it is of another run")
         except LetterRefused as error:
             refuse(
                 f"{path} was changed: {error}; put it back, or leave the run with "
                 "--abandon"
             )
+        require_partners(run, self.me)
+        return run
 
     def _one_run(self, post: Post, wait: float | None) -> Result | None:
         begun = self._begun()

@@ -85,10 +85,17 @@ def require_enough(
     if digest != run.digest:
         raise LetterRefused("consents to another run")
     known = roster.keys
-    found = [name for name in run.agents if name in given and name in known]
-    for name in found:
-        require(run, name, given[name], known[name])
+    found, faults = [], []
+    for name in run.agents:
+        if name in given and name in known:
+            try:
+                require(run, name, given[name], known[name])
+                found.append(name)
+            except LetterRefused as fault:  # perhaps it has other keys by now
+                faults.append(fault)
     if len(found) < least:
+        if faults:
+            raise faults[0]
         raise LetterRefused(
             f"{len(found)} agents agreed to this very run, {least} have to; the others "
             "may have been shown another one"

@@ -148,12 +148,14 @@ def fresh_secrets(former: PrivateKeys | None = None) -> dict[str, Any]:
         "private": PrivateKeys.fresh().as_private_words(),
         "access": certificates.key_pem(certificates.new_key()).decode(),
     }
-    return made if former is None else {**made, "former": former.as_private_words()}
+    if former is None:
+        return made
+    older = [keys.as_private_words() for keys in (former, *former.former)]
+    return {**made, "former": older}
 
 
 def _own(secrets: Mapping[str, Any]) -> tuple[PrivateKeys, bytes]:
-    former = secrets.get("former")
-    keys = PrivateKeys.of_words(secrets["private"], former)
+    keys = PrivateKeys.of_words(secrets["private"], secrets.get("former", ()))
     return keys, secrets["access"].encode()
 
 

@@ -260,6 +260,7 @@ class Program:
         """What the party needs besides its mathematics."""
         me, self._running = self.me, run
         require_partners(run, me)
+        self.envelope.know(me.others, run.agents)
         who = Identity(me.federation, run.digest, "state", 0, 0, me.name, me.name)
         key = derive(self.secret, f"store {run.digest}")
         return Desk(
@@ -268,7 +269,7 @@ class Program:
             run.digest,
             self.envelope,
             StateFile(self.home / run.digest, key, who),
-            Pen(self._keys.derive("receipts"), run.digest, folder_number(self.secret)),
+            Pen(self._keys.lasting("receipts"), run.digest, folder_number(self.secret)),
             charge,
             greet=self._outside,
             remark=self.remark,

@@ -56,7 +56,7 @@ class Pen:
     """Writes the stamps of one program, and knows them again.
 
     Attributes:
-        key: Secret of the party, the same in all of its folders.
+        key: Secret of the party, the same in all of its folders and with new keys.
         run: The run's digest.
         folder: A number of the folder.
         started: When the program started; a later one has a larger number.
