@@ -158,8 +158,12 @@ class HubFolder:
 
     def _renew(self, name: str, keep_old: bool = True) -> Path:
         known = self.roster.members[name]
-        told = read_json(self._invitation(name))
-        access = certificates.public_key_of(told["certificate"].encode())
+        path = self._invitation(name)
+        told = read_json(path)
+        try:
+            access = certificates.public_key_of(told["certificate"].encode())
+        except (ValueError, KeyError, AttributeError):
+            refuse(f"{path} is damaged; restore it from a backup")
         again = Candidate(
             name, known.role, known.approves, known.keys, access, told.get("secrets")
         )
@@ -173,7 +177,7 @@ class HubFolder:
             del members[name]
             record["allowed"][name] = []
             self._publish(record, members, {})
-            self.invitations[name].unlink(missing_ok=True)
+            self._invitation(name).unlink(missing_ok=True)
 
     def renew_brokers(self) -> None:
         """New certificates for the brokers, and for the hub at its next start."""
@@ -256,8 +260,13 @@ class HubFolder:
             os.close(lock)
 
     def _authority(self, name: str) -> Certificate:
-        files = (self.folder / f"{name}.pem", self.folder / f"{name}.key")
-        return Certificate(*(read_private(file) for file in files))
+        path = self.folder / f"{name}.key"
+        key = read_private(path)
+        try:
+            certificates.load_key(key)
+        except (ValueError, TypeError):
+            refuse(f"{path} is damaged; restore it from a backup")
+        return Certificate(certificates.read(self.folder / f"{name}.pem"), key)
 
     def broker_folder(self, place: int) -> Path:
         """All that one broker needs, and nothing else."""

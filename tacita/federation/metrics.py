@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Protocol, Self
 
-from tacita.check import refuse
+from tacita.check import TacitaError, refuse
 from tacita.federation.post import Post
 
 #: Seconds without a sign of life after which a program counts as stuck: one step of
@@ -218,7 +218,10 @@ def _handler(source: Source) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             if self.path == "/metrics":
                 kind = "text/plain; version=0.0.4; charset=utf-8"
-                self._answer(200, kind, text_of(source.samples()))
+                try:
+                    self._answer(200, kind, text_of(source.samples()))
+                except TacitaError as error:
+                    self._answer(503, "text/plain", f"{error}\n")
             elif self.path == "/healthz":
                 trouble = source.trouble()
                 code = 200 if trouble is None else 503

@@ -15,7 +15,12 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from tacita.check import printable, refuse
-from tacita.disk import alone_in, write_private, write_whole
+from tacita.disk import (
+    alone_in,
+    refused_if_unwritable,
+    write_private,
+    write_whole,
+)
 from tacita.federation import certificates
 from tacita.federation.description import Description
 from tacita.federation.desk import MOST_NOTE, ChargeLetter, Desk, no_charge
@@ -320,11 +325,13 @@ class Program:
 
     def write_status(self, told: Mapping[str, Any]) -> None:
         """Leave a note of how far the party is, for `tacita federation status`."""
-        partial = self.home / ".status.json.partial"
-        partial.unlink(missing_ok=True)
-        partial.touch(0o600)
-        partial.write_text(json.dumps(told, indent=1))
-        partial.replace(self.home / "status.json")
+        path = self.home / "status.json"
+        with refused_if_unwritable(path):
+            partial = path.with_name(".status.json.partial")
+            partial.unlink(missing_ok=True)
+            partial.touch(0o600)
+            partial.write_text(json.dumps(told, indent=1))
+            partial.replace(path)
 
     def keep(
         self, run: Description, models: dict[str, np.ndarray], told: dict[str, Any]

@@ -82,9 +82,9 @@ class Site:
         From here on it shows whether they fit: by notes, by a number of rows, by a
         round that is passed. So the first round is charged now, whatever comes of it.
 
-        If they do not fit, nobody is answered: the coordinator waits as for an agent that is switched off.
-        The program ends, so that only a person can start it again: else a coordinator
-        could ask about the rows, one run for one bit.
+        If they do not fit, nobody is answered: the coordinator waits as for an agent
+        that is switched off. The program ends, so that only a person can start it
+        again: else a coordinator could ask about the rows, one run for one bit.
 
         Args:
             run: What was accepted.

@@ -1,4 +1,4 @@
-"""Where the parts of a federation meet: rows and notes, rosters and runs, two houses."""
+"""Where the parts of a federation meet: rows and notes, rosters and runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from tacita.federation import (
 from tacita.federation.coordinator import _kept_consents, _rows
 from tacita.federation.description import Description
 from tacita.federation.receipts import BLANK, Pen
-from tacita.federation.setting import secret_of
+from tacita.federation.own_rows import blank_problem
+from tacita.federation.setting import secret_of, setting_of, with_budget
 from tacita.federation.wire import Identity, Letter, LetterRefused, note
-from tacita.privacy import Ledger
+from tacita.privacy import BudgetExceeded, Ledger
 from tests.federation.by_hand import ByHand
 from tests.federation.towns import LENIENT, NAMES, Town, run_of, table_of_rows
 
@@ -248,3 +249,33 @@ def test_rows_are_not_counted_out_once_the_policy_forbids_it(town: ByHand):
     town.drain(0.1)
     assert not any("rows" in letter.text for letter in town.sent)
     assert not list((town.folder / "ada-home").glob("*/unfit"))
+
+
+def test_two_federations_on_one_ledger_keep_each_to_its_own_policy(town: ByHand):
+    """The more generous policy, written last, must not loosen the other one's."""
+    path, charges = town.folder / "ledger.db", {}
+    with Ledger(path) as one, Ledger(path) as other:
+        for ledger, limit in ((one, 1.0), (other, 4.0)):
+            budget = {**BUDGET, "epsilon": limit / 1.4, "observer": "coordinator"}
+            run = town.describe(run_of(6, privacy=budget))
+            bare = setting_of(run, blank_problem(run))
+            _, charge = with_budget(bare, "ada", ledger, limit, account="patients")
+            name = Identity("town", run.digest, "answer", 1, 0, "ada", "coordinator")
+            charges[limit] = charge, name
+        strict, first = charges[1.0]
+        strict(first, b"allowed")
+        loose, second = charges[4.0]
+        for number in range(1, 7):
+            loose(replace(second, round=number), b"%d" % number)
+        with pytest.raises(BudgetExceeded, match=r"of 1\.0"):
+            strict(replace(first, round=2), b"too much")
+        loose(replace(second, round=6), b"6")  # the same again costs nothing
+    with Ledger(path, read_only=True) as ledger:
+        assert 1.0 < ledger.spent(1e-5)["patients", "everybody"] < 4.0
+
+
+def test_a_batch_without_end_takes_no_memory_of_those_who_look_at_it(town: ByHand):
+    oracle = {"name": "Minibatch", "size": 10**8}
+    table = {**run_of()["algorithm"], "oracle": oracle}
+    with pytest.raises(tacita.TacitaError, match="take smaller batches"):
+        blank_problem(town.describe(run_of(algorithm=table)))
