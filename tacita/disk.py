@@ -98,6 +98,12 @@ def try_lock(file: int, seconds: float = 0.0) -> bool:
     return True
 
 
+def lock(file: int) -> None:
+    """Lock an open file against other programs, however long that takes."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
 def unlock(file: int) -> None:
     """Let others lock the file."""
     if fcntl is not None:

@@ -251,7 +251,8 @@ class Agent(Program):
         self.write_status({"party": self.me.name, "run": run.digest, "note": note})
         roles = self._outline.roles
         most = 0 if roles.on_graph else roles.server.most_bytes + MOST_NOTE
-        for content, letter in self.await_contents(post, say, None, 1.0, most):
+        waiting = self.await_contents(post, say, self.silence, 1.0, most, anew=True)
+        for content, letter in waiting:
             one = letter.identity
             if not one.run:
                 try:
@@ -265,7 +266,7 @@ class Agent(Program):
             elif agreement.agreed and one.kind in _STARTS:
                 if (one.run, one.sender) == (run.digest, run.starter):
                     return [content]
-        raise AssertionError("it waits for ever")
+        self.leave(self.silence or 0.0)
 
     def greet(self, letter: Letter) -> Letter | None:
         """Letters outside of any run."""

@@ -19,13 +19,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tacita.check import refuse
-from tacita.disk import refused_if_unwritable
+from tacita.disk import lock, refused_if_unwritable
 from tacita.federation.seal import private_folder
-
-try:
-    import fcntl
-except ImportError:  # a system without it has one writer at a time, we hope
-    fcntl = None
 
 NAME = "log.jsonl"
 _GENESIS = "0" * 64
@@ -70,8 +65,7 @@ class AuditLog:
         with refused_if_unwritable(self.path):
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             try:
-                if fcntl is not None:
-                    fcntl.flock(file, fcntl.LOCK_EX)
+                lock(file)
                 yield file
             finally:
                 os.close(file)

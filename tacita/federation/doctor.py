@@ -125,7 +125,7 @@ def _server_program() -> str:
 
 
 def _party(me: Invitation, folder: str | Path | None) -> Iterator[Finding]:
-    home = Path(folder or f"tacita-{me.federation}-{me.name}")
+    home = Path(folder or me.usual_folder)
     yield from _places(home, "party's folder")
     made, remedy = me.access.certificate, "ask the hub's owner for a new invitation"
     good = certificates.is_issued_by(me.authority, made)

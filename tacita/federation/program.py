@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, NoReturn, TypedDict, Unpack
 
 import numpy as np
 
@@ -102,15 +102,14 @@ class Program:
     ) -> None:
         if not isinstance(invitation, Invitation):
             invitation = Invitation.load(invitation, options.get("keys"))
-        usual = f"tacita-{invitation.federation}-{invitation.name}"
-        self.home = Path(options.get("folder") or usual)
+        self.home = Path(options.get("folder") or invitation.usual_folder)
         self.membership = Membership(invitation, self.home)
         self._keys = invitation.keys
         self.envelope = Sealed(self.me.name, self._keys, self.me.others)
         log = logging.getLogger("tacita.federation")
         self._say, self._post = options.get("tell", log.info), options.get("post")
         self._progress = options.get("progress", False)
-        self._silence, self._port = options.get("silence"), options.get("metrics")
+        self.silence, self._port = options.get("silence"), options.get("metrics")
         self._running: Description | None = None
         #: When the hub was asked for its roster; None where there is no hub to ask.
         self._asked_at: float | None = None
@@ -228,9 +227,20 @@ class Program:
         seconds: float | None,
         patience: float,
         most_bytes: int = 0,
+        anew: bool = False,
     ) -> Iterator[tuple[bytes, Letter]]:
-        """As `await_letters`, with the sealed bytes of each."""
-        end = math.inf if seconds is None else time.monotonic() + seconds
+        """As `await_letters`, with the sealed bytes of each.
+
+        Args:
+            post: Where they come.
+            say: What is sent now and then.
+            seconds: How long to wait; None for ever.
+            patience: Seconds between two times of saying it.
+            most_bytes: Of a letter, if that is more than outside of runs.
+            anew: Whether every letter begins the time anew.
+        """
+        patient = math.inf if seconds is None else seconds
+        end = time.monotonic() + patient
         most_bytes = max(most_bytes, self.most_greeting)
         post.expect(most_bytes)
         next_time = 0.0
@@ -243,6 +253,7 @@ class Program:
             for content in post.collect(0.5):
                 letter = self._open(content, most_bytes)
                 if letter is not None:
+                    end = time.monotonic() + patient if anew else end
                     yield content, letter
 
     def _outside(self, letter: Letter) -> Letter | None:
@@ -311,11 +322,15 @@ class Program:
 
     def _require_life(self, party: Party, silent: float) -> None:
         """Leave a run whose other parties are gone for good."""
-        if self._silence is not None and silent > self._silence and not party.finished:
-            refuse(
-                f"nothing was heard from anybody for {silent:.0f} s; the state is kept "
-                f"in {self.home}: start again to go on, or with --abandon to give up"
-            )
+        if self.silence is not None and silent > self.silence and not party.finished:
+            self.leave(silent)
+
+    def leave(self, silent: float) -> NoReturn:
+        """End the program after so many seconds of silence."""
+        refuse(
+            f"nothing was heard from anybody for {silent:.0f} s; the state is kept "
+            f"in {self.home}: start again to go on, or with --abandon to give up"
+        )
 
     def _ends(self) -> dict[str, float]:
         """What the metrics tell besides the status."""

@@ -227,6 +227,8 @@ class Releases:
 def _stamp(rows: OwnRows) -> str:
     """Which rows they are: the file's size and time, or a digest of all values."""
     if isinstance(rows, str | Path):
+        if not Path(rows).exists():
+            return "no file"
         told = Path(rows).stat()
         return f"{told.st_size} {told.st_mtime_ns}"
     digest = hashlib.sha256()

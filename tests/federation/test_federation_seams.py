@@ -24,8 +24,8 @@ from tacita.federation import (
 )
 from tacita.federation.coordinator import _kept_consents, _rows
 from tacita.federation.description import Description
-from tacita.federation.receipts import BLANK, Pen
 from tacita.federation.own_rows import blank_problem
+from tacita.federation.receipts import BLANK, Pen
 from tacita.federation.setting import secret_of, setting_of, with_budget
 from tacita.federation.wire import Identity, Letter, LetterRefused, note
 from tacita.privacy import BudgetExceeded, Ledger
@@ -279,3 +279,28 @@ def test_a_batch_without_end_takes_no_memory_of_those_who_look_at_it(town: ByHan
     table = {**run_of()["algorithm"], "oracle": oracle}
     with pytest.raises(tacita.TacitaError, match="take smaller batches"):
         blank_problem(town.describe(run_of(algorithm=table)))
+
+
+def test_an_agent_does_not_wait_for_ever_for_a_run_that_it_accepted(town: ByHand):
+    agent = town.join("ada", table_of_rows("ada"), LENIENT, silence=0.1)
+    run = town.describe(run_of())
+    assert town.answer_of(run)["kind"] == "accept"
+    assert "nothing was heard from anybody" in str(agent.exception(20))
+    assert list((town.folder / "ada-home").glob("*/offer.json"))
+
+
+def test_kept_consents_that_were_changed_are_refused_before_the_first_letter(
+    town: ByHand,
+):
+    run = town.describe(run_of())
+    agent = agent_of(town, town.folder / "home")
+    path = agent.home / run.digest / "consents.json"
+    given = dict.fromkeys(NAMES, "00")
+    other = town.describe(run_of(7))
+    write_private(path, consent.bundle(run, given))
+    agent._agree_to(run)
+    assert agent.agreement.agreed
+    for text in ("", "\xff", consent.bundle(other, given), consent.bundle(run, {})):
+        write_private(path, text)
+        with pytest.raises(tacita.TacitaError, match="was changed; delete it"):
+            agent._agree_to(run)
