@@ -212,7 +212,7 @@ class Agent(Program):
             try:
                 run = self.read(letter.text)
             except LetterRefused as error:
-                self.tell(f"an offer cannot be read: {error}")
+                self.complain(f"an offer cannot be read: {error}")
                 continue
             accepted, code = self.judge.verdict(run, letter.text, self.site.ledger)
             if accepted:
@@ -258,7 +258,7 @@ class Agent(Program):
                 try:
                     reply = self.greet(letter)
                 except LetterRefused as refusal:
-                    self.tell(f"a letter was refused: {refusal}")
+                    self.complain(f"a letter was refused: {refusal}")
                     continue
                 self.deliver(post, [] if reply is None else [reply])
                 if agreement.agreed and at_once:

@@ -197,7 +197,7 @@ class Coordinator(Program):
                     self.tell(f"{sender} does not accept yet: {code}")
                 signature = self._consent(letter)
             except LetterRefused as refusal:
-                self.tell(f"a letter was refused: {refusal}")
+                self.complain(f"a letter was refused: {refusal}")
                 continue
             if signature is not None and sender not in found:
                 found[sender] = signature
@@ -230,7 +230,7 @@ class Coordinator(Program):
             try:
                 told = _rows(letter, self.run, setting.weighted)
             except LetterRefused as refusal:
-                self.tell(f"a letter was refused: {refusal}")
+                self.complain(f"a letter was refused: {refusal}")
                 continue
             if told is not None and letter.identity.sender in self.consents:
                 rows[letter.identity.sender] = told

@@ -22,6 +22,9 @@ from tacita.federation.post import Post
 #: an agent may take long.
 _STUCK = 600.0
 ADDRESS = "127.0.0.1"
+#: Names of this machine. A web page of a foreign name that leads here, opened in a
+#: browser of the house, would read the numbers otherwise.
+_HERE = (ADDRESS, "localhost")
 
 
 class Sample(NamedTuple):
@@ -216,7 +219,10 @@ def _handler(source: Source) -> type[BaseHTTPRequestHandler]:
         timeout = 10
 
         def do_GET(self) -> None:
-            if self.path == "/metrics":
+            host = self.headers.get("Host", "").rpartition(":")[0]
+            if host not in _HERE:
+                self._answer(403, "text/plain", "ask for http://127.0.0.1\n")
+            elif self.path == "/metrics":
                 kind = "text/plain; version=0.0.4; charset=utf-8"
                 try:
                     self._answer(200, kind, text_of(source.samples()))

@@ -71,6 +71,7 @@ def test_metrics_of_a_damaged_hub_say_so(hub: Path):
             urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics")
         assert refused.value.code == 503
         assert b"authority.pem is damaged" in refused.value.read()
+        refused.value.close()
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,17 @@ def test_a_status_that_is_none_is_refused(tmp_path: Path, content: str):
     (tmp_path / "status.json").write_bytes(content.encode("latin-1"))
     (line,) = lines_of("federation", "status", tmp_path)[-1:]
     assert "no status in" in line
+
+
+def test_metrics_are_not_told_to_a_web_page(hub: Path):
+    with MetricsServer(0, HubNumbers(Hub(hub))) as server:
+        for host, answer in (("evil.example", 403), ("localhost", 503)):
+            asked = urllib.request.Request(f"http://127.0.0.1:{server.port}/healthz")
+            asked.add_header("Host", f"{host}:{server.port}")
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(asked)
+            assert refused.value.code == answer
+            refused.value.close()
 
 
 def test_offers_that_are_damaged_are_refused(tmp_path: Path):

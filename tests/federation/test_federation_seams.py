@@ -304,3 +304,16 @@ def test_kept_consents_that_were_changed_are_refused_before_the_first_letter(
         write_private(path, text)
         with pytest.raises(tacita.TacitaError, match="was changed; delete it"):
             agent._agree_to(run)
+
+
+def test_who_sends_rubbish_all_the_time_does_not_fill_the_log(tmp_path: Path):
+    said: list[str] = []
+    hub = Hub.create(tmp_path / "hub", "town", NAMES, port=0)
+    options = {"folder": tmp_path / "home", "post": PostRoom(), "tell": said.append}
+    rows, path = table_of_rows("ada"), hub.invitations["ada"]
+    agent = Agent(path, rows, LENIENT, **options)  # pyright: ignore
+    with agent.connect() as post:
+        for _ in range(300):
+            post.deliver("ada", b"rubbish")
+        assert not list(agent.await_letters(post, list, 0.1, 1.0))
+    assert said == ["a letter was refused: not an envelope: it begins with other bytes"]
