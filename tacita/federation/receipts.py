@@ -87,8 +87,9 @@ class Pen:
         """Whether this program, or its folder before it started, said that."""
         if told[1:] == (self.folder, self.started, self.program):
             return True
-        earlier = told.folder == self.folder and told.started < self.started
-        return earlier and told.when <= began
+        # Of a folder without a checkpoint nobody knows how late its last program was.
+        earlier = told.started < self.started or told.when == (0, 0)
+        return earlier and told.folder == self.folder and told.when <= began
 
     def _digest(self, told: list[int]) -> list[int]:
         words = f"{self.run} {told}".encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,21 @@ def test_the_receipts_outlive_a_coordinator(tmp_path):
         send(parties[who], post.deliver)
     with pytest.raises(OutOfStep, match="agent-0 has spoken in round 5"):
         advance(parties, post, lambda: parties["agent-0"].round >= 7)
+
+
+@pytest.mark.parametrize("case", (FED_PLT, FED_GD), ids=lambda c: c.name)
+@pytest.mark.parametrize("at", (0, 3))
+def test_a_clock_that_was_set_back_is_no_backup(case, at, tmp_path):
+    made, _ = made_of(tmp_path, case)
+    parties, post = started(made)
+    advance(parties, post, lambda: parties["agent-0"].round >= at)
+    for who in parties.keys() & {"agent-0", COORDINATOR}:
+        again = parties[who] = made.make(who)
+        pen = again.desk.pen
+        again.desk.pen = replace(pen, started=pen.started - 3600 * 10**9)
+        again.start(post.now)
+        send(again, post.deliver)
+    advance(parties, post, lambda: all(p.finished for p in parties.values()))
 
 
 class Twins:
