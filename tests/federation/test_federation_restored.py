@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 import tacita
+from tacita.federation import wire
 from tacita.federation.account import Account
 from tacita.federation.agent_keys import OwnKeys, next_history
 from tacita.federation.driving import TICK, send
 from tacita.federation.in_process import COORDINATOR, InProcess, InProcessPost
+from tacita.federation.party import Diverged
 from tacita.federation.receipts import BLANK, OutOfStep, Pen
 from tacita.federation.wire import Identity, Letter
 from tacita.privacy import Ledger, gaussian_guarantee
@@ -263,6 +265,17 @@ def test_another_question_of_the_same_round_gets_other_noise(tmp_path):
     np.testing.assert_array_equal(first, again)  # the same question: the same letter
     other = letter_to(w + 1e-9, tmp_path / "c")
     assert np.abs(first - other).max() > 0.1
+
+
+@pytest.mark.parametrize("case", (FED_PLT, FED_GD), ids=lambda c: c.name)
+def test_a_letter_that_is_too_large_to_be_sent_is_charged(case, tmp_path, monkeypatch):
+    """Its absence tells of it: asked at the edge, sign by sign."""
+    made, charged = made_of(tmp_path, case)
+    parties, post = started(made)
+    monkeypatch.setattr(wire, "LARGEST", 1e-9)
+    with pytest.raises(Diverged, match="own numbers are not finite"):
+        advance(parties, post, lambda: parties["agent-0"].round >= 1)
+    assert {when for of_agent in charged.values() for when in of_agent} == {(1, 0)}
 
 
 def test_noise_follows_from_all_questions():
