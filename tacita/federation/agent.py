@@ -19,10 +19,11 @@ from tacita.disk import write_private
 from tacita.federation import state_file
 from tacita.federation.agreement import Agreement
 from tacita.federation.describe import describe
-from tacita.federation.description import Description, read_signed
+from tacita.federation.description import Description, read_signed, unsigned
 from tacita.federation.desk import MOST_NOTE
 from tacita.federation.invitation import Invitation
 from tacita.federation.judgement import OFFER, Judge
+from tacita.federation.membership import require_partners
 from tacita.federation.own_rows import OwnRows
 from tacita.federation.party import Party, Withdrawn
 from tacita.federation.policy import Policy, PolicyInForce
@@ -150,14 +151,22 @@ class Agent(Program):
         return [p for p in offers if not (p.parent / "result.json").exists()]
 
     def _begun_run(self, path: Path) -> Description:
-        """The run of an offer in the folder."""
+        """The run of an offer in the folder.
+
+        Its signature was checked when it came; the coordinator may have other keys by
+        now. The folder's name vouches for every byte of the description.
+        """
         try:
-            return self.read(path.read_bytes().decode(errors="replace"))
+            run = unsigned(path.read_bytes().decode(errors="replace"))
+            if run.digest != path.parent.name:
+                raise LetterRefused("it is of another run")
         except LetterRefused as error:
             refuse(
                 f"{path} was changed: {error}; put it back, or leave the run with "
                 "--abandon"
             )
+        require_partners(run, self.me)
+        return run
 
     def _one_run(self, post: Post, wait: float | None) -> Result | None:
         begun = self._begun()
@@ -204,7 +213,7 @@ class Agent(Program):
             try:
                 run = self.read(letter.text)
             except LetterRefused as error:
-                self.tell(f"an offer cannot be read: {error}")
+                self.complain(f"an offer cannot be read: {error}")
                 continue
             accepted, code = self.judge.verdict(run, letter.text, self.site.ledger)
             if accepted:
@@ -243,13 +252,14 @@ class Agent(Program):
         self.write_status({"party": self.me.name, "run": run.digest, "note": note})
         roles = self._outline.roles
         most = 0 if roles.on_graph else roles.server.most_bytes + MOST_NOTE
-        for content, letter in self.await_contents(post, say, None, 1.0, most):
+        waiting = self.await_contents(post, say, self.silence, 1.0, most, anew=True)
+        for content, letter in waiting:
             one = letter.identity
             if not one.run:
                 try:
                     reply = self.greet(letter)
                 except LetterRefused as refusal:
-                    self.tell(f"a letter was refused: {refusal}")
+                    self.complain(f"a letter was refused: {refusal}")
                     continue
                 self.deliver(post, [] if reply is None else [reply])
                 if agreement.agreed and at_once:
@@ -257,7 +267,7 @@ class Agent(Program):
             elif agreement.agreed and one.kind in _STARTS:
                 if (one.run, one.sender) == (run.digest, run.starter):
                     return [content]
-        raise AssertionError("it waits for ever")
+        self.leave(self.silence or 0.0)
 
     def greet(self, letter: Letter) -> Letter | None:
         """Letters outside of any run."""

@@ -225,7 +225,7 @@ class Party:
         names, stamps = self.receipts.as_group()
         account, self._checkpoint = self.desk.account, self._checkpoint + 1
         words = {**words, "heard_from": names, "checkpoint": self._checkpoint}
-        words["ledger"] = account and account.end
+        words |= {"ledger": account and account.end, "started": self.desk.pen.started}
         self.desk.state_file.save(words, receipts=stamps, **groups)
         if account is not None:
             account.checkpoint = self._checkpoint
@@ -237,6 +237,9 @@ class Party:
             words, groups = saved
             self.receipts.restore(words["heard_from"], groups["receipts"])
             self._checkpoint = words["checkpoint"]
+            # Later than the program before it, though the clock may have been set back.
+            latest = max(self.desk.pen.started, words["started"] + 1)
+            self.desk.pen = replace(self.desk.pen, started=latest)
             if account is not None and not account.holds(words["ledger"]):
                 self._settle(elsewhere=False)
                 raise account.older()

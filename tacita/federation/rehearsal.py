@@ -22,9 +22,14 @@ from tacita.trees import in_double_precision
 
 def require_allowed(run: Description, me: Invitation, policy: Policy) -> None:
     """Refuse a run that is against the policy, or not one of this federation's."""
+    me.roster.require(run.starter, run.agents)
+    require_still_allowed(run, me, policy)
+
+
+def require_still_allowed(run: Description, me: Invitation, policy: Policy) -> None:
+    """The same for a run that was begun: whom it may go on without, it says itself."""
     if me.name not in run.agents:
         refuse("this agent is not one of the run")
-    me.roster.require(run.starter, run.agents)
     objection = policy.objection(run)
     if objection:
         refuse(objection)

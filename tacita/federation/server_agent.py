@@ -180,11 +180,11 @@ class ServerAgent(Party):
         number, phase = when
         state, letter = answer(phase, number, self._seat, key, self.state, told)
         arrays = to_list(letter)
-        require_own(arrays)
         if arrays:
             # Ledger first: a crash may waste budget, never under-count it.
             to = self._identity("answer", self._coordinator, when)
             self.desk.charge(to, bytes_of(arrays))
+        require_own(arrays)  # a letter that does not leave tells of itself too
         self.state, self._passed = state, False
         if self._server.keeps(phase):
             base = self._letters[counted]

@@ -302,15 +302,18 @@ def with_budget(
     account = account or name
     plan = plan_of(setting, name, ledger, limit, separate, account)
     scope = plan.price.scope
-    ledger.allow(
-        agent=account,
-        epsilon=plan.allowed,
-        delta=setting.promise["delta"],
-        unit=scope.unit,
-        relation=scope.relation,
-        separate=separate,
-    )
-    return plan.setting, Account(ledger, account, setting.run.digest, plan.prices)
+    budget = {
+        "agent": account,
+        "epsilon": plan.allowed,
+        "delta": setting.promise["delta"],
+        "unit": scope.unit,
+        "relation": scope.relation,
+        "separate": separate,
+    }
+    ledger.allow(**budget)
+    binding = None if limit is None else budget
+    charge = Account(ledger, account, setting.run.digest, plan.prices, binding)
+    return plan.setting, charge
 
 
 def _prices(
