@@ -179,25 +179,30 @@ def main(repetitions: int = 5, out: Path = RESULTS) -> Path:
     """The page, the picture and the numbers."""
     rows = measure(out, repetitions)
     by_cell = {_cell(row): np.array(row["accuracies"].split(), float) for row in rows}
-    panels = []
-    for data in TASKS:
-        lines = {}
-        for agents in AGENTS:
-            for method in METHODS:
-                found = [by_cell.get(Cell(data, agents, e, method)) for e in EPSILONS]
-                if all(one is not None for one in found):
-                    mean = np.array([one.mean() for one in found if one is not None])
-                    spread = np.array([one.std() for one in found if one is not None])
-                    x = np.array(EPSILONS)
-                    lines[f"{method}, {agents} agents"] = (x, mean, spread)
-        free = by_cell[Cell(data, 20, 0.0, "no noise")].mean()
-        x = np.array(EPSILONS)
-        lines["no noise"] = (x, np.full(2, free), np.zeros(2))
-        panels.append(("total epsilon", f"test accuracy, {data}", lines))
+    panels = [
+        ("total epsilon", f"test accuracy, {data}", _lines(by_cell, data))
+        for data in TASKS
+    ]
     draw(out / f"{NAME}.png", panels, log_x=True)
     page = out / f"{NAME}.md"
     page.write_text(_page(by_cell, rows), encoding="utf-8")
     return page
+
+
+def _lines(by_cell: dict[Cell, np.ndarray], data: str) -> dict[str, Any]:
+    """The curves of a panel; those that not all panels have come last."""
+    x, lines = np.array(EPSILONS), {}
+    free = by_cell[Cell(data, 20, 0.0, "no noise")].mean()
+    lines["no noise"] = (x, np.full(len(x), free), np.zeros(len(x)))
+    for method in METHODS:
+        for agents in AGENTS:
+            found = [by_cell.get(Cell(data, agents, e, method)) for e in EPSILONS]
+            known = [one for one in found if one is not None]
+            if len(known) == len(x):
+                mean = np.array([one.mean() for one in known])
+                spread = np.array([one.std() for one in known])
+                lines[f"{method}, {agents} agents"] = (x, mean, spread)
+    return lines
 
 
 def _page(by_cell: dict[Cell, np.ndarray], rows: list[dict[str, str]]) -> str:
@@ -234,8 +239,10 @@ def _page(by_cell: dict[Cell, np.ndarray], rows: list[dict[str, str]]) -> str:
         "colluding, while all answer.",
         "Rounds and step size are chosen on a fifth of the training rows with one "
         "seed, all methods with the same candidates; secure sums choose with 20 agents "
-        "for all. Test accuracy, mean ± standard deviation over seeds. The candidates' "
-        "own runs are not part of epsilon.",
+        "for all. Secure sums take the most rounds that were tried, and "
+        "Fashion-MNIST at epsilon 1 the longest step too: they could do better still. "
+        "Test accuracy, mean ± standard deviation over seeds. The candidates' own runs "
+        "are not part of epsilon.",
         f"![accuracy against epsilon]({NAME}.png)",
         grid([*heads, "no noise"], shown),
         "## Targets\n\n" + "\n".join(f"- {line}" for line in met),
