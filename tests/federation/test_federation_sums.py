@@ -11,7 +11,7 @@ import pytest
 
 import tacita
 from tacita.aggregation.secure.letters import KINDS
-from tacita.federation import PostRoom
+from tacita.federation import Invitation, PostRoom
 from tacita.federation.in_process import (
     COORDINATOR,
     Faults,
@@ -19,10 +19,19 @@ from tacita.federation.in_process import (
     InProcessPost,
     run_in_process,
 )
+from tacita.federation.seal import Sealed
 from tacita.federation.wire import Identity
 from tacita.privacy import Ledger
 from tests.federation.mortals import EVENTS, SOME_LOSS, Mortal, chaos, summed
-from tests.federation.towns import LENIENT, NAMES, Town, run_of
+from tests.federation.test_federation_taint import Recorder, leaks, markers
+from tests.federation.towns import (
+    COLUMNS,
+    LENIENT,
+    NAMES,
+    Town,
+    run_of,
+    table_of_rows,
+)
 
 ROUNDS = 6
 BAD_POST = Faults(loss=0.2, repeat=0.2, most_delay=1.0)
@@ -198,10 +207,20 @@ def secure_run(**more: Any) -> dict[str, Any]:
 
 
 def test_programs_agree_on_noise_and_charge_what_they_promised(tmp_path: Path):
-    with Town(tmp_path, PostRoom(), aggregation="secure", max_epsilon=4.0) as town:
+    room = Recorder()
+    with Town(tmp_path, room, aggregation="secure", max_epsilon=4.0) as town:
+        for name, path in town.hub.invitations.items():
+            me = Invitation.load(path)
+            room.readers[name] = Sealed(name, me.keys, me.others)
         agents = [town.join(name) for name in NAMES]
         shared = town.coordinate(secure_run())
         told = [agent.result(60) for agent in agents]
+    sent = [x for x in room.letters if x.identity.sender != "coordinator"]
+    answers = [x for x in sent if x.identity.kind == "answer"]
+    assert len(answers) >= 12
+    assert {x.arrays[1].dtype.name for x in answers} == {"uint32"}
+    values = [v for n in NAMES for v in table_of_rows(n)[COLUMNS].to_numpy().ravel()]
+    assert leaks(sent, markers(values)) == []
     assert shared is not None
     for one in told:
         assert one.models["shared"].tobytes() == shared.models["shared"].tobytes()
