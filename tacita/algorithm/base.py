@@ -103,6 +103,8 @@ class Algorithm:
     oracle: Oracle
     #: What letters weigh in a mean: "uniform", or as much as an agent has rows.
     weights: str = "uniform"
+    #: What alone may join its letters, where it is made for one rule; None for any.
+    aggregation: Any = None
     #: Of noise that it adds to letters, or to their sum, itself; None adds none.
     noise_std: Number = None
     #: How agents solve their proximal problems, where the algorithm leaves that open.

@@ -23,6 +23,8 @@ from tacita.runtime import Asynchronous, choices, measure, transit
 from tacita.runtime.simulate import prepare, simulate
 from tacita.trace import Run
 
+#: The word in [run] that stands for an empty table [secure].
+SECURE = "secure"
 #: Keys of [run] that a private run does not show.
 _SEEDS = ("seed", "seeds")
 
@@ -105,7 +107,7 @@ def job_from(table: dict[str, Any], folder: Path) -> Job:
     made, notes = problems.build(file.problem)
     how = records.build(file.algorithm)
     _require_graph(made, how)
-    if file.secure is not None:
+    if file.secure is not None or file.run.aggregation == SECURE:
         how = _summed(file, made, how)
     with told_of("run"):
         options = _options(file.run, made, how)
@@ -147,7 +149,7 @@ def _require_graph(made: Problem, how: Algorithm) -> None:
 
 def _summed(file: RunFile, made: Problem, how: Algorithm) -> Algorithm:
     """The algorithm in the secure sum that the table [secure] asks for."""
-    if file.run.aggregation is not None:
+    if file.run.aggregation not in (None, SECURE):
         refuse("run.aggregation and [secure] both say how letters are joined; keep one")
     rule = call("secure", SecureSum, file.secure or {})
     with told_of("secure"):
@@ -161,7 +163,9 @@ def _options(run: RunTable, made: Problem, how: Algorithm) -> dict[str, Any]:
         options["asynchronous"] = call(
             "run.asynchronous", Asynchronous, run.asynchronous
         )
-    if run.aggregation is not None:
+    if run.aggregation == SECURE:
+        del options["aggregation"]  # the algorithm has it
+    elif run.aggregation is not None:
         options["aggregation"] = records.build_rule(run.aggregation)
     if "error" in record:
         options["reference"] = how.goal(made)

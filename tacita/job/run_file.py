@@ -104,8 +104,8 @@ class RunTable(_Table):
     )
     aggregation: Named = Field(
         None,
-        description='a rule that joins letters, such as "Mean"; a secure sum is a '
-        "table [secure] of its own",
+        description='a rule that joins letters, such as "Mean", or "secure"; a secure '
+        "sum with numbers is a table [secure] of its own",
     )
     mapping: Literal["auto", "together", "one_by_one"] = Field(
         "auto", description='"auto", "together" or "one_by_one"'

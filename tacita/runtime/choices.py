@@ -89,11 +89,17 @@ def schedule_of(
 
 
 def aggregation_of(
-    problem: Problem, algorithm: Any, aggregation: Aggregation | None
+    problem: Problem,
+    algorithm: Any,
+    aggregation: Aggregation | None,
+    who: Schedule | None = None,
 ) -> Aggregation:
     """How letters are joined; refused where nobody joins any."""
     if isinstance(algorithm, Summed):
-        return algorithm.aggregation.at_work(problem.n_agents)
+        most = problem.n_agents
+        if who is not None and who.kind == "cohort":
+            most = who.size
+        return algorithm.aggregation.at_work(most)
     if aggregation is None:
         return Mean()
     if isinstance(aggregation, type) or not callable(aggregation):

@@ -321,7 +321,7 @@ def make_world(
 ) -> World:
     """What the compiled program is given: rows, edges, who is active, the rule."""
     who = choices.schedule_of(problem, algorithm, participation, lanes)
-    join = choices.aggregation_of(problem, algorithm, aggregation)
+    join = choices.aggregation_of(problem, algorithm, aggregation, who)
     network = None
     if isinstance(algorithm, GraphAlgorithm):
         assert problem.graph is not None

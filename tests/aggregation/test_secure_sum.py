@@ -279,6 +279,33 @@ def test_a_grid_on_which_sums_wrap_is_refused():
         tacita.simulate(some(), tacita.ServerGD(), 1, aggregation=rule)
 
 
+def test_a_grid_has_room_for_those_who_are_asked():
+    """Planned for 4 of 60 agents, it need not hold the letters of all."""
+    problem = some(60)
+    chosen = {"participation": 4}
+    safe = tacita.private(
+        problem, tacita.ServerGD(), **BUDGET, aggregation="secure", **chosen
+    )
+    rule = safe.aggregation
+    coarse = replace(rule, largest=rule.step * 2**28)
+    wide = Summed(algorithm=safe.algorithm, aggregation=coarse)
+    tacita.simulate(problem, wide, 1, record=(), **chosen)
+    with pytest.raises(tacita.TacitaError, match="do not fit into 32 bits"):
+        rule.at_work(60) and coarse.at_work(60)
+    with pytest.raises(tacita.TacitaError, match="expected least <= 3"):
+        tacita.simulate(problem, safe, 1, participation=3)
+
+
+def test_letters_of_a_sum_are_not_wrapped():
+    """Their noise is the sum's: within another wrapper it would be lost."""
+    safe = planned()
+    quiet = tacita.privacy.Budgeted(algorithm=safe, turns=3.0)
+    with pytest.raises(tacita.TacitaError, match="needs single letters"):
+        tacita.simulate(some(), quiet, 1)
+    told = tacita.privacy.forecast(some(), quiet, rounds=2)
+    assert all(row.epsilon is None for row in told.rows)
+
+
 def test_a_sweep_has_one_rule():
     with pytest.raises(tacita.TacitaError, match="one by one"):
         tacita.sweep(some(), [planned(), planned()], 1)

@@ -125,6 +125,8 @@ def of_noised(algorithm: Any, **more: Any) -> Letters:
 
 def around(wrapper: Any, **more: Any) -> Letters:
     """The letters of a wrapper: noise and facts are those of the inner algorithm."""
+    if wrapper.algorithm.aggregation is not None:
+        wrapper.require_one_exchange(type(wrapper).__name__)
     inner = letters_of(wrapper.algorithm)
     return Letters(
         with_noise=lambda std: replace(wrapper, algorithm=inner.with_noise(std)),
