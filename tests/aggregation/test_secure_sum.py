@@ -32,7 +32,7 @@ def some(agents: int = 5, **more):
 
 
 @pytest.mark.parametrize(
-    ("name", "participation"), zip(ALGORITHMS, (1.0, 4, 1.0, 4, 4), strict=True)
+    ("name", "participation"), [*zip(ALGORITHMS, (1.0, 4, 1.0, 4, 4), strict=True)]
 )
 def test_without_noise_it_is_the_mean_up_to_the_grid(name, participation):
     """Increments from zero, the regulariser after the sum: the same models."""
