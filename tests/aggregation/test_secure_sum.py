@@ -31,8 +31,9 @@ def some(agents: int = 5, **more):
     )
 
 
-@pytest.mark.parametrize("participation", [1.0, 4])
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(
+    ("name", "participation"), [*zip(ALGORITHMS, (1.0, 4, 1.0, 4, 4), strict=True)]
+)
 def test_without_noise_it_is_the_mean_up_to_the_grid(name, participation):
     """Increments from zero, the regulariser after the sum: the same models."""
     problem, algorithm = some(l2=0.3), ALGORITHMS[name]

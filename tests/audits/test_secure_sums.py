@@ -12,8 +12,6 @@ import pytest
 import tacita
 from tacita import keys
 from tacita.aggregation import Summed
-from tacita.aggregation.secure import simulated_noise
-from tacita.aggregation.secure.noise_table import multiples_of_sum
 from tacita.aggregation.secure.rule import ModularSum, SecureSum
 from tacita.audits import transcript
 from tacita.privacy import account
@@ -175,16 +173,3 @@ def test_outsiders_and_exact_audits_are_refused():
         tacita.audits.audit_exactly(problem(), planned(), rounds=ROUNDS)
     with pytest.raises(tacita.TacitaError, match="everybody in them"):
         audited(planned(), participation=4)
-
-
-def test_simulated_noise_of_a_sum_counts_its_draws():
-    """The noise of h agents has h times the variance of one."""
-    each = planned().aggregation.each
-    drawn = {}
-    with jax.enable_x64(True):
-        for h in (1, 5):
-            of_sum = jnp.asarray(multiples_of_sum(each, h))
-            key = jax.random.key(h)
-            drawn[h] = np.asarray(simulated_noise.draw(key, (40_000,), of_sum))
-    ratio = drawn[5].var() / drawn[1].var()
-    assert 4.7 < ratio < 5.3
