@@ -242,8 +242,8 @@ def _page(by_cell: dict[Cell, np.ndarray], rows: list[dict[str, str]]) -> str:
         "for all. Secure sums take the most rounds that were tried, and "
         "Fashion-MNIST at epsilon 1 the longest step too: they could do better still. "
         "A narrower grid was tried first (Fashion-MNIST: 60 rounds, steps up to 6.4; "
-        "there a secure sum of 100 agents had 0.788 at epsilon 1) and widened after its "
-        "test accuracies were seen. "
+        "there a secure sum of 100 agents had 0.788 at epsilon 1) and widened after "
+        "its test accuracies were seen. "
         "Test accuracy, mean ± standard deviation over seeds. The candidates' own runs "
         "are not part of epsilon.",
         f"![accuracy against epsilon]({NAME}.png)",
