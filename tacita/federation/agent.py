@@ -284,7 +284,7 @@ class Agent(Program):
 
         Other agents, to whom letters go on graphs and in secure sums, are told nothing.
         """
-        if to != self.agreement.run.starter:
+        if to != self.site.setting.run.starter:
             return ""
         now = time.monotonic()
         if kind == "done" or now - self._told_at >= 1.0:
