@@ -1,14 +1,16 @@
 """Kills, full disks, old folders and second programs, until there were enough of them.
 
     python -m bench.chaos --kills 10000
+    python -m bench.chaos --only sums --trials 200
     python -m bench.chaos --minutes 5
 
-Three kinds of trials take turns: federations of real processes over a real broker,
-ended with SIGKILL (agents, coordinator and broker alike); processes that charge a
-ledger and are killed at random moments; and federations inside one program whose
-parties die at every step (`tests/federation/mortals.py`). Every run must end with the
-bits of a calm one or be refused with the reason, every letter that left must be in a
-ledger that is whole. The tally is printed; the exit code is 1 if anything was not so.
+Trials take turns: federations of real processes over a real broker, with letters or
+with secure sums, ended with SIGKILL (agents, coordinator and broker alike); processes
+that charge a ledger and are killed at random moments; and federations inside one
+program whose parties die at every step (`tests/federation/mortals.py`). Every run must
+end with the bits of a calm one or be refused with the reason, every letter that left
+must be in a ledger that is whole. The tally is printed; the exit code is 1 if anything
+was not so.
 """
 
 from __future__ import annotations
@@ -26,17 +28,19 @@ import threading
 import time
 import traceback
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from tacita.privacy import Ledger
 from tests.federation.mortals import EVENTS, chaos
+from tests.federation.nursery import Forked
 from tests.federation.towns import NAMES, Programs, Town, run_of
 from tests.privacy import ledger_victim as victim
 
 CASES = ("FedPLT", "FedGD", "FedLin", "FedAvg", "SecureSum")
-ROUNDS = 200
+ROUNDS = 80
 BUDGET = {"epsilon": 5.0, "delta": 1e-5, "norm": 1.0}
 PRIVATE = run_of(
     run={"rounds": ROUNDS, "shared_seed": 5, "linger": 5.0}, privacy=BUDGET
@@ -47,7 +51,9 @@ SUMS = {
     "algorithm": {"name": "DPSGD", "step_size": 0.3},
     "secure": {"least": 3, "rows": 30},
 }
-RUNS = (PRIVATE, SUMS)
+RUNS = {"letters": PRIVATE, "sums": SUMS}
+#: SIGKILLs of one federation of processes.
+KILLS = 12
 #: Deaths that a forked writer of a ledger dies in one trial.
 WRITERS = 40
 #: Bytes that no file may pass while the disk is "full": less than a checkpoint.
@@ -59,7 +65,7 @@ class Trial:
 
     def __init__(self, folder: Path, seed: int, run: dict) -> None:
         self._dice, self.tally = random.Random(seed), Counter[str]()
-        self._town = Programs(folder, run)
+        self._town = Programs(folder, run, Forked)
         self._kind = "secure sums" if "secure" in run else "letters"
         self._next = 1
         self._kept: dict[str, int] = {}
@@ -221,12 +227,18 @@ class Trial:
         self.tally[f"runs of processes with {self._kind}, all bits the same"] += 1
 
 
-def processes(folder: Path, seed: int, calm: list[np.ndarray]) -> Counter[str]:
-    """A federation of real processes; `calm` is what undisturbed runs give."""
-    which = random.Random(seed).randrange(len(RUNS))
+@cache
+def calm_model(which: str) -> np.ndarray:
+    """What an undisturbed run gives."""
+    with tempfile.TemporaryDirectory() as folder, Town(Path(folder)) as town:
+        return town.run(RUNS[which])["coordinator"].models["shared"]
+
+
+def processes(folder: Path, seed: int, which: str) -> Counter[str]:
+    """A federation of real processes."""
     trial = Trial(folder, seed, RUNS[which])
     try:
-        trial.check(trial.run(kills=25, seconds=420.0), calm[which])
+        trial.check(trial.run(kills=KILLS, seconds=420.0), calm_model(which))
     except AssertionError as fault:
         raise AssertionError(f"{fault} (after {dict(trial.tally)})") from fault
     return trial.tally
@@ -252,16 +264,27 @@ def inside(folder: Path, seed: int) -> Counter[str]:
     return chaos(folder, CASES[seed // len(EVENTS) % len(CASES)], seed, event)
 
 
-def calm_model(folder: Path, run: dict) -> np.ndarray:
-    """What an undisturbed run gives."""
-    with Town(folder) as town:
-        return town.run(run)["coordinator"].models["shared"]
+def letters(folder: Path, seed: int) -> Counter[str]:
+    """Real processes whose coordinator reads every letter."""
+    return processes(folder, seed, "letters")
+
+
+def sums(folder: Path, seed: int) -> Counter[str]:
+    """Real processes whose coordinator learns sums only."""
+    return processes(folder, seed, "sums")
+
+
+#: What takes turns, and how often in one turn.
+KINDS = {writers: 4, letters: 1, sums: 1, inside: 6 * len(EVENTS)}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=10_000, help="deaths in all")
     parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--trials", type=float, default=float("inf"))
+    only = [kind.__name__ for kind in KINDS]
+    parser.add_argument("--only", choices=only, help="one kind of trials")
     parser.add_argument("--seed", type=int, default=0)
     told = parser.parse_args()
     begun, tally, faults = time.monotonic(), Counter[str](), []
@@ -276,29 +299,28 @@ def main() -> int:
         late = time.monotonic() - begun > 60 * told.minutes
         return late or deaths() >= told.kills or stopped.is_set()
 
+    kinds = [
+        kind
+        for kind, times in KINDS.items()
+        for _ in range(times if told.only is None else 1)
+        if told.only in (None, kind.__name__)
+    ]
     with tempfile.TemporaryDirectory() as base:
-        calm = [calm_model(Path(base) / f"calm-{k}", run) for k, run in enumerate(RUNS)]
-        for seed in itertools.count(told.seed):  # trials of all kinds, in turns
-            kinds = (
-                writers,
-                lambda f, s: processes(f, s, calm),
-                *[inside] * (2 * len(EVENTS)),
-            )[:: -1 if seed % 2 else 1]
-            for k, kind in enumerate(kinds):
-                if over():
-                    break
-                folder = Path(base) / f"{seed}-{k}"
-                folder.mkdir()
-                try:
-                    tally += kind(folder, seed * len(kinds) + k)
-                except (Exception, AssertionError) as fault:
-                    faults.append(f"trial {seed}-{k}: {fault}")
-                    traceback.print_exc(limit=-3)
-                shutil.rmtree(folder, ignore_errors=True)
+        for trial in itertools.count(told.seed):
+            kind = kinds[trial % len(kinds)]
+            folder = Path(base) / f"{trial}"
+            folder.mkdir()
+            try:
+                tally += kind(folder, trial)
+            except (Exception, AssertionError) as fault:
+                faults.append(f"trial {trial}: {fault}")
+                traceback.print_exc(limit=-3)
+            shutil.rmtree(folder, ignore_errors=True)
             spent = (time.monotonic() - begun) / 60
-            said = f"{deaths()} deaths, {len(faults)} faults, {spent:.0f} minutes"
-            print(said, file=sys.stderr, flush=True)
-            if over():
+            if trial % len(kinds) == 0:
+                said = f"{deaths()} deaths, {len(faults)} faults, {spent:.0f} minutes"
+                print(said, file=sys.stderr, flush=True)
+            if over() or trial + 1 - told.seed >= told.trials:
                 break
     for what, count in sorted(tally.items()):
         print(f"{count:8d}  {what}")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -135,13 +136,35 @@ class Town:
         self._pool.shutdown(wait=error == (None, None, None), cancel_futures=True)
 
 
-class Programs:
-    """The same people as processes of their own, started by the commands."""
+def launch(words: list[str], log: Path) -> subprocess.Popen:
+    """Start a command of `tacita` as users do."""
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    with open(log, "ab") as file:
+        return subprocess.Popen(
+            [*PROGRAM, *words], stdout=file, stderr=file, env=environment
+        )
 
-    def __init__(self, folder: Path, run: dict[str, Any], **policy: Any) -> None:
-        self.folder = folder
+
+class Programs:
+    """The same people as processes of their own, started by the commands.
+
+    Args:
+        folder: Where everything of theirs stands.
+        run: What the coordinator offers.
+        launched: Starts a command with its words and a file for its output.
+        policy: Of all agents.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        run: dict[str, Any],
+        launched: Callable[[list[str], Path], Any] = launch,
+        **policy: Any,
+    ) -> None:
+        self.folder, self._launched = folder, launched
         self.hub = Hub.create(folder / "hub", "town", NAMES, port=0)
-        self.children: dict[str, subprocess.Popen] = {}
+        self.children: dict[str, Any] = {}
         self.propose(run)
         for name in NAMES:
             self.allow(name, **policy)
@@ -170,11 +193,7 @@ class Programs:
             policy = self.folder / f"{who}.policy.toml"
             words = ["join", paths[who], "--data", str(table), "--policy", str(policy)]
             words += home
-        environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
-        with open(self.folder / f"{who}.log", "ab") as log:
-            self.children[who] = subprocess.Popen(
-                [*PROGRAM, *words], stdout=log, stderr=log, env=environment
-            )
+        self.children[who] = self._launched(words, self.folder / f"{who}.log")
 
     def __enter__(self) -> Programs:
         for who in ("broker", "coordinator", *NAMES):
