@@ -27,10 +27,21 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Papers are among the long tests."""
+    """Papers are among the long tests, and so are variants beyond a few."""
+    variants: dict[str, list[pytest.Item]] = {}
     for item in items:
         if Path(__file__).parent / "papers" in item.path.parents:
             item.add_marker(pytest.mark.long)
+        if item.get_closest_marker("few") and not item.get_closest_marker("long"):
+            variants.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for group in variants.values():
+        marker = group[0].get_closest_marker("few")
+        assert marker is not None
+        step = max(len(group) / marker.args[0], 1)
+        short = {int(step * place) for place in range(marker.args[0])}
+        for place, item in enumerate(group):
+            if place not in short:
+                item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="module", autouse=True)

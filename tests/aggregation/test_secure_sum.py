@@ -31,6 +31,7 @@ def some(agents: int = 5, **more):
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("name", "participation"), [*zip(ALGORITHMS, (1.0, 4, 1.0, 4, 4), strict=True)]
 )

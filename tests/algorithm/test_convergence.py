@@ -54,6 +54,7 @@ COMPARATORS = [
 ]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("algorithm", "rounds"), COMPARATORS)
 def test_comparators_reach_the_optimum_with_theory_s_numbers(algorithm, rounds):
     assert distance(algorithm, rounds) < 1e-8
@@ -70,6 +71,7 @@ PARTIAL = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("algorithm", "participation", "rounds"), PARTIAL)
 def test_comparators_with_silent_agents(algorithm, participation, rounds):
     assert distance(algorithm, rounds, participation) < 1e-8

@@ -47,6 +47,7 @@ def weighted_optimum(problem, weights) -> np.ndarray:
     return np.linalg.lstsq(rows, (y * np.sqrt(share)).ravel(), rcond=None)[0]
 
 
+@pytest.mark.few(2)
 @each_network
 def test_without_noise_all_nodes_reach_the_common_optimum(name):
     problem = PROBLEMS[name]

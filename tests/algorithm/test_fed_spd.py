@@ -26,6 +26,7 @@ def objective(problem: tacita.Problem, w) -> float:
         return float(problem.population.loss(jnp.asarray(w)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("state", ("public", "hidden"))
 @pytest.mark.parametrize(("participation", "rounds"), ((1.0, 800), (3, 1500)))
 def test_reaches_the_l1_optimum(sparse, state, participation, rounds):

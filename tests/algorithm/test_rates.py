@@ -85,6 +85,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("made", [quadratic, logistic], ids=["quadratic", "logistic"])
 @pytest.mark.parametrize(("rho", "steps", "solver"), SETTINGS)
 def test_rate_is_within_the_prediction(made, rho, steps, solver):
@@ -117,6 +118,7 @@ def test_exact_answers_have_the_rate_of_peaceman_rachford():
         assert 0.85 * predicted <= measured <= predicted
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("made", [quadratic, logistic], ids=["quadratic", "logistic"])
 @pytest.mark.parametrize("participation", [3, 0.3])
 def test_mean_square_rate_with_silent_agents(made, participation):

@@ -31,6 +31,7 @@ def error(problem, algorithm, rounds, expected, **options) -> float:
     return float(np.abs(run.agents - expected).max())
 
 
+@pytest.mark.few(2)
 @each_graph
 def test_relax_gradient_and_closed_form_agree(network):
     problem = nodes(network)

@@ -77,6 +77,7 @@ MODELS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("model", MODELS)
 def test_exact_prox_is_the_proximal_point(model):
     made = MODELS[model]()
@@ -97,6 +98,7 @@ ALL = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("solver", ALL, ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("model", ["logistic", "linear"])
 def test_enough_steps_of_every_solver_give_the_exact_answer(solver, model):
@@ -209,6 +211,7 @@ def test_one_step_size_per_agent():
         np.testing.assert_allclose(run.agents[number], other.agents[number], atol=1e-15)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_stochastic_gradients_of_every_sampling(sampling):
     """A batch of all rows is the full gradient; smaller ones stop near the optimum."""

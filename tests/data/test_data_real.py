@@ -154,6 +154,7 @@ def test_fmi_windows_are_the_course_table(real):
     assert sorted(split.test_y) == sorted(raw.y_Tmax[last])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("lags", "agents"), [(5, 193), (3, 194), (1, 194)])
 def test_fmi_daily_windows_by_hand(real, lags, agents):
     data = load("fmi", table="daily", lags=lags)

@@ -33,6 +33,7 @@ BAD_POST = Faults(loss=0.2, repeat=0.2, most_delay=3.0)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 
 
+@pytest.mark.few(14)
 @each_case
 def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
     problem = case.problem()
@@ -49,6 +50,7 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
         np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["FedAvg", "FedPLT", "SCAFFOLD"])
 def test_another_rule_than_the_mean(name: str, tmp_path: Path):
     """FedPLT joins everybody's last letters, of which agents send the changes."""
@@ -63,6 +65,7 @@ def test_another_rule_than_the_mean(name: str, tmp_path: Path):
         np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "case",
     [

@@ -55,6 +55,7 @@ def test_bound_from_counts():
     assert np.isfinite(epsilon_bound(100, 100, 0, 100, 1e-5, 0.01))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("mu", "delta", "events"), ((1.0, 0.1, 1), (2.0, 0.3, 1), (1.0, 0.1, 4))
 )
@@ -98,6 +99,7 @@ def test_choosing_and_counting_on_the_same_runs_would_be_wrong():
     assert naive > 30
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_halved_noise_is_refuted_at_99_percent(seed):
     epsilon, delta, runs = 1.0, 1e-5, 200_000

@@ -41,6 +41,7 @@ def test_steps_of_their_own_weigh_the_noise_of_others(observer, known, weights):
 ON_RING = tacita.problem.graph.ring(4)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "algorithm",
     [

@@ -77,6 +77,7 @@ WITHOUT_REPLACEMENT = (
 )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("row", WITHOUT_REPLACEMENT)
 def test_public_state_equals_dp_accounting(problem, row):
     """One record in one batch: z is the noise over the public-state sensitivity."""

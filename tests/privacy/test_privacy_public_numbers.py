@@ -82,6 +82,7 @@ def test_with_a_bound_one_row_moves_no_noise(name):
     assert noise(data(BOUND), BETWEEN[name]) > noise(data(), BETWEEN[name])
 
 
+@pytest.mark.few(2)
 @each
 def test_without_one_it_does_and_the_report_says_so(name):
     """One row of ten made FedSPD's noise 36.2 of 3.62, DPFedAvg's 83.4 of 8.34."""

@@ -50,6 +50,7 @@ def test_without_privacy_a_run_is_the_same_again(problem):
     assert runs[0].info["seed"] == 0 and runs[0].config["run"]["seed"] == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "chosen, told",
     [

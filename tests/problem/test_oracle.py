@@ -27,6 +27,7 @@ def problem():
     return tacita.from_arrays(x, y, agent, l2=0.2)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("agent", [0, 1])
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_batch_gradients_are_unbiased(problem, sampling, agent):

@@ -9,6 +9,7 @@ from tacita.random_numbers import normal, uniform
 PAIRS = [(normal, jax.random.normal), (uniform, jax.random.uniform)]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 5), (2, 0)])
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS)

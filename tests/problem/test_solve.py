@@ -67,6 +67,7 @@ PENALTIES = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("h", PENALTIES, ids=lambda h: type(h).__name__)
 def test_composite_optimality(h):
     problem = synthetic.logistic(agents=6, features=4, samples=25, l2=0.05, seed=4, h=h)

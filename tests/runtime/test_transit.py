@@ -147,6 +147,7 @@ def test_relaxation_stays_below_its_bound_at_every_event(problem, optimum):
     assert np.any(errors > at_first * kappa**t)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "algorithm",
     [tacita.FedGD(alpha=ALPHA), tacita.PrimalDual(alpha=ALPHA, penalty="squared")],
@@ -163,6 +164,7 @@ def test_every_graph_algorithm_gets_there(problem, optimum, algorithm):
         assert np.abs(run.agents - optimum).max() < 1e-8
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "algorithm",
     [tacita.GossipSGD(local_steps=2), tacita.DPNorm(local_steps=2)],

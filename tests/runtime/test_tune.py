@@ -46,6 +46,7 @@ def test_every_grid_has_the_same_size(problem):
     assert set(sizes.values()) == {48}, sizes
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["FedLin", "led", "5GCS"])
 def test_comparators_are_tuned_too(problem, name):
     tuning = tacita.tune(problem, name, local_steps=5, probe_rounds=80)
