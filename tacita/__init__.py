@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         privacy,
         problem,
         report,
+        robust,
         runtime,
     )
     from tacita.algorithm import *  # noqa: F403
@@ -69,6 +70,7 @@ __all__ = [
     "private",
     "problem",
     "report",
+    "robust",
     "runtime",
     "simulate",
     "simulate_estimators",
@@ -82,7 +84,7 @@ __all__ = [
 _ROOMS = (
     *("algorithm", "problem", "runtime", "trace", "privacy", "tuning", "variants"),
     *("check", "audits", "aggregation", "data", "federation", "job", "keys"),
-    *("participation", "report", "sampling", "theory", "trees"),
+    *("participation", "report", "robust", "sampling", "theory", "trees"),
 )
 
 

@@ -1,6 +1,6 @@
 """How the letters of an exchange become one: the mean, or another rule."""
 
-from tacita.aggregation.adaptive_clipping import AdaptiveClipping
+from tacita.aggregation.adaptively_clipped import AdaptivelyClipped
 from tacita.aggregation.bulyan import Bulyan
 from tacita.aggregation.clipped_mean import ClippedMean
 from tacita.aggregation.fl_trust import FLTrust
@@ -24,13 +24,30 @@ from tacita.aggregation.trimmed_mean import TrimmedMean
 RULES = (
     *(Mean, ClippedMean, TrimmedMean, Median, GeometricMedian, RFA, Krum, MultiKrum),
     *(Bulyan, CenteredClipping, NormBound, FLTrust, NearestNeighbourMixing, Buckets),
-    *(AdaptiveClipping, *ON_GRAPHS),
+    *(AdaptivelyClipped, *ON_GRAPHS),
 )
 
 __all__ = [
-    *("RULES", "ON_GRAPHS", "Aggregation", "Heard", "Mean", "ClippedMean"),
-    *("TrimmedMean", "Median", "GeometricMedian", "RFA", "Krum", "MultiKrum"),
-    *("Bulyan", "CenteredClipping", "NormBound", "FLTrust"),
-    *("NearestNeighbourMixing", "Buckets", "AdaptiveClipping"),
-    *("ClippedGossip", "Bridge", "NearestToOwn"),
+    "ON_GRAPHS",
+    "RFA",
+    "RULES",
+    "AdaptivelyClipped",
+    "Aggregation",
+    "Bridge",
+    "Buckets",
+    "Bulyan",
+    "CenteredClipping",
+    "ClippedGossip",
+    "ClippedMean",
+    "FLTrust",
+    "GeometricMedian",
+    "Heard",
+    "Krum",
+    "Mean",
+    "Median",
+    "MultiKrum",
+    "NearestNeighbourMixing",
+    "NearestToOwn",
+    "NormBound",
+    "TrimmedMean",
 ]

@@ -28,7 +28,7 @@ class Bulyan(RobustRule):
 
     @property
     def least(self) -> int:
-        """n >= 4 f + 3."""
+        """N >= 4 f + 3."""
         return 4 * self.liars + 3
 
     def bears(self, agents: int) -> int:
@@ -41,7 +41,9 @@ class Bulyan(RobustRule):
 
         def pick(number: Array, left: Array) -> Array:
             best = jnp.argmin(scores(apart, left, self.liars))
-            return left.at[best].set(jnp.where(number < h - 2 * self.liars, False, left[best]))
+            return left.at[best].set(
+                jnp.where(number < h - 2 * self.liars, False, left[best])
+            )
 
         n = len(given.active)
         left = jax.lax.fori_loop(0, max(n - 2 * self.liars, 0), pick, given.active)

@@ -27,7 +27,7 @@ class ClippedMean(RobustRule):
 
     @property
     def least(self) -> int:
-        """n > 2 b."""
+        """N > 2 b."""
         return 2 * self.trim + 1
 
     def bears(self, agents: int) -> int:

@@ -11,8 +11,7 @@ from jax import Array
 
 from tacita.aggregation.gram import nearest, squared_distances
 from tacita.aggregation.robust_rule import RobustRule, Vectors, ratio
-from tacita.trees import count, frozen, ruled
-from tacita import check
+from tacita.trees import count, frozen
 
 
 def scores(apart: Array, active: Array, liars: int) -> Array:
@@ -37,7 +36,7 @@ class Krum(RobustRule):
 
     @property
     def least(self) -> int:
-        """n > 2 f + 2."""
+        """N > 2 f + 2."""
         return 2 * self.liars + 3
 
     def bears(self, agents: int) -> int:
@@ -55,11 +54,6 @@ class Krum(RobustRule):
         return given.letters[jnp.argmin(score)]
 
 
-def _keep(**named: int | None) -> int | None:
-    ((_, value),) = named.items()
-    return None if value is None else check.count(**named)
-
-
 @frozen
 class MultiKrum(RobustRule):
     """The mean of the letters of the least scores.
@@ -70,11 +64,11 @@ class MultiKrum(RobustRule):
     """
 
     liars: int = count(1, at_least=0)
-    keep: int | None = ruled(None, _keep, True, words="a whole number >= 1, or none")
+    keep: int | None = count(None)
 
     @property
     def least(self) -> int:
-        """n > 2 f + 2."""
+        """N > 2 f + 2."""
         return max(2 * self.liars + 3, self.keep or 0)
 
     def bears(self, agents: int) -> int:

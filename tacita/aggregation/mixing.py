@@ -34,7 +34,7 @@ class NearestNeighbourMixing(RobustRule):
 
     @property
     def least(self) -> int:
-        """n > 2 f, and what the other rule needs."""
+        """N > 2 f, and what the other rule needs."""
         return max(2 * self.liars + 1, self.rule.least)
 
     def bears(self, agents: int) -> int:

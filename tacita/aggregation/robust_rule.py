@@ -151,11 +151,19 @@ def flat(letters: Any, n: int) -> Array:
 
 def back(vector: Array, letters: Any) -> Any:
     """A vector in the form of one of these letters."""
-    leaves, form = jax.tree.flatten(letters)
-    ends = np.cumsum([leaf[0].size for leaf in leaves])[:-1]
-    parts = jnp.split(vector, ends)
+    return _shaped(vector, jax.tree.map(lambda leaf: leaf[0], letters))
+
+
+def stacked_back(rows: Array, letters: Any) -> Any:
+    """The rows of a matrix in the form of these letters, stacked as they are."""
+    return jax.vmap(_shaped)(rows, letters)
+
+
+def _shaped(vector: Array, like: Any) -> Any:
+    leaves, form = jax.tree.flatten(like)
+    parts = jnp.split(vector, np.cumsum([leaf.size for leaf in leaves])[:-1])
     whole = [
-        part.reshape(leaf.shape[1:]).astype(leaf.dtype)
+        part.reshape(leaf.shape).astype(leaf.dtype)
         for part, leaf in zip(parts, leaves, strict=True)
     ]
     return jax.tree.unflatten(form, whole)
@@ -175,5 +183,5 @@ def middle(ordered: Array, count: Array) -> Array:
 
 
 def ratio(agents: int, liars: int) -> float:
-    """r = f / (n - 2f), below which no rule's kappa lies; infinite for too many."""
+    """R = f / (n - 2f), below which no rule's kappa lies; infinite for too many."""
     return liars / (agents - 2 * liars) if agents > 2 * liars else math.inf

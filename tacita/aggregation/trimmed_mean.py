@@ -31,7 +31,7 @@ class TrimmedMean(RobustRule):
 
     @property
     def least(self) -> int:
-        """n > 2 b."""
+        """N > 2 b."""
         return 2 * self.trim + 1
 
     def bears(self, agents: int) -> int:

@@ -50,6 +50,14 @@ class Delivery(StrEnum):
     SLOTS = "slots"  # one letter per edge
 
 
+class Letters(StrEnum):
+    """What letters are: whether another rule than the mean may join them."""
+
+    MODELS = "models"  # near the broadcast, or a node's own: a robust rule's centre
+    UPDATES = "updates"  # gradients or changes, near zero
+    EXACT = "exact"  # corrections, duals, masked parts: their mean must be exact
+
+
 class ModelState(NamedTuple):
     """The memory of an agent that keeps nothing but its model."""
 
@@ -85,6 +93,8 @@ class Algorithm:
     why_not_partial: ClassVar[str] = ""
     #: Whether it handles a non-smooth h of the problem.
     composite: ClassVar[bool] = False
+    #: What its letters are; other rules than the mean join models and updates only.
+    letters: ClassVar[Letters] = Letters.EXACT
     #: Where the algorithm is described.
     source: ClassVar[str] = ""
     #: How agents compute gradients; a field of every algorithm.

@@ -26,6 +26,7 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Averages,
+    Letters,
     ModelState,
     Number,
     Round,
@@ -60,6 +61,7 @@ class DPFedAvg(ServerAlgorithm):
     oracle: Oracle = Full()
     noise_std: Number = number(check.not_negative)
 
+    letters: ClassVar[Letters] = Letters.MODELS
     source: ClassVar[str] = "B. McMahan et al., FedAvg, with noise in every letter"
 
     def init(self, w: Array) -> tuple[ModelState, Array]:

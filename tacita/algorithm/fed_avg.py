@@ -14,6 +14,7 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Gradients,
+    Letters,
     ModelState,
     Number,
     ServerAlgorithm,
@@ -40,6 +41,7 @@ class FedAvg(ServerAlgorithm):
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
 
+    letters: ClassVar[Letters] = Letters.MODELS
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 9"
 
     def gradients(self) -> Gradients:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, Gradients, Number
+from tacita.algorithm.base import Edges, Gradients, Letters, Number
 from tacita.algorithm.coupled import Coupled
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.oracles import AgentOracle, Full, Minibatch, Oracle
@@ -51,6 +51,8 @@ class _GTVDescent(Coupled):
     oracle: Oracle
     penalty: Any = penalties.coupling("squared")
     need_connected: bool = flag(True)
+
+    letters: ClassVar[Letters] = Letters.MODELS
 
     def gradients(self) -> Gradients:
         """One."""

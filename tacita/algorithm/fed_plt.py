@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Gradients, Number, Round, ServerAlgorithm
+from tacita.algorithm.base import (
+    Averages,
+    Gradients,
+    Letters,
+    Number,
+    Round,
+    ServerAlgorithm,
+)
 from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -59,6 +66,7 @@ class FedPLT(ServerAlgorithm):
 
     averages: ClassVar[Averages] = Averages.ALL
     composite: ClassVar[bool] = True
+    letters: ClassVar[Letters] = Letters.MODELS
     source: ClassVar[str] = (
         "N. Bastianello et al., Enhancing Privacy in Federated Learning through Local "
         "Training, Algorithm 1"

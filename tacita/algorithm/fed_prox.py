@@ -17,6 +17,7 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Gradients,
+    Letters,
     ModelState,
     Number,
     ServerAlgorithm,
@@ -58,6 +59,7 @@ class FedProx(ServerAlgorithm):
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
 
+    letters: ClassVar[Letters] = Letters.MODELS
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 10"
 
     def refuse_problem(self, problem: Problem) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, ModelState
+from tacita.algorithm.base import Edges, Letters, ModelState
 from tacita.algorithm.coupled import SolvedByNodes
 from tacita.algorithm.solvers import Solver
 from tacita.problem.gtv import penalty as penalties
@@ -52,6 +52,7 @@ class FedRelax(SolvedByNodes):
     penalty: Any = penalties.coupling("squared")
     need_connected: bool = flag(True)
 
+    letters: ClassVar[Letters] = Letters.MODELS
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 11"
 
     def pulls(self, problem: Problem) -> np.ndarray:

@@ -11,7 +11,14 @@ from typing import ClassVar
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Gradients, ModelState, Number, Round, ServerAlgorithm
+from tacita.algorithm.base import (
+    Gradients,
+    Letters,
+    ModelState,
+    Number,
+    Round,
+    ServerAlgorithm,
+)
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
@@ -30,6 +37,7 @@ class ServerGD(ServerAlgorithm):
     step_size: Number = number(check.positive, theory=descent.step_size)
     oracle: Oracle = Full()
 
+    letters: ClassVar[Letters] = Letters.UPDATES
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
 
     def gradients(self) -> Gradients:

@@ -23,6 +23,7 @@ from tacita.federation.tally import tally_for
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_bounded
 from tacita.federation.work import ServerWork
+from tacita.runtime.rounds import centre_of
 from tacita.trees import in_double_precision
 
 _NOTHING = (0, 0)
@@ -123,7 +124,7 @@ class ServerCoordinator(Party):
         """Everybody's first letter depends on no data: nobody needs to send it."""
         work, n = self._work, len(self.agents)
         form, last = Form(work.first_letters(0)), work.phases - 1
-        self._tally.open(form)
+        self._tally.open(form, work.first_letters(0))
         for agent in range(n):
             self._tally.add(agent, to_list(work.first_letters(agent)))
         joint = self._tally.close(work.keeps(last), self._draws.rule(0, 0))
@@ -150,7 +151,8 @@ class ServerCoordinator(Party):
             self._since, self._counted, self._heard = now, set(), 0
             self._written.clear()
             phase = self._when[1]
-            self._tally.open(self._work.exchanges[phase].letter)
+            centre = centre_of(self._work.algorithm, self.broadcast)
+            self._tally.open(self._work.exchanges[phase].letter, centre)
             free = (_NOTHING, self._when)
             late = {i for i in self._members if self._question_of(i) not in free}
             self._waiting = set(self._members) - late
@@ -279,7 +281,8 @@ class ServerCoordinator(Party):
         number, phase = self._when
         work = self._work
         self._keep_or_drop_late()
-        silent = not self._counted and work.algorithm.averages == "active"
+        few = len(self._counted) < self._tally.least
+        silent = few and work.algorithm.averages == "active"
         if not silent:
             rule = self._draws.rule(number, phase)
             joint = self._tally.close(work.keeps(phase), rule)

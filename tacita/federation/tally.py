@@ -26,8 +26,9 @@ class SumTally:
     def __init__(self, weights: np.ndarray) -> None:
         self._weights = weights
         self.kept: list[np.ndarray] = []
+        self.least = 1
 
-    def open(self, form: Form) -> None:
+    def open(self, form: Form, centre: object) -> None:
         """Nothing was added yet."""
         self._total, self._weight = ExactSum(form.zeros()), 0.0
 
@@ -52,10 +53,11 @@ class LetterTally:
     def __init__(self, rule: Aggregation, weights: np.ndarray) -> None:
         self._rule, self._weights = rule, weights
         self.kept: list[np.ndarray] = []
+        self.least = rule.least
 
-    def open(self, form: Form) -> None:
-        """Nobody was heard yet."""
-        self._form = form
+    def open(self, form: Form, centre: object) -> None:
+        """Nobody was heard yet; honest letters will lie around the centre."""
+        self._form, self._centre = form, centre
         self._came: dict[int, Sequence[np.ndarray]] = {}
 
     def add(self, agent: int, letter: Sequence[np.ndarray]) -> None:
@@ -77,7 +79,7 @@ class LetterTally:
             self.kept = stacked
         letters, weights = self._form.in_types(stacked), jnp.asarray(self._weights)
         heard = None if keep or active.all() else jnp.asarray(active)
-        joint = _join(self._rule, Heard(letters, weights, heard, key))
+        joint = _join(self._rule, Heard(letters, weights, heard, key, self._centre))
         return to_list(joint)
 
 

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Aggregation, Mean
-from tacita.algorithm.base import GraphAlgorithm
+from tacita.aggregation import ON_GRAPHS, Aggregation, Mean
+from tacita.algorithm.base import Delivery, GraphAlgorithm, Letters
 from tacita.participation import Schedule, schedule_for
 from tacita.problem.problem import Problem
+from tacita.robust import Attack
 from tacita.runtime import measure
 
 
@@ -78,13 +79,64 @@ def aggregation_of(
             "expected aggregation a rule such as tacita.aggregation.Mean(), got "
             f"aggregation={aggregation!r}"
         )
+    name = type(algorithm).__name__
     if isinstance(algorithm, GraphAlgorithm):
         check.refuse(
-            f"{type(algorithm).__name__} has no coordinator who joins letters; leave "
-            "aggregation out"
+            f"{name} has no coordinator who joins letters; leave aggregation out"
+        )
+    if isinstance(aggregation, ON_GRAPHS):
+        check.refuse(
+            f"{type(aggregation).__name__} starts from a node's own letter; it goes "
+            f"with algorithms on a graph such as FedGD, not with {name}"
+        )
+    if algorithm.letters == Letters.EXACT and not aggregation.additive:
+        check.refuse(
+            f"{name} needs the exact mean of its letters, whose corrections must "
+            "cancel; leave aggregation out, or use FedAvg, FedProx or ServerGD"
         )
     aggregation.check(problem.n_agents)
     return aggregation
+
+
+def neighbours_rule_of(
+    problem: Problem, algorithm: GraphAlgorithm, aggregation: Aggregation | None
+) -> Aggregation:
+    """How a node joins its neighbours' letters; refused where those are duals."""
+    if aggregation is None:
+        return Mean()
+    if isinstance(aggregation, type) or not callable(aggregation):
+        return aggregation_of(problem, algorithm, aggregation)
+    if algorithm.delivery != Delivery.SUM or algorithm.letters != Letters.MODELS:
+        check.refuse(
+            f"letters of {type(algorithm).__name__} are no models, or differ from edge "
+            "to edge; leave aggregation out, or use FedGD, FedSGD or FedRelax"
+        )
+    assert problem.graph is not None
+    fewest = int(np.min(np.asarray(problem.graph.neighbour_counts)))
+    if fewest < aggregation.least:
+        check.refuse(
+            f"{aggregation!r} joins at least {aggregation.least} letters, and a node "
+            f"has {fewest} neighbours only; take more edges or count on fewer liars"
+        )
+    return aggregation
+
+
+def attack_of(problem: Problem, algorithm: Any, attack: Attack | None) -> Attack | None:
+    """Who lies; refused where the liars are no agents, or cannot lie that way."""
+    if attack is None:
+        return None
+    if not isinstance(attack, Attack):
+        check.refuse(
+            "expected attack such as tacita.robust.SignFlip(agents=(8, 9)), got "
+            f"attack={attack!r}"
+        )
+    attack.check(problem)
+    if attack.on_edges and getattr(algorithm, "delivery", None) != Delivery.SUM:
+        check.refuse(
+            f"{type(attack).__name__} tells each neighbour something else; it goes "
+            "with FedGD, FedSGD or FedRelax on a graph"
+        )
+    return attack
 
 
 def stop_index(record: tuple[Any, ...], stop: Any) -> int | None:

@@ -21,16 +21,20 @@ from tacita.aggregation import Aggregation, Heard
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
-from tacita.runtime import choices, delivery, measure
+from tacita.robust import Attack
+from tacita.runtime import choices, measure
 from tacita.runtime.finish import describe, versions
-from tacita.runtime.gather import Mail
+from tacita.runtime.gather import Mail, finite_rows
 from tacita.runtime.rounds import (
     Carry,
     Stage,
     World,
+    centre_of,
     event_of,
     first_carry,
+    lied,
     mean_weights,
+    received,
     rule_key,
 )
 from tacita.runtime.seeds import seeds_of
@@ -57,11 +61,16 @@ def debug(
     reference: Any = None,
     asynchronous: Asynchronous | None = None,
     aggregation: Aggregation | None = None,
+    attack: Attack | None = None,
 ) -> Run:
     """As `simulate`, one agent at a time. A failing agent is named, as is a NaN."""
     choices.problem_of(problem)
     ready = prepare(problem, algorithm)
-    world = make_world(problem, ready, participation, asynchronous, aggregation)
+    liars = choices.attack_of(problem, ready, attack)
+    problem = problem if liars is None else liars.poison(problem)
+    world = make_world(
+        problem, ready, participation, asynchronous, aggregation, attack=liars
+    )
     drawn = seeds_of(is_private(ready), seed)
     base = drawn.roots()
     chosen = measure.choose(record, problem, reference)
@@ -132,10 +141,11 @@ def _round(problem: Problem, stage: Stage, carry: Carry) -> Carry:
     if isinstance(stage.algorithm, GraphAlgorithm):
         assert stage.world.links is not None
         if inbox is None:
-            inbox = delivery.deliver(stage.world.links, carry.mail.letters)
+            inbox = received(stage, carry)
         states, answers = _ask_all(
             problem, stage, 0, carry.states, {i: inbox[i] for i in active}
         )
+        answers = _lied(stage, 0, carry, answers)
         post = Mail((), _filed(carry.mail.letters, answers))
         return carry._replace(states=states, mail=post, turns=turns, transit=under_way)
     for phase in range(len(stage.algorithm.phases)):
@@ -149,20 +159,49 @@ def _server_exchange(
 ) -> Carry:
     told = dict.fromkeys(active, carry.broadcast)
     states, answers = _ask_all(problem, stage, phase, carry.states, told)
+    answers = _lied(stage, phase, carry, answers)
+    active = [*answers]
     world, key = stage.world, stage.coordinator_key(phase)
     weights, kept = mean_weights(stage.algorithm, world.population), carry.mail
+    before = () if world.attack is None else carry.broadcast
     if stage.keeps_letters(phase):
         letters = _filed(carry.mail.letters, answers)
+    elif len(active) < world.aggregation.least:
+        return carry._replace(states=states, before=before)
     else:
         letters = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
         weights = weights[jnp.asarray(active)]
-    joint = world.aggregation(Heard(letters, weights, None, rule_key(key)))
+    centre = centre_of(stage.algorithm, carry.broadcast)
+    joint = world.aggregation(Heard(letters, weights, None, rule_key(key), centre))
     if stage.keeps_letters(phase):
         kept = Mail(joint, letters)
     memory, broadcast = stage.algorithm.phases[phase].combine(
         key, carry.memory, joint, world.round(stage.number, len(active))
     )
-    return Carry(memory, broadcast, states, kept, carry.turns)
+    return Carry(memory, broadcast, states, kept, carry.turns, before=before)
+
+
+def _lied(
+    stage: Stage, phase: int, carry: Carry, answers: dict[int, Any]
+) -> dict[int, Any]:
+    """The letters after liars had their way; those that are not finite are silence."""
+    lies = lied(stage, phase, carry)
+    if lies is None or not answers:
+        return answers
+    numbers, active = jnp.asarray([*answers]), None
+    stacked = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
+    if stage.world.schedule.kind != "cohort":
+        # As in a simulation: everybody has a place, the silent too.
+        n = stage.world.population.n_agents
+        active = jnp.zeros(n, bool).at[numbers].set(True)
+        stacked = jax.tree.map(
+            lambda a: jnp.zeros((n, *a.shape[1:]), a.dtype).at[numbers].set(a), stacked
+        )
+    told = lies(stacked, None if active is not None else numbers, active)
+    places = [*answers] if active is not None else range(len(answers))
+    sound = finite_rows(told)
+    rows = zip(answers, places, strict=True)
+    return {i: tree_rows(told, k) for i, k in rows if sound[k]}
 
 
 def _ask_all(

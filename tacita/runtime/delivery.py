@@ -8,8 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tacita.aggregation import Aggregation, Heard
+from tacita.aggregation.robust_rule import RobustRule, Vectors
 from tacita.algorithm.base import Edges, GraphAlgorithm
 from tacita.problem.graph import Graph, Slots, exchange, neighbour_sum
+from tacita.robust import Attack, Dissensus
 
 
 class Links(NamedTuple):
@@ -17,14 +20,14 @@ class Links(NamedTuple):
 
     edges: Edges
     routes: Graph | Slots
-    slots: Slots | None = None  # of asynchronous runs, whatever the delivery
+    slots: Slots | None = None  # where letters are needed one by one all the same
 
 
 def of(
-    graph: Graph, algorithm: GraphAlgorithm, dtype: Any, asynchronous: bool = False
+    graph: Graph, algorithm: GraphAlgorithm, dtype: Any, one_by_one: bool = False
 ) -> Links:
     """Lay the graph out for the way in which the algorithm's letters are delivered."""
-    on_edges = jax.tree.map(jnp.asarray, graph.slots) if asynchronous else None
+    on_edges = jax.tree.map(jnp.asarray, graph.slots) if one_by_one else None
     degree = jnp.asarray(graph.degrees, dtype)
     counts = jnp.asarray(graph.neighbour_counts)
     if algorithm.delivery == "sum":
@@ -47,3 +50,36 @@ def deliver(links: Links, letters: Array) -> Array:
     if isinstance(links.routes, Graph):
         return neighbour_sum(links.routes, letters)
     return exchange(links.routes, letters)
+
+
+def deliver_by_rule(
+    links: Links,
+    rule: Aggregation,
+    attack: Attack | None,
+    key: Array,
+    letters: Array,
+    number: Any,
+) -> Array:
+    """What every agent receives when a rule joins its neighbours' letters.
+
+    The degree times the rule's letter, in place of sum_j A_ij letter_j.
+    """
+    slots = links.slots
+    assert slots is not None
+    weights = jnp.asarray(slots.weight, letters.dtype)
+    honest = jnp.ones(len(letters), bool)
+    if attack is not None:
+        honest = jnp.asarray(attack.honest(len(letters)))
+
+    def at_node(own: Array, near: Array, weight: Array, mask: Array, node: Any) -> Any:
+        heard = letters[near]
+        if isinstance(attack, Dissensus):
+            heard = attack.tell(own, heard, weight, honest[near] | ~mask, number)
+        mine = jax.random.fold_in(key, node)
+        if isinstance(rule, RobustRule):
+            return rule.join(Vectors(heard, mask, weight, own, mine))
+        return rule(Heard(heard, weight, mask, mine, own))
+
+    nodes = jnp.arange(len(letters))
+    joined = jax.vmap(at_node)(letters, slots.neighbour, weights, slots.mask, nodes)
+    return links.edges.degree[:, None] * joined

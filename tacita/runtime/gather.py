@@ -60,11 +60,17 @@ class Gathering(NamedTuple):
     weights: Array  # of the agents' letters
     rule: Aggregation | None  # None on a graph, where nobody joins letters
     key: Array  # of the rule
+    centre: Any  # of the rule: what honest letters lie around
+    #: Letters and the numbers of who wrote them (None: everybody), and who is heard ->
+    #: the letters after liars had their way; None where nobody lies.
+    lies: Callable[[Any, Array | None, Array | None], Any] | None
     keep: bool  # every agent's last letter stays valid
     together: bool  # vmapped rather than one by one
 
     def everyone(self) -> tuple[Any, Mail, Any]:
         """All agents answer."""
+        if self.lies is not None:
+            return self.mask(jnp.ones(len(self.weights), bool))
         states, letters = self._ask_everyone()
         joint = self._join(letters, self.weights, None)
         return states, Mail(joint, letters if self.keep else ()), len(self.weights)
@@ -74,14 +80,22 @@ class Gathering(NamedTuple):
         fresh, letters = self._ask(self.slices, numbers)
         states = _write(self.slices.state, numbers, fresh)
         weights, count = self.weights[numbers], len(numbers)
+        letters, heard = self._told(letters, numbers, None)
+        if heard is not None:
+            count = jnp.sum(heard)
         if not self.keep:
-            return states, Mail(self._join(letters, weights, None), ()), count
+            return states, Mail(self._join(letters, weights, heard), ()), count
+        if heard is not None:
+            old = tree_rows(self.post.letters, numbers)
+            letters = keep_silent(heard, letters, old)
         return states, self._replaced(self.post, numbers, weights, letters), count
 
     def mask(self, active: Array) -> tuple[Any, Mail, Any]:
         """Everybody is computed, only the active ones are heard."""
         fresh, letters = self._ask_everyone()
         states = keep_silent(active, fresh, self.slices.state)
+        letters, heard = self._told(letters, None, active)
+        active = active if heard is None else heard
         count = jnp.sum(active)
         if not self.keep:
             return states, Mail(self._join(letters, self.weights, active), ()), count
@@ -129,11 +143,21 @@ class Gathering(NamedTuple):
             lambda pair: self.one(pair[0], tree_rows(slices, pair[1])), (keys, numbers)
         )
 
+    def _told(
+        self, letters: Any, numbers: Array | None, active: Array | None
+    ) -> tuple[Any, Array | None]:
+        """Letters as they come, and who is heard: none whose letter is not finite."""
+        if self.lies is None:
+            return letters, active
+        letters = self.lies(letters, numbers, active)
+        sound = finite_rows(letters)
+        return letters, sound if active is None else sound & active
+
     def _join(self, letters: Any, weights: Array, active: Array | None) -> Any:
         """The rule's letter; nothing on a graph."""
         if self.rule is None:
             return ()
-        return self.rule(Heard(letters, weights, active, self.key))
+        return self.rule(Heard(letters, weights, active, self.key, self.centre))
 
     def _replaced(
         self, post: Mail, numbers: Array, weights: Array, letters: Any
@@ -156,6 +180,13 @@ class Gathering(NamedTuple):
             lambda: self._ask(self.slices, jnp.zeros(block, jnp.int32))[1]
         )
         return jax.tree.map(lambda s: jnp.zeros(s.shape[1:], s.dtype), sample)
+
+
+def finite_rows(letters: Any) -> Array:
+    """Which agents' letters are finite."""
+    leaves = [leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(letters)]
+    finite = [jnp.all(jnp.isfinite(leaf), axis=1) for leaf in leaves]
+    return jnp.all(jnp.stack(finite), axis=0)
 
 
 def _write(old: Any, numbers: Array, new: Any) -> Any:

@@ -15,14 +15,16 @@ from jax import Array
 
 from tacita import keys
 from tacita.aggregation import Aggregation, Heard, Mean
-from tacita.algorithm.base import GraphAlgorithm, Round
+from tacita.algorithm.base import GraphAlgorithm, Letters, Round
 from tacita.participation import Schedule
 from tacita.problem.population import Population
+from tacita.robust import Attack
 from tacita.runtime import transit
-from tacita.runtime.delivery import Links, deliver
+from tacita.runtime.delivery import Links, deliver, deliver_by_rule
 from tacita.runtime.gather import NOTHING, Gathering, Mail, Slice
 from tacita.runtime.seat import Seats
 from tacita.runtime.transit import Asynchronous
+from tacita.trees import tree_rows
 
 
 class World(NamedTuple):
@@ -33,6 +35,7 @@ class World(NamedTuple):
     schedule: Schedule
     asynchronous: Asynchronous | None = None
     aggregation: Aggregation = Mean()
+    attack: Attack | None = None
 
     def seats(self, algorithm: Any) -> Seats:
         """All agents' places."""
@@ -53,6 +56,7 @@ class Carry(NamedTuple):
     mail: Mail  # what stays valid of the letters of the round's last exchange
     turns: Array  # in how many rounds every agent was active
     transit: Any = ()  # letters under way, of an asynchronous run
+    before: Any = ()  # the broadcast before the last, which liars may remember
 
 
 def mean_weights(algorithm: Any, population: Population) -> Array:
@@ -81,17 +85,26 @@ def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> 
         keys.coordinator_key(base, 0, 0),
         mean_weights(algorithm, world.population),
     )
-    joint = world.aggregation(Heard(letters, weights, None, rule_key(key)))
+    # These letters depend on no rows, and nobody lies yet.
+    centre = tree_rows(letters, 0)
+    joint = world.aggregation(Heard(letters, weights, None, rule_key(key), centre))
     memory, broadcast = algorithm.phases[-1].combine(
         key, algorithm.init_coordinator(everyone.mean(axis=0)), joint, world.round(0, n)
     )
     kept = Mail(joint, letters) if algorithm.averages == "all" else NOTHING
-    return Carry(memory, broadcast, states, kept, turns)
+    before = () if world.attack is None else broadcast
+    return Carry(memory, broadcast, states, kept, turns, before=before)
 
 
 def rule_key(key: Array) -> Array:
     """A key for the rule, out of the coordinator's."""
     return jax.random.fold_in(key, 1)
+
+
+def centre_of(algorithm: Any, broadcast: Any) -> Any:
+    """What honest letters lie around: the broadcast if they are models, else zero."""
+    server = not isinstance(algorithm, GraphAlgorithm)
+    return broadcast if server and algorithm.letters == Letters.MODELS else None
 
 
 class Stage(NamedTuple):
@@ -128,12 +141,51 @@ def one_round(stage: Stage, carry: Carry) -> Carry:
     carry = carry._replace(turns=_count_turns(world.schedule, carry.turns, active))
     if isinstance(stage.algorithm, GraphAlgorithm):
         assert world.links is not None
-        inbox = deliver(world.links, carry.mail.letters)
+        inbox = received(stage, carry)
         states, post, _ = _exchange(stage, 0, carry, active, inbox)
         return carry._replace(states=states, mail=post)
     for phase in range(len(stage.algorithm.phases)):
         carry = _server_exchange(stage, phase, carry, active)
     return carry
+
+
+def received(stage: Stage, carry: Carry) -> Any:
+    """What every node of a graph receives, by the rule where one was chosen."""
+    world = stage.world
+    assert world.links is not None
+    plain = isinstance(world.aggregation, Mean)
+    if plain and (world.attack is None or not world.attack.on_edges):
+        return deliver(world.links, carry.mail.letters)
+    return deliver_by_rule(
+        world.links,
+        world.aggregation,
+        world.attack,
+        rule_key(stage.coordinator_key(0)),
+        carry.mail.letters,
+        stage.number,
+    )
+
+
+def lied(stage: Stage, phase: int, carry: Carry) -> Any:
+    """What liars make of letters; None where nobody lies. See `Gathering.lies`."""
+    attack = stage.world.attack
+    if attack is None or attack.on_edges:
+        return None
+    everybody = jnp.asarray(attack.honest(stage.world.population.n_agents))
+
+    def lies(letters: Any, numbers: Array | None, active: Array | None) -> Any:
+        honest = everybody if numbers is None else everybody[numbers]
+        honest = honest if active is None else honest & active
+        return attack.lie(
+            jax.random.fold_in(stage.coordinator_key(phase), 2),
+            letters,
+            honest,
+            centre_of(stage.algorithm, carry.broadcast),
+            stage.number,
+            centre_of(stage.algorithm, carry.before),
+        )
+
+    return lies
 
 
 def event_of(stage: Stage, carry: Carry) -> tuple[Array, Array, Any]:
@@ -172,15 +224,17 @@ def _server_exchange(
         stage.world.round(stage.number, count),
     )
     if isinstance(count, Array) and stage.algorithm.averages == "active":
-        # Nobody answered: the coordinator has nothing new to say.
+        # Too few answered: the coordinator has nothing new to say.
+        least = stage.world.aggregation.least
         told = jax.tree.map(
-            lambda new, old: jnp.where(count > 0, new, old),
+            lambda new, old: jnp.where(count >= least, new, old),
             told,
             (carry.memory, carry.broadcast),
         )
     memory, broadcast = told
     kept = post if stage.keeps_letters(phase) else carry.mail
-    return Carry(memory, broadcast, states, kept, carry.turns)
+    before = () if stage.world.attack is None else carry.broadcast
+    return Carry(memory, broadcast, states, kept, carry.turns, before=before)
 
 
 def _who(world: World, key: Array) -> Array | None:
@@ -221,6 +275,8 @@ def _exchange(
         mean_weights(stage.algorithm, world.population),
         None if graph else world.aggregation,
         rule_key(stage.coordinator_key(phase)),
+        centre_of(stage.algorithm, carry.broadcast),
+        lied(stage, phase, carry),
         stage.keeps_letters(phase),
         stage.together,
     )
@@ -230,6 +286,7 @@ def _exchange(
         return gathering.cohort(active)
     # A rule that needs the letters one by one takes none in blocks.
     few = world.asynchronous is None and (graph or world.aggregation.additive)
+    few = few and world.attack is None
     if few and world.schedule.block:
         return gathering.blocks(active, world.schedule.block)
     return gathering.mask(active)

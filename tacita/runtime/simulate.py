@@ -20,6 +20,7 @@ from tacita.privacy.letters import is_private
 from tacita.privacy.statement import attach
 from tacita.problem.oracles import Oracle
 from tacita.problem.problem import Problem
+from tacita.robust import Attack
 from tacita.runtime import choices, delivery, gather, measure, transit
 from tacita.runtime.chunks import Chunks
 from tacita.runtime.engine import RunPlan, begin, finish
@@ -54,6 +55,7 @@ def simulate(
     mapping: str = "auto",
     asynchronous: Asynchronous | None = None,
     aggregation: Aggregation | None = None,
+    attack: Attack | None = None,
 ) -> Run:
     """Simulate a federation and return the run.
 
@@ -82,6 +84,7 @@ def simulate(
         asynchronous: For algorithms on a graph: delays, lost letters and bounds of an
             asynchronous run; a round is then an event. See `tacita.Asynchronous`.
         aggregation: How the coordinator joins letters; default their mean.
+        attack: Who lies, and how, such as `tacita.robust.SignFlip(agents=(8, 9))`.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=20)
@@ -91,9 +94,13 @@ def simulate(
     """
     choices.problem_of(problem)
     ready = prepare(problem, algorithm)
+    liars = choices.attack_of(problem, ready, attack)
+    problem = problem if liars is None else liars.poison(problem)
     many = seeds is not None
     plan = make_plan(problem, ready, record, reference, stop, mapping, many)
-    world = make_world(problem, ready, participation, asynchronous, aggregation, many)
+    world = make_world(
+        problem, ready, participation, asynchronous, aggregation, many, liars
+    )
     folder = choices.folder_of(checkpoint, resume)
     drawn = seeds_of(is_private(ready), seed, seeds, folder if resume else None)
     return _run(
@@ -108,6 +115,7 @@ def simulate(
             "stop": dict(stop) if stop else None,
             "asynchronous": describe(asynchronous),
             "aggregation": describe(aggregation),
+            "attack": describe(attack),
         },
         rounds=rounds,
         every=record_every,
@@ -254,7 +262,7 @@ def _run(
         parts = (
             problem.population,
             algorithm,
-            (world.schedule, world.asynchronous, world.aggregation),
+            (world.schedule, world.asynchronous, world.aggregation, world.attack),
             jax.tree.map(jax.random.key_data, bases),
             start,
             reference,
@@ -298,19 +306,29 @@ def make_world(
     asynchronous: Asynchronous | None = None,
     aggregation: Aggregation | None = None,
     lanes: bool = False,
+    attack: Attack | None = None,
 ) -> World:
     """What the compiled program is given: rows, edges, who is active, the rule."""
     who = choices.schedule_of(problem, algorithm, participation, lanes)
-    join = choices.aggregation_of(problem, algorithm, aggregation)
+    graph = isinstance(algorithm, GraphAlgorithm)
+    rule_of = choices.neighbours_rule_of if graph else choices.aggregation_of
+    join = rule_of(problem, algorithm, aggregation)
+    if who.kind == "cohort" and not graph and algorithm.averages == "active":
+        join.check(who.size)
     network = None
     if isinstance(algorithm, GraphAlgorithm):
         assert problem.graph is not None
-        network = delivery.of(
-            problem.graph, algorithm, problem.dtype, asynchronous is not None
-        )
+        one_by_one = asynchronous is not None or attack is not None
+        one_by_one |= aggregation is not None
+        network = delivery.of(problem.graph, algorithm, problem.dtype, one_by_one)
     transit.require(asynchronous, algorithm)
+    if asynchronous is not None and (aggregation is not None or attack is not None):
+        check.refuse(
+            "letters that are late are joined by their mean, and nobody lies about "
+            "them; leave aggregation and attack out, or asynchronous"
+        )
     population = algorithm.oracle.prepare(problem.population)
-    return World(population, network, who, asynchronous, join)
+    return World(population, network, who, asynchronous, join, attack)
 
 
 def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:

@@ -80,7 +80,7 @@ def test_parts_of_rules():
         close(mean_around_median(one, 7), "mean_around_median_keep7")
         mixed = agg.NearestNeighbourMixing(liars=2).mixed(one)
         close(mixed, "nearest_neighbour_mixing_f2")
-        clipped = agg.AdaptiveClipping(liars=2).clipped(one)
+        clipped = agg.AdaptivelyClipped(liars=2).clipped(one)
         close(clipped - CENTRE, "adaptive_clipping_f2")
 
 
@@ -128,8 +128,8 @@ def test_bounds():
         "geometric_median": agg.GeometricMedian().kappa(11, 2),
         "krum": agg.Krum(liars=2).kappa(11, 2),
         "nnm+trimmed_mean": RULES["nnm_then_trimmed_f2"].kappa(11, 2),
-        "nnm+krum": agg.NearestNeighbourMixing(
-            liars=2, rule=agg.Krum(liars=2)
-        ).kappa(11, 2),
+        "nnm+krum": agg.NearestNeighbourMixing(liars=2, rule=agg.Krum(liars=2)).kappa(
+            11, 2
+        ),
     }
     assert found == pytest.approx(KNOWN["kappa_n11_f2"], rel=1e-9)

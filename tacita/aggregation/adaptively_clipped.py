@@ -17,7 +17,7 @@ from tacita.trees import count, frozen
 
 
 @frozen
-class AdaptiveClipping(RobustRule):
+class AdaptivelyClipped(RobustRule):
     """Shortens the floor(2f(n-f)/n) longest differences, then asks another rule.
 
     Attributes:
@@ -30,7 +30,7 @@ class AdaptiveClipping(RobustRule):
 
     @property
     def least(self) -> int:
-        """n > 2 f, and what the other rule needs."""
+        """N > 2 f, and what the other rule needs."""
         return max(2 * self.liars + 1, self.rule.least)
 
     def bears(self, agents: int) -> int:
