@@ -105,6 +105,10 @@ class RunTable(_Table):
     aggregation: Named = Field(
         None, description='a rule that joins letters, such as "Mean"'
     )
+    attack: dict[str, Any] | None = Field(
+        None,
+        description='a table such as { name = "SignFlip", agents = [8, 9] }',
+    )
     mapping: Literal["auto", "together", "one_by_one"] = Field(
         "auto", description='"auto", "together" or "one_by_one"'
     )

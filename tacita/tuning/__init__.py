@@ -1,6 +1,7 @@
 """Choosing numbers by theory and trial, and judging models by held-out rows."""
 
+from tacita.tuning.resilience import Resilience, resilience
 from tacita.tuning.tune import tune
 from tacita.tuning.validate import NodeErrors, validate
 
-__all__ = ["NodeErrors", "tune", "validate"]
+__all__ = ["NodeErrors", "Resilience", "resilience", "tune", "validate"]
