@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check, keys
+from tacita.aggregation import Aggregation
 from tacita.algorithm.base import Averages, GraphAlgorithm
 from tacita.problem.problem import Problem
 from tacita.runtime import engine
@@ -40,12 +41,13 @@ def watch(
     seeds: np.ndarray,
     agent: int,
     participation: Any = 1.0,
+    aggregation: Aggregation | None = None,
 ) -> tuple[Seen, np.ndarray]:
     """Run once per seed; what one agent sent, and the final models.
 
     `algorithm` is ready: all its numbers are set. Call in double precision.
     """
-    world = world_of(problem, algorithm, participation)
+    world = world_of(problem, algorithm, participation, aggregation)
     # Letters, broadcasts and states of all rounds; scores of all rows of one round.
     one = 4 * rounds * problem.dim + 3 * problem.population.rows.y.size
     batch = max(1, min(len(seeds), _AT_ONCE // one))
@@ -61,7 +63,12 @@ def watch(
     return jax.tree.map(lambda leaf: leaf[: len(seeds)], joined)
 
 
-def world_of(problem: Problem, algorithm: Any, participation: Any) -> World:
+def world_of(
+    problem: Problem,
+    algorithm: Any,
+    participation: Any,
+    aggregation: Aggregation | None = None,
+) -> World:
     """The problem as the runtime sees it; algorithms with one letter a round only."""
     graph = isinstance(algorithm, GraphAlgorithm)
     if not graph and len(algorithm.phases) > 1:
@@ -69,7 +76,9 @@ def world_of(problem: Problem, algorithm: Any, participation: Any) -> World:
             f"{type(algorithm).__name__} has several letters a round, which an audit "
             "does not record"
         )
-    return make_world(problem, algorithm, participation, lanes=True)
+    return make_world(
+        problem, algorithm, participation, aggregation=aggregation, lanes=True
+    )
 
 
 @functools.partial(jax.jit, static_argnums=0)

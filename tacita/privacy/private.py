@@ -54,6 +54,7 @@ def private(
     schedule: NoiseSchedule | str | None = None,
     aggregation: Aggregation | None = None,
     in_step: bool = False,
+    liars: int = 0,
 ) -> A:
     """The same algorithm with clipping and noise set for a budget, or a refusal.
 
@@ -89,6 +90,7 @@ def private(
         in_step: On a graph, whether every letter will arrive in its round, as in
             `tacita.simulate` without `asynchronous=`. `GossipSGD` needs less noise then
             against who sees the last models only.
+        liars: How many agents are assumed to lie: their noise hides nobody.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=5, features=3, samples=100)
@@ -113,6 +115,7 @@ def private(
             participation=participation,
             aggregation=aggregation,
             in_step=in_step,
+            liars=check.count(0, liars=liars),
         ),
         scope=Scope(known_observer(ready, observer), unit, relation),
         delta=delta,

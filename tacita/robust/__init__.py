@@ -12,6 +12,7 @@ from tacita.robust.letters import (
     Replacement,
     SignFlip,
 )
+from tacita.robust.one_of import OneOf
 from tacita.robust.rows import Backdoor, CleanLabel, DenialOfService, LabelFlip
 
 #: Every attack, known to run files by its name.
@@ -34,6 +35,7 @@ __all__ = [
     "Mimic",
     "Noise",
     "NotFinite",
+    "OneOf",
     "Replacement",
     "Scene",
     "SignFlip",

@@ -74,6 +74,8 @@ class Attack:
 
     #: What liars must know beside their own rows and broadcasts.
     knows: ClassVar[str] = "nothing more"
+    #: Whether what they say may depend on single letters of others.
+    sees_letters: ClassVar[bool] = False
     #: Whether a liar on a graph tells each neighbour something else.
     on_edges: ClassVar[bool] = False
 

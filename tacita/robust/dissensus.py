@@ -31,6 +31,7 @@ class Dissensus(Attack):
     strength: float = number(check.positive, 1.0)
 
     knows: ClassVar[str] = "what every neighbour's neighbours say"
+    sees_letters: ClassVar[bool] = True
     on_edges: ClassVar[bool] = True
 
     def tell(

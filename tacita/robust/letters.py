@@ -49,6 +49,7 @@ class InnerProduct(Attack):
     strength: float = number(check.positive, 0.5)
 
     knows: ClassVar[str] = "all honest letters"
+    sees_letters: ClassVar[bool] = True
 
     def letter(self, scene: Scene) -> Array:
         """The same from all liars."""
@@ -72,6 +73,7 @@ class ALIE(Attack):
     deviations: Any = number(check.not_negative)
 
     knows: ClassVar[str] = "all honest letters"
+    sees_letters: ClassVar[bool] = True
 
     def letter(self, scene: Scene) -> Array:
         """The same from all liars."""
@@ -129,6 +131,7 @@ class Mimic(Attack):
     target: int = count(0, at_least=0)
 
     knows: ClassVar[str] = "one honest letter"
+    sees_letters: ClassVar[bool] = True
 
     def check(self, problem: Problem) -> None:
         """Also refuse a target that is no honest agent."""

@@ -156,21 +156,17 @@ def resilience(
     lied = usual_attacks(problem, who) if attacks is None else attacks
     metric, measured = ("score", score) if score else _usual_score(problem)
 
-    def reached(rule: Aggregation, attack: Attack | None) -> float:
-        # Liars who only change rows need no program of their own.
-        given = problem
-        if attack is not None and type(attack).letter is Attack.letter:
-            attack.check(problem)
-            given = attack.poison(problem)
-        told = attack if given is problem else None
-        run = simulate(
-            given, algorithm, rounds, seed, record=(), aggregation=rule, attack=told
-        )
-        found = measured(np.asarray(run.params), attack)
+    # One program for every rule: which attack is made is a number in it.
+    cast = (Attack(agents=who), *lied.values())
+    each = robust.OneOf(agents=who, attacks=cast)
+
+    def reached(rule: Aggregation, k: int) -> float:
+        chosen = {"aggregation": rule, "attack": with_fields(each, which=k)}
+        run = simulate(problem, algorithm, rounds, seed, record=(), **chosen)
+        found = measured(np.asarray(run.params), None if k == 0 else cast[k])
         return found if np.isfinite(found) else -np.inf
 
-    cast = (None, *lied.values())
-    values = [[reached(rule, attack) for attack in cast] for rule in tried.values()]
+    values = [[reached(rule, k) for k in range(len(cast))] for rule in tried.values()]
     alone = without(problem, who)
     run = simulate(alone, algorithm, rounds, seed, record=())
     return Resilience(

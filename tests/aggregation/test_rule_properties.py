@@ -36,8 +36,6 @@ RULES = [
 ]
 #: Where liars are thrown far away, these follow them no further than their radius.
 BEARING = RULES[:-2]
-#: They need a centre, so that a shift of letters is not one of the result.
-CENTRED = (agg.AdaptivelyClipped, agg.NormBound, agg.FLTrust)
 each = pytest.mark.parametrize("rule", RULES, ids=lambda r: type(r).__name__)
 
 
