@@ -54,6 +54,12 @@ class FLTrust(RobustRule):
         heard = given.active[self.root] & (jnp.sum(trust) > 0)
         return given.centre + jnp.where(heard, mean, 0)
 
+    def used(self, given: Vectors) -> Array:
+        """Everybody's trust."""
+        updates = given.letters - given.centre
+        others = given.active.at[self.root].set(False)
+        return trusted(updates, updates[self.root], others)[0]
+
 
 def trusted(updates: Array, root: Array, active: Array) -> tuple[Array, Array]:
     """Everybody's trust, and the mean by it of updates as long as the root's."""

@@ -50,8 +50,14 @@ class Krum(RobustRule):
 
     def join(self, given: Vectors) -> Array:
         """The best letter."""
-        score = scores(squared_distances(given), given.active, self.liars)
-        return given.letters[jnp.argmin(score)]
+        return given.letters[self._best(given)]
+
+    def used(self, given: Vectors) -> Array:
+        """One letter, all of it."""
+        return (jnp.arange(len(given.active)) == self._best(given)).astype(float)
+
+    def _best(self, given: Vectors) -> Array:
+        return jnp.argmin(scores(squared_distances(given), given.active, self.liars))
 
 
 @frozen
@@ -77,7 +83,10 @@ class MultiKrum(RobustRule):
 
     def join(self, given: Vectors) -> Array:
         """The mean of the best."""
+        return given._replace(active=self.used(given)).shares @ given.letters
+
+    def used(self, given: Vectors) -> Array:
+        """The best letters, all of them."""
         keep = given.count - self.liars - 2 if self.keep is None else self.keep
         score = scores(squared_distances(given), given.active, self.liars)
-        chosen = nearest(score, keep) & given.active
-        return given._replace(active=chosen).shares @ given.letters
+        return nearest(score, keep) & given.active

@@ -98,9 +98,13 @@ class RobustRule:
         """One vector out of many."""
         raise NotImplementedError
 
+    def used(self, given: Vectors) -> Array:
+        """How much of every letter goes into the result, from 0 to 1."""
+        return given.active.astype(given.letters.dtype)
+
     def __call__(self, heard: Heard) -> Any:
         """One letter out of many."""
-        return back(self.join(self._vectors(heard)), heard.letters)
+        return back(self.join(self.vectors(heard)), heard.letters)
 
     @in_double_precision
     def of(self, letters: Any, weights: Any = None, centre: Any = None) -> np.ndarray:
@@ -122,7 +126,8 @@ class RobustRule:
         )
         return np.asarray(_joined(self, given))
 
-    def _vectors(self, heard: Heard) -> Vectors:
+    def vectors(self, heard: Heard) -> Vectors:
+        """Letters as vectors, and what else there is to know of them."""
         n = len(heard.weights)
         letters = flat(heard.letters, n)
         active = jnp.ones(n, bool)

@@ -52,6 +52,13 @@ class TrimmedMean(RobustRule):
         total = jnp.sum(jnp.where(left, given.ordered, 0), axis=0)
         return total / jnp.maximum(h - 2 * self.trim, 1)
 
+    def used(self, given: Vectors) -> Array:
+        """The share of its coordinates that are not dropped."""
+        order = jnp.argsort(given.or_infinite, axis=0, stable=True)
+        rank = jnp.argsort(order, axis=0, stable=True)
+        left = (rank >= self.trim) & (rank < given.count - self.trim)
+        return jnp.mean(left, axis=1)
+
 
 def trimmed_by_mass(given: Vectors, mass: Array | float) -> Array:
     """The weighted mean after the share `mass` of all weight is cut off either tail."""

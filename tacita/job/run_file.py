@@ -109,6 +109,7 @@ class RunTable(_Table):
         None,
         description='a table such as { name = "SignFlip", agents = [8, 9] }',
     )
+    watch: bool = Field(False, description="true or false")
     mapping: Literal["auto", "together", "one_by_one"] = Field(
         "auto", description='"auto", "together" or "one_by_one"'
     )

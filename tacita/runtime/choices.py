@@ -14,6 +14,7 @@ from tacita import check
 from tacita.aggregation import ON_GRAPHS, Aggregation, Mean
 from tacita.algorithm.base import Delivery, GraphAlgorithm, Letters
 from tacita.participation import Schedule, schedule_for
+from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
 from tacita.runtime import measure
@@ -178,3 +179,20 @@ def folder_of(folder: str | os.PathLike[str] | None, resume: bool) -> Path | Non
     except TypeError:
         check.refuse(f"expected checkpoint the path of a folder, got {folder!r}")
     return check.folder(checkpoint=path)
+
+
+def watch_of(algorithm: Any, watch: bool, lanes: bool) -> bool:
+    """Whether letters are watched; refused where they are secret, or lie on a graph."""
+    if not check.flag(watch=watch):
+        return False
+    if isinstance(algorithm, GraphAlgorithm) or lanes:
+        check.refuse(
+            "watch=True looks at the letters that a coordinator gets, of one seed; "
+            "leave it out on a graph and with seeds="
+        )
+    if is_private(algorithm):
+        check.refuse(
+            "watch=True would tell readers of the run about single letters, which only "
+            "the coordinator sees; leave it out of a private run"
+        )
+    return True

@@ -18,9 +18,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.flatten_util import ravel_pytree
 
 from tacita.aggregation import Aggregation, Heard
 from tacita.aggregation.mean import keep_silent, weighted_sum
+from tacita.aggregation.robust_rule import RobustRule
+from tacita.robust.detection import look
 from tacita.trees import tree_rows
 
 #: Multiply-adds of one local gradient above which agents are computed one by one.
@@ -33,6 +36,7 @@ class Mail(NamedTuple):
 
     joint: Any
     letters: Any
+    seen: Any = ()  # how the letters lay among each other, where somebody watches
 
 
 #: A mail of which nothing needs to be kept.
@@ -66,6 +70,7 @@ class Gathering(NamedTuple):
     lies: Callable[[Any, Array | None, Array | None], Any] | None
     keep: bool  # every agent's last letter stays valid
     together: bool  # vmapped rather than one by one
+    watch: bool = False  # whether to see how letters lay
 
     def everyone(self) -> tuple[Any, Mail, Any]:
         """All agents answer."""
@@ -73,7 +78,9 @@ class Gathering(NamedTuple):
             return self.mask(jnp.ones(len(self.weights), bool))
         states, letters = self._ask_everyone()
         joint = self._join(letters, self.weights, None)
-        return states, Mail(joint, letters if self.keep else ()), len(self.weights)
+        seen = self._seen(letters, joint, None, None)
+        kept = letters if self.keep else ()
+        return states, Mail(joint, kept, seen), len(self.weights)
 
     def cohort(self, numbers: Array) -> tuple[Any, Mail, Any]:
         """The agents `numbers` answer: gather, compute, scatter."""
@@ -84,7 +91,9 @@ class Gathering(NamedTuple):
         if heard is not None:
             count = jnp.sum(heard)
         if not self.keep:
-            return states, Mail(self._join(letters, weights, heard), ()), count
+            joint = self._join(letters, weights, heard)
+            seen = self._seen(letters, joint, heard, numbers)
+            return states, Mail(joint, (), seen), count
         if heard is not None:
             old = tree_rows(self.post.letters, numbers)
             letters = keep_silent(heard, letters, old)
@@ -98,9 +107,13 @@ class Gathering(NamedTuple):
         active = active if heard is None else heard
         count = jnp.sum(active)
         if not self.keep:
-            return states, Mail(self._join(letters, self.weights, active), ()), count
+            joint = self._join(letters, self.weights, active)
+            seen = self._seen(letters, joint, active, None)
+            return states, Mail(joint, (), seen), count
         letters = keep_silent(active, letters, self.post.letters)
-        return states, Mail(self._join(letters, self.weights, None), letters), count
+        joint = self._join(letters, self.weights, None)
+        seen = self._seen(letters, joint, None, None)
+        return states, Mail(joint, letters, seen), count
 
     def blocks(self, active: Array, block: int) -> tuple[Any, Mail, Any]:
         """The active agents are gathered and computed `block` at a time."""
@@ -159,20 +172,35 @@ class Gathering(NamedTuple):
             return ()
         return self.rule(Heard(letters, weights, active, self.key, self.centre))
 
+    def _seen(
+        self, letters: Any, joint: Any, active: Array | None, numbers: Array | None
+    ) -> Any:
+        """How the letters lay, (signs, N); nothing where nobody watches."""
+        if not self.watch:
+            return ()
+        weights = jnp.ones(len(jax.tree.leaves(letters)[0]))
+        heard = Heard(letters, weights, active, self.key, self.centre)
+        table = look(RobustRule().vectors(heard), ravel_pytree(joint)[0], self.rule)
+        if numbers is None:
+            return table
+        empty = jnp.full((len(table), len(self.weights)), jnp.nan)
+        return empty.at[:, numbers].set(table)
+
     def _replaced(
         self, post: Mail, numbers: Array, weights: Array, letters: Any
     ) -> Mail:
         """The mail after the letters of the agents `numbers` were replaced."""
         kept = _write(post.letters, numbers, letters)
         if self.rule is None or not self.rule.additive:
-            return Mail(self._join(kept, self.weights, None), kept)
+            joint = self._join(kept, self.weights, None)
+            return Mail(joint, kept, self._seen(kept, joint, None, None))
         change = jax.tree.map(jnp.subtract, letters, tree_rows(post.letters, numbers))
         # Blocks are filled up with agents of weight zero.
         shift, total = weighted_sum(weights, change), jnp.sum(self.weights)
         mean = jax.tree.map(
             lambda m, c: m + c / total.astype(m.dtype), post.joint, shift
         )
-        return Mail(mean, kept)
+        return Mail(mean, kept, self._seen(kept, mean, None, None))
 
     def _no_letters(self, block: int) -> Any:
         """A sum of letters before any was added."""

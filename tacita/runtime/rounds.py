@@ -56,6 +56,7 @@ class Carry(NamedTuple):
     mail: Mail  # what stays valid of the letters of the round's last exchange
     turns: Array  # in how many rounds every agent was active
     transit: Any = ()  # letters under way, of an asynchronous run
+    seen: Any = ()  # how the last letters lay among each other, where somebody watches
     before: Any = ()  # the broadcast before the last, which liars may remember
 
 
@@ -115,6 +116,7 @@ class Stage(NamedTuple):
     keys: keys.Keys
     number: Any  # of the round; the first is 1
     together: bool = True  # whether agents are computed vmapped
+    watch: bool = False  # whether it is seen how letters lay among each other
 
     def agent_key(self, agent: Any, phase: int) -> Array:
         """The key of one agent's exchange."""
@@ -234,7 +236,14 @@ def _server_exchange(
     memory, broadcast = told
     kept = post if stage.keeps_letters(phase) else carry.mail
     before = () if stage.world.attack is None else carry.broadcast
-    return Carry(memory, broadcast, states, kept, carry.turns, before=before)
+    return carry._replace(
+        memory=memory,
+        broadcast=broadcast,
+        states=states,
+        mail=kept._replace(seen=()),
+        seen=post.seen,
+        before=before,
+    )
 
 
 def _who(world: World, key: Array) -> Array | None:
@@ -279,6 +288,7 @@ def _exchange(
         lied(stage, phase, carry),
         stage.keeps_letters(phase),
         stage.together,
+        stage.watch and not graph,
     )
     if active is None:
         return gathering.everyone()
@@ -286,7 +296,7 @@ def _exchange(
         return gathering.cohort(active)
     # A rule that needs the letters one by one takes none in blocks.
     few = world.asynchronous is None and (graph or world.aggregation.additive)
-    few = few and world.attack is None
+    few = few and world.attack is None and not stage.watch
     if few and world.schedule.block:
         return gathering.blocks(active, world.schedule.block)
     return gathering.mask(active)

@@ -56,6 +56,7 @@ def simulate(
     asynchronous: Asynchronous | None = None,
     aggregation: Aggregation | None = None,
     attack: Attack | None = None,
+    watch: bool = False,
 ) -> Run:
     """Simulate a federation and return the run.
 
@@ -84,6 +85,8 @@ def simulate(
         asynchronous: For algorithms on a graph: delays, lost letters and bounds of an
             asynchronous run; a round is then an event. See `tacita.Asynchronous`.
         aggregation: How the coordinator joins letters; default their mean.
+        watch: Record how every agent's letter lay among the others, as
+            `run.info["letters"]`, for people to look at; nobody is left out by it.
         attack: Who lies, and how, such as `tacita.robust.SignFlip(agents=(8, 9))`.
 
     >>> import tacita
@@ -101,6 +104,8 @@ def simulate(
     world = make_world(
         problem, ready, participation, asynchronous, aggregation, many, liars
     )
+    if choices.watch_of(ready, watch, many):
+        plan = dataclasses.replace(plan, watch=True)
     folder = choices.folder_of(checkpoint, resume)
     drawn = seeds_of(is_private(ready), seed, seeds, folder if resume else None)
     return _run(

@@ -215,3 +215,57 @@ def test_agents_are_numbers():
     for agents in ((), (1, 1), "x", (0.5,)):
         with pytest.raises(tacita.TacitaError, match="agents"):
             robust.SignFlip(agents=agents)  # pyright: ignore
+
+
+def test_watching_shows_a_liar():
+    problem = case_of("FedAvg").problem()
+    attack = robust.SignFlip(agents=(1,), strength=30.0)
+    for participation in (1.0, 5, 0.9):
+        run = tacita.simulate(
+            problem,
+            tacita.FedAvg(step_size=0.1),
+            4,
+            participation=participation,
+            aggregation=aggregation.Krum(liars=1),
+            attack=attack,
+            watch=True,
+        )
+        told = run.info["letters"]
+        assert told["distance"].shape == (problem.n_agents, 4)
+        heard = np.isfinite(told["distance"][1])
+        others = np.delete(told["distance"], 1, axis=0)
+        assert np.all(told["distance"][1] > np.nanmax(others, axis=0), where=heard)
+        assert np.all(told["cosine"][1] < 0, where=heard)
+        assert not np.any(told["used"][1] > 0)
+        assert np.all(np.nansum(told["used"], axis=0) == 1)
+        turns = np.sum(np.isfinite(told["rank"]), axis=1)
+        np.testing.assert_array_equal(turns, run.info["turns"])
+
+
+def test_watching_changes_nothing_and_is_refused_in_private_runs():
+    problem, algorithm = case_of("FedPLT").problem(), tacita.FedPLT()
+    plain = tacita.simulate(problem, algorithm, 3)
+    seen = tacita.simulate(problem, algorithm, 3, watch=True)
+    np.testing.assert_array_equal(seen.params, plain.params)
+    assert seen.metrics.keys() == plain.metrics.keys()
+    noisy = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=1.0))
+    with pytest.raises(tacita.TacitaError, match="private run"):
+        tacita.simulate(problem, tacita.FedAvg(oracle=noisy), 1, watch=True)
+
+
+def test_a_report_shows_every_letter(tmp_path):
+    problem = case_of("FedAvg").problem()
+    run = tacita.simulate(
+        problem,
+        tacita.FedAvg(step_size=0.1),
+        3,
+        participation=0.7,
+        attack=robust.NotFinite(agents=(1,)),
+        watch=True,
+    )
+    run.save(tmp_path / "run")
+    loaded = tacita.load_run(tmp_path / "run")
+    page = tacita.report.write_report({"run": loaded}, tmp_path / "page")
+    words = page.read_text()
+    assert "Every agent&#x27;s letters" in words or "Every agent's letters" in words
+    assert "nobody was left out" in words
