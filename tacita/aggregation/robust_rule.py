@@ -17,6 +17,7 @@ from jax.flatten_util import ravel_pytree
 
 from tacita import check
 from tacita.aggregation.rule import Heard
+from tacita.aggregation.sorting import sorted_columns
 from tacita.trees import in_double_precision
 
 #: Rows are claims: nobody's letter weighs more than this many times the median one.
@@ -49,7 +50,7 @@ class Vectors(NamedTuple):
     @property
     def ordered(self) -> Array:
         """Every coordinate's heard values in rising order, infinity behind them."""
-        return jnp.sort(self.or_infinite, axis=0)
+        return sorted_columns(self.or_infinite)
 
     @property
     def or_infinite(self) -> Array:

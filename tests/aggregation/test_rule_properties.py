@@ -14,6 +14,7 @@ import tacita
 from tacita import aggregation as agg
 from tacita.aggregation import Heard
 from tacita.aggregation.robust_rule import MOST_WEIGHT, Vectors
+from tacita.aggregation.sorting import sorted_columns
 from tacita.trees import double_precision
 
 N, D, LIARS = 11, 4, 2
@@ -161,3 +162,11 @@ def test_kappa_is_not_exceeded(rule):
             return jnp.sum((rule.join(given) - mean) ** 2) / spread
 
         assert float(jnp.max(ratios(keys))) <= rule.kappa(N, LIARS)
+
+
+def test_wide_letters_are_sorted_by_a_network():
+    rows = np.random.default_rng(0).standard_normal((33, 4000))
+    rows[5:9] = np.inf
+    with double_precision():
+        found = sorted_columns(jnp.asarray(rows))
+    np.testing.assert_array_equal(found, np.sort(rows, axis=0))
