@@ -43,7 +43,7 @@ class AdaptivelyClipped(RobustRule):
 
     def clipped(self, given: Vectors) -> Array:
         """The letters, the longest differences from the centre shortened."""
-        h = given.count
+        h = given.heard
         cut = 2 * self.liars * (h - self.liars) // jnp.maximum(h, 1)
         lengths = jnp.sort(lengths_from(given, given.centre))
         radius = lengths[jnp.maximum(h - cut - 1, 0)]

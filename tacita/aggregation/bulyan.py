@@ -37,7 +37,7 @@ class Bulyan(RobustRule):
 
     def join(self, given: Vectors) -> Array:
         """Pick, then average around the median."""
-        apart, h = squared_distances(given), given.count
+        apart, h = squared_distances(given), given.heard
 
         def pick(number: Array, left: Array) -> Array:
             best = jnp.argmin(scores(apart, left, self.liars))

@@ -38,7 +38,7 @@ def distances_to_mix(inner: Array, mix: Array) -> Array:
     return jnp.sqrt(jnp.maximum(squared, 0))
 
 
-def nearest(distances: Array, keep: Array) -> Array:
+def nearest(distances: Array, keep: Array | int) -> Array:
     """Which of every row are its `keep` least; ties go to the lower number."""
     order = jnp.argsort(distances, axis=-1, stable=True)
     rank = jnp.argsort(order, axis=-1, stable=True)

@@ -14,7 +14,7 @@ from tacita.aggregation.robust_rule import RobustRule, Vectors, ratio
 from tacita.trees import count, frozen
 
 
-def scores(apart: Array, active: Array, liars: int) -> Array:
+def scores(apart: Array, active: Array, liars: Array | int) -> Array:
     """Krum's scores of the active letters, infinite for the others."""
     others = jnp.where(jnp.eye(len(active), dtype=bool), jnp.inf, apart)
     others = jnp.where(active[None, :], others, jnp.inf)
@@ -87,6 +87,6 @@ class MultiKrum(RobustRule):
 
     def used(self, given: Vectors) -> Array:
         """The best letters, all of them."""
-        keep = given.count - self.liars - 2 if self.keep is None else self.keep
+        keep = given.heard - self.liars - 2 if self.keep is None else self.keep
         score = scores(squared_distances(given), given.active, self.liars)
         return nearest(score, keep) & given.active

@@ -55,7 +55,7 @@ class NearestNeighbourMixing(RobustRule):
         """Every letter's mean with its nearest."""
         apart = squared_distances(given)
         apart = jnp.where(jnp.eye(len(apart), dtype=bool), -1, apart)
-        keep = given.count - self.liars
+        keep = given.heard - self.liars
         near = nearest(apart, keep) & given.active[:, None] & given.active[None, :]
         share = near.astype(given.letters.dtype) / jnp.maximum(keep, 1)
         return share.astype(given.letters.dtype) @ given.letters

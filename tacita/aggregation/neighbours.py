@@ -51,7 +51,7 @@ class ClippedGossip(RobustRule):
     def left(self, given: Vectors) -> Array:
         """The distance to the farthest neighbour after the farthest are dropped."""
         ordered = jnp.sort(lengths_from(given, given.centre))
-        return ordered[jnp.maximum(given.count - 1 - self.drop, 0)]
+        return ordered[jnp.maximum(given.heard - 1 - self.drop, 0)]
 
 
 @frozen
@@ -75,7 +75,7 @@ class Bridge(RobustRule):
 
     def join(self, given: Vectors) -> Array:
         """The mean of what is left and of the own letter."""
-        left = given.count - 2 * self.trim
+        left = given.heard - 2 * self.trim
         trimmed = TrimmedMean(trim=self.trim).join(given._replace(weights=None))
         return (given.centre + left * trimmed) / (left + 1)
 
@@ -101,7 +101,7 @@ class NearestToOwn(RobustRule):
 
     def join(self, given: Vectors) -> Array:
         """The mean of the near ones."""
-        keep = given.count - self.liars
+        keep = given.heard - self.liars
         near = nearest(lengths_from(given, given.centre), keep) & given.active
         total = near.astype(given.letters.dtype) @ given.letters
         return (given.centre + total) / (keep + 1)

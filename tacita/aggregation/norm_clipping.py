@@ -78,4 +78,4 @@ def lengths_from(given: Vectors, point: Array) -> Array:
 
 def typical_length(given: Vectors, point: Array) -> Array:
     """The median distance of letters to a point."""
-    return middle(jnp.sort(lengths_from(given, point)), given.count)
+    return middle(jnp.sort(lengths_from(given, point)), given.heard)

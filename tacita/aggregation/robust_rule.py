@@ -34,7 +34,7 @@ class Vectors(NamedTuple):
     key: Array
 
     @property
-    def count(self) -> Array:
+    def heard(self) -> Array:
         """How many letters are heard."""
         return jnp.sum(self.active)
 
@@ -60,7 +60,7 @@ class Vectors(NamedTuple):
     @property
     def median(self) -> Array:
         """Of every coordinate: the mean of the two middle values."""
-        return middle(self.ordered, self.count)
+        return middle(self.ordered, self.heard)
 
 
 class RobustRule:

@@ -46,8 +46,8 @@ class TrimmedMean(RobustRule):
     def join(self, given: Vectors) -> Array:
         """The mean of the values that are left."""
         if given.weights is not None:
-            return trimmed_by_mass(given, self.trim / jnp.maximum(given.count, 1))
-        rank, h = jnp.arange(len(given.active))[:, None], given.count
+            return trimmed_by_mass(given, self.trim / jnp.maximum(given.heard, 1))
+        rank, h = jnp.arange(len(given.active))[:, None], given.heard
         left = (rank >= self.trim) & (rank < h - self.trim)
         total = jnp.sum(jnp.where(left, given.ordered, 0), axis=0)
         return total / jnp.maximum(h - 2 * self.trim, 1)
@@ -56,7 +56,7 @@ class TrimmedMean(RobustRule):
         """The share of its coordinates that are not dropped."""
         order = jnp.argsort(given.or_infinite, axis=0, stable=True)
         rank = jnp.argsort(order, axis=0, stable=True)
-        left = (rank >= self.trim) & (rank < given.count - self.trim)
+        left = (rank >= self.trim) & (rank < given.heard - self.trim)
         return jnp.mean(left, axis=1)
 
 

@@ -10,7 +10,6 @@ import typer
 import tacita
 from tacita.cli.options import Changes
 from tacita.cli.show import show
-from tacita.tuning.resilience import usual_attacks, usual_rules
 
 EXAMPLE = "Example:  tacita attack run.toml --liars 8,9 --aggregation TrimmedMean"
 
@@ -45,13 +44,15 @@ def attack(
     job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
     n = job.problem.n_agents
     who = _numbers(liars) if liars else range(n - max(1, n // 5), n)
+    known = tacita.tuning.usual_rules(n, len(who))
+    lies = tacita.tuning.usual_attacks(job.problem, who)
     made = tacita.tuning.resilience(
         job.problem,
         job.algorithm,
         job.options["rounds"],
         liars=who,
-        rules=_chosen("--aggregation", usual_rules(n, len(who)), rules),
-        attacks=_chosen("--attack", usual_attacks(job.problem, who), attacks),
+        rules=_chosen("--aggregation", known, rules),
+        attacks=_chosen("--attack", lies, attacks),
         seed=job.options["seed"],
     )
     table = tacita.report.resilience_table(made)

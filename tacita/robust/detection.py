@@ -26,12 +26,12 @@ def look(given: Vectors, joint: Array, rule: object) -> Array:
     """
     away = jnp.linalg.norm(given.letters - joint, axis=1)
     apart = jnp.where(given.active, away, jnp.inf)
-    usual = middle(jnp.sort(apart), given.count)
+    usual = middle(jnp.sort(apart), given.heard)
     updates, step = given.letters - given.centre, joint - given.centre
     lengths = jnp.linalg.norm(updates, axis=1)
     whole = lengths * jnp.linalg.norm(step)
     cosine = updates @ step / jnp.where(whole > 0, whole, 1)
-    company = scores(squared_distances(given), given.active, (given.count - 3) // 2)
+    company = scores(squared_distances(given), given.active, (given.heard - 3) // 2)
     rank = jnp.argsort(jnp.argsort(company, stable=True), stable=True)
     used = rule.used(given) if isinstance(rule, RobustRule) else given.active
     told = (away / jnp.where(usual > 0, usual, 1), cosine, lengths, rank, used)

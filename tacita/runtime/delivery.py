@@ -81,5 +81,6 @@ def deliver_by_rule(
         return rule(Heard(heard, weight, mask, mine, own))
 
     nodes = jnp.arange(len(letters))
-    joined = jax.vmap(at_node)(letters, slots.neighbour, weights, slots.mask, nodes)
+    near, mask = jnp.asarray(slots.neighbour), jnp.asarray(slots.mask)
+    joined = jax.vmap(at_node)(letters, near, weights, mask, nodes)
     return links.edges.degree[:, None] * joined
