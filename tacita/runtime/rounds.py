@@ -155,7 +155,7 @@ def received(stage: Stage, carry: Carry) -> Any:
     """What every node of a graph receives, by the rule where one was chosen."""
     world = stage.world
     assert world.links is not None
-    plain = isinstance(world.aggregation, Mean)
+    plain = world.links.slots is None or isinstance(world.aggregation, Mean)
     if plain and (world.attack is None or not world.attack.on_edges):
         return deliver(world.links, carry.mail.letters)
     return deliver_by_rule(
