@@ -12,7 +12,7 @@ from jax import Array
 
 #: Numbers above which the network is worth its compilation, and columns at once: they
 #: stay in the cache.
-_WIDE, _BLOCK = 100_000, 256
+_WIDE, _BLOCK = 100_000, 128
 
 
 def sorted_columns(rows: Array) -> Array:
@@ -25,9 +25,15 @@ def sorted_columns(rows: Array) -> Array:
     if rows.size < _WIDE or width < _BLOCK:
         return jnp.sort(rows, axis=0)
     filled = jnp.pad(rows, ((0, 0), (0, -width % _BLOCK)))
-    blocks = filled.reshape(n, -1, _BLOCK).swapaxes(0, 1)
-    done = jax.lax.map(network, blocks)
-    return done.swapaxes(0, 1).reshape(n, -1)[:, :width]
+
+    def block(k: Array, done: Array) -> Array:
+        place = (0, k * _BLOCK)
+        few = jax.lax.dynamic_slice(filled, place, (n, _BLOCK))
+        return jax.lax.dynamic_update_slice(done, network(few), place)
+
+    blocks = filled.shape[1] // _BLOCK
+    done = jax.lax.fori_loop(0, blocks, block, jnp.zeros_like(filled))
+    return done[:, :width]
 
 
 def network(rows: Array) -> Array:
