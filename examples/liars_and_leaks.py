@@ -76,9 +76,8 @@ def deny_service() -> None:
     print("10.2 squared error of one station's own rows")
     print(f"  nobody lies {error(None):.3f}")
     print(f"  3 of its {len(near)} neighbours lie {error(lie(near[:3])):.3f}")
-    print(
-        f"  the same, by a median, which bears fewer than half {error(lie(near[:3]), Median()):.3f}"
-    )
+    held = error(lie(near[:3]), Median())
+    print(f"  the same, joined by a median, which bears fewer than half {held:.3f}")
     print(f"  40 stations that are no neighbours lie {error(lie(far)):.3f}")
 
 
