@@ -60,7 +60,10 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.gtv
 	$(BIN)/python -m bench.dp_norm
 	$(BIN)/python -m bench.clipping
+	$(BIN)/python -m bench.secure
 	$(BIN)/python -m bench.federation
+	$(BIN)/python -m bench.secure_federation
+	$(BIN)/python -m bench.secure_machines
 	$(BIN)/python -m bench.fed_plt_table_2
 	$(BIN)/python -m bench.accuracy
 	$(BIN)/python -m bench.truth

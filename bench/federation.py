@@ -19,18 +19,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import tacita
 from tacita import keys
+from tacita.aggregation import Summed
 from tacita.federation import Hub, Invitation, broker
 from tacita.federation.agent_keys import SharedKeys
-from tacita.federation.desk import Desk
+from tacita.federation.desk import Desk, Signer
 from tacita.federation.draws import SharedDraws
 from tacita.federation.driving import run_party
 from tacita.federation.nats_post import NatsPost
@@ -43,7 +44,7 @@ from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity
 from tacita.federation.work import Outline
 from tacita.runtime.simulate import prepare
-from tacita.trees import in_double_precision
+from tacita.trees import in_double_precision, replace
 
 #: (agents, length of the vector, rounds, goal in milliseconds).
 SETTINGS = ((3, 1_000, 60, 25.0), (3, 1_000_000, 12, 1500.0), (20, 1_000, 40, 150.0))
@@ -52,13 +53,21 @@ WARM_UP = 3
 SETTLED, WATCHED = 8.0, 20.0
 
 
+#: What a secure sum of the benchmark agrees on: noise of three draws, 32 bits.
+SUM = tacita.SecureSum(step=2.0**-16, multiples=np.array([1, 8, 41]), largest=1.0)
+
+
 @in_double_precision
-def roles_of(me: Invitation, dim: int, rounds: int) -> Roles:
-    """A run whose letters are vectors of this length."""
+def roles_of(me: Invitation, dim: int, rounds: int, mode: str = "careful") -> Roles:
+    """A run whose letters are vectors of this length; in secure sums if `mode` says."""
     x = np.random.default_rng(0).normal(size=(2, dim)) / dim
     own = tacita.from_arrays(x, np.ones(2), np.zeros(2, int), "linear")
     outline = Outline(own, len(me.agents))
-    algorithm = prepare(outline, tacita.FedAvg(step_size=0.1, local_steps=1))
+    algorithm: Any = tacita.FedAvg(step_size=0.1, local_steps=1)
+    if mode == "secure":
+        rule = replace(SUM, least=len(me.agents))
+        algorithm = Summed(algorithm=algorithm, aggregation=rule)
+    algorithm = prepare(outline, algorithm)
     return Roles(
         algorithm=algorithm,
         agents=me.agents,
@@ -70,34 +79,44 @@ def roles_of(me: Invitation, dim: int, rounds: int) -> Roles:
     )
 
 
-def desk_of(me: Invitation, folder: Path, careful: bool) -> Desk:
-    assert me.keys is not None
+def desk_of(me: Invitation, folder: Path, mode: str = "careful") -> Desk:
+    """A desk; "careless" leaves envelopes and the disk out."""
+    careful = mode != "careless"
     envelope = Sealed(me.name, me.keys, me.others) if careful else Plain()
     who = Identity("bench", "run", "state", 0, 0, me.name, me.name)
     file = StateFile(folder / me.name, b"k" * 32, who, durable=careful)
-    return Desk(me.name, "bench", "run", envelope, file, Pen(b"k" * 32, "run", 1))
+    signer = Signer(me.keys.sign, {name: k.sign for name, k in me.others.items()})
+    pen = Pen(b"k" * 32, "run", 1)
+    return Desk(me.name, "bench", "run", envelope, file, pen, signer=signer)
 
 
-def agent(path: str, folder: str, dim: str, rounds: str, careful: str) -> None:
+def agent(path: str, folder: str, dim: str, rounds: str, mode: str) -> None:
     """The program of one agent."""
     me = Invitation.load(path)
-    roles = roles_of(me, int(dim), int(rounds))
+    roles = roles_of(me, int(dim), int(rounds), mode)
     own = SharedKeys(keys.agent_secret(roles.base, me.agents.index(me.name)))
-    desk = desk_of(me, Path(folder), careful == "careful")
+    desk = desk_of(me, Path(folder), mode)
     with NatsPost(me) as post:
         run_party(roles.make_agent(desk, roles.like, own), post, seconds=300)
 
 
-class Watched(ServerCoordinator):
-    """A coordinator that notes when its rounds end."""
+@contextmanager
+def watched(
+    more: Callable[[], float] = lambda: 0.0,
+) -> Iterator[list[tuple[float, float]]]:
+    """When the rounds of a coordinator end, and what `more` tells then."""
+    ends: list[tuple[float, float]] = []
+    move_on = ServerCoordinator._move_on
 
-    def __init__(self, *words: Any) -> None:
-        super().__init__(*words)
-        self.ends: list[float] = []
+    def moved_on(party: ServerCoordinator, joint: Any) -> None:
+        move_on(party, joint)
+        ends.append((time.perf_counter(), more()))
 
-    def _close(self, now: float) -> None:
-        super()._close(now)
-        self.ends.append(time.perf_counter())
+    ServerCoordinator._move_on = moved_on
+    try:
+        yield ends
+    finally:
+        ServerCoordinator._move_on = move_on
 
 
 @contextmanager
@@ -133,9 +152,15 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(agents: int, dim: int, rounds: int, careful: bool) -> list[float]:
-    """Seconds of every round after the first few."""
-    mode = "careful" if careful else "careless"
+class Measured(NamedTuple):
+    """Of one run: seconds of every round after the first few, bytes up per agent."""
+
+    seconds: list[float]
+    bytes_up: float
+
+
+def measure(agents: int, dim: int, rounds: int, mode: str) -> Measured:
+    """Run a federation of processes; `mode` is "careful", "careless" or "secure"."""
     children = []
     with town(agents) as (folder, made, names):
         try:
@@ -143,31 +168,29 @@ def measure(agents: int, dim: int, rounds: int, careful: bool) -> list[float]:
                 words = [str(made[one]), str(folder), str(dim), str(rounds), mode]
                 program = [sys.executable, "-m", "bench.federation", *words]
                 children.append(subprocess.Popen(program))
-            return _coordinate(made["coordinator"], folder, dim, rounds, careful)
+            return _coordinate(made["coordinator"], folder, dim, rounds, mode)
         finally:
             for child in children:
                 broker.stop(child)
 
 
-def _coordinate(
-    path: Path, folder: Path, dim: int, rounds: int, careful: bool
-) -> list[float]:
+def _coordinate(path: Path, folder: Path, dim: int, rounds: int, mode: str) -> Measured:
     me = Invitation.load(path)
-    roles, desk = roles_of(me, dim, rounds), desk_of(me, folder, careful)
-    with NatsPost(me) as post:
-        made = Watched(
-            desk, roles.server, me.agents, SharedDraws(roles.base), roles.terms
-        )
+    roles, desk = roles_of(me, dim, rounds, mode), desk_of(me, folder, mode)
+    with NatsPost(me) as post, watched() as ends:
+        made = roles.make_coordinator(desk, SharedDraws(roles.base))
         run_party(made, post, seconds=300)
-    return np.diff(made.ends)[WARM_UP:].tolist()
+    up = made.counts.received_bytes / (rounds * len(me.agents))
+    times = np.diff([when for when, _ in ends])[WARM_UP:].tolist()
+    return Measured(times, up)
 
 
 def main() -> None:
     print(f"{'agents':>6} {'d':>8} {'careful':>22} {'careless':>10} {'goal':>8}")
     for agents, dim, rounds, goal in SETTINGS:
         careful, careless = (
-            [1e3 * t for t in measure(agents, dim, rounds, mode)]
-            for mode in (True, False)
+            [1e3 * t for t in measure(agents, dim, rounds, mode).seconds]
+            for mode in ("careful", "careless")
         )
         middle, plain = statistics.median(careful), statistics.median(careless)
         verdict = "met" if middle <= goal else "missed"

@@ -227,7 +227,8 @@ class Offers:
 
     def __init__(self, dice: Dice, folder: Path) -> None:
         self._dice, self._read = dice, 0
-        hub = Hub.create(folder / "hub", "town", ["ada", "bob"], port=0)
+        names = ["ada", "bob", "cyd", "dan"]
+        hub = Hub.create(folder / "hub", "town", names, port=0)
         starter = Invitation.load(hub.invitations["coordinator"])
         assert starter.keys is not None
         self._keys, self._public = starter.keys, starter.others
@@ -257,6 +258,12 @@ class Offers:
                 "graph": {"edges": [["ada", "bob"]]},
             },
         }  # fmt: skip
+        tables = {k: v for k, v in self._good["tables"].items() if k != "graph"}
+        grid = {"step": 2.0**-16, "word": 32, "multiples": [1, 8, 41], "largest": 1.0}
+        tables["secure"] = {"least": 3, "colluding": 1, "rows": 50, **grid}
+        tables["algorithm"] = {"name": "DPSGD", "step_size": 0.3}
+        agents = ["ada", "bob", "cyd", "dan"]
+        self._summed = {**self._good, "agents": agents, "tables": tables}
 
     def __call__(self) -> bool:
         """One input; whether it was read."""
@@ -272,7 +279,8 @@ class Offers:
     def _offer(self) -> str:
         dice = self._dice
         separators = (",", ":")
-        text = json.dumps(dice.twist(self._good), sort_keys=True, separators=separators)
+        good = dice.choice((self._good, self._summed))
+        text = json.dumps(dice.twist(good), sort_keys=True, separators=separators)
         if dice.random() < 0.2:
             text = dice.spoil(text.encode()).decode("utf-8", "replace")
         elif dice.random() < 0.02:

@@ -68,7 +68,7 @@ def crowd(folder: str, dim: str, rounds: str, *paths: str) -> None:
     roles = federation.roles_of(invited[0], int(dim), int(rounds))
     # Compiled before anything is measured.
     roles.make_agent(
-        federation.desk_of(invited[0], Path(folder) / "try", False),
+        federation.desk_of(invited[0], Path(folder) / "try", "careless"),
         roles.like,
         keys.agent_secret(roles.base, 0),
     )
@@ -91,7 +91,7 @@ def _one(me: Invitation, roles: Any, folder: Path) -> None:
             for content in came:
                 post.deliver(me.coordinator, content)
         secret = keys.agent_secret(roles.base, me.agents.index(me.name))
-        desk = federation.desk_of(me, folder, True)
+        desk = federation.desk_of(me, folder)
         party = roles.make_agent(desk, roles.like, secret)
         run_party(party, post, seconds=SECONDS)
         (folder / f"{me.name}.resent").write_text(str(party.counts.resent))
@@ -130,19 +130,19 @@ def _coordinate(me: Invitation, folder: Path, dim: int, rounds: int) -> Load:
         _wait_for_all(post, me.agents)
         floor = _floor(post, me.agents, bytes(8 * dim))
         roles = federation.roles_of(me, dim, rounds)
-        desk = federation.desk_of(me, folder, True)
-        made = Weighed(
-            desk, roles.server, me.agents, SharedDraws(roles.base), roles.terms
-        )
+        desk = federation.desk_of(me, folder)
+        made = roles.make_coordinator(desk, SharedDraws(roles.base))
         _all_to_all(post, me.agents, GO)
-        done = run_party(made, post, seconds=SECONDS)
-        if not done or len(made.ends) < rounds:
-            raise SystemExit(f"only {len(made.ends)} of {rounds} rounds: {made.counts}")
-    times = np.diff(made.ends)[federation.WARM_UP :].tolist()
+        with federation.watched(_processor_seconds) as ends:
+            done = run_party(made, post, seconds=SECONDS)
+        if not done or len(ends) < rounds:
+            raise SystemExit(f"only {len(ends)} of {rounds} rounds: {made.counts}")
+    ends, processor = zip(*ends, strict=True)
+    times = np.diff(ends)[federation.WARM_UP :].tolist()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return Load(
         statistics.median(times),
-        statistics.median(np.diff(made.processor)[federation.WARM_UP :].tolist()),
+        statistics.median(np.diff(processor)[federation.WARM_UP :].tolist()),
         floor,
         _sockets(len(me.agents) * 8 * dim),
         made.counts.resent,
@@ -150,19 +150,11 @@ def _coordinate(me: Invitation, folder: Path, dim: int, rounds: int) -> Load:
     )
 
 
-class Weighed(federation.Watched):
-    """A coordinator that also notes the processor time of all processes."""
-
-    def __init__(self, *words: Any) -> None:
-        super().__init__(*words)
-        self.processor: list[float] = []
-
-    def _close(self, now: float) -> None:
-        super()._close(now)
-        me = os.getpid()
-        others = Path(f"/proc/{me}/task/{me}/children").read_text().split()
-        pids = [me, *map(int, others)]
-        self.processor.append(sum(map(federation.processor_seconds, pids)))
+def _processor_seconds() -> float:
+    """Of this process and all that it started."""
+    me = os.getpid()
+    others = Path(f"/proc/{me}/task/{me}/children").read_text().split()
+    return sum(map(federation.processor_seconds, [me, *map(int, others)]))
 
 
 def _wait_for_all(post: NatsPost, names: Sequence[str]) -> None:

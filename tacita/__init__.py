@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         robust,
         runtime,
     )
+    from tacita.aggregation import SecureSum
     from tacita.algorithm import *  # noqa: F403
     from tacita.audits import audit
     from tacita.check import TacitaError
@@ -54,6 +55,7 @@ __all__ = [
     "Noisy",
     "Problem",
     "Run",
+    "SecureSum",
     "TacitaError",
     "VerticalNewton",
     "aggregation",

@@ -21,19 +21,33 @@ LOCK = "in-use.lock"
 
 def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
     """Let `fill` write a file, then put it in place whole and durably."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
-    fill(partial)
-    with open(partial, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(partial, path)
-    sync_folder(path.parent)
+    with refused_if_unwritable(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fill(partial)
+        with open(partial, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+        sync_folder(path.parent)
+
+
+@contextmanager
+def refused_if_unwritable(path: Path) -> Iterator[None]:
+    """Say in one line that the disk is full, or that the place is somebody else's."""
+    try:
+        yield
+    except OSError as error:
+        refuse(
+            f"cannot write {path}: {error.strerror or error}; make room, or see who "
+            "may write there, and start again"
+        )
 
 
 def write_private(path: Path, content: str | bytes) -> None:
     """Put a file in place that only its owner may read, from its first moment on."""
     data = content.encode() if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with refused_if_unwritable(path):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def fill(partial: Path) -> None:
         partial.unlink(missing_ok=True)
@@ -82,6 +96,12 @@ def try_lock(file: int, seconds: float = 0.0) -> bool:
                 return False
             time.sleep(0.002)
     return True
+
+
+def lock(file: int) -> None:
+    """Lock an open file against other programs, however long that takes."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def unlock(file: int) -> None:

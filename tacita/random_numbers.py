@@ -50,6 +50,13 @@ def normal(key: Array, shape: tuple[int, ...], dtype: Any = float) -> Array:
     return kind.type(math.sqrt(2)) * lax.erf_inv(lax.max(least, spread))
 
 
+def words(key: Array, shape: tuple[int, ...]) -> Array:
+    """64 random bits each, as `jax.random.bits(key, shape, "uint64")` draws them."""
+    if not _written_out(key, shape, np.dtype(np.float64)):
+        return jax.random.bits(key, shape, np.uint64)
+    return _bits(key, shape, np.uint64)
+
+
 def _kind(dtype: Any) -> np.dtype:
     """The precision asked for, or what is there of it."""
     return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
@@ -66,17 +73,20 @@ def _written_out(key: Array, shape: tuple[int, ...], kind: np.dtype) -> bool:
 
 def _below_one(key: Array, shape: tuple[int, ...], kind: np.dtype) -> Array:
     """Uniform in [0, 1): random bits behind the binary point of 1, less 1."""
-    place = lax.iota(np.uint32, math.prod(shape)).reshape(shape)
-    first, second = _threefry(jax.random.key_data(key), place)
     word = _BITS[kind]
-    if word is np.uint32:
-        random = first ^ second
-    else:
-        random = first.astype(word) << word(32) | second.astype(word)
     unused = jnp.finfo(kind).bits - jnp.finfo(kind).nmant
-    fraction = lax.shift_right_logical(random, word(unused))
+    fraction = lax.shift_right_logical(_bits(key, shape, word), word(unused))
     one = kind.type(1)
     return lax.bitcast_convert_type(fraction | one.view(word), kind) - one
+
+
+def _bits(key: Array, shape: tuple[int, ...], word: Any) -> Array:
+    """Random bits, one word for every place."""
+    place = lax.iota(np.uint32, math.prod(shape)).reshape(shape)
+    first, second = _threefry(jax.random.key_data(key), place)
+    if word is np.uint32:
+        return first ^ second
+    return first.astype(word) << word(32) | second.astype(word)
 
 
 def _threefry(key: Array, place: Array) -> tuple[Array, Array]:

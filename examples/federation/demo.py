@@ -1,9 +1,11 @@
-"""Two federations of real processes on this machine.
+"""Three federations of real processes on this machine.
 
 The first: four hospitals, a coordinator and a broker, private Fed-PLT with a stated
 epsilon; ends with a report. The hospitals are those of the heart-disease data where a
-data folder is named by TACITA_DATA, else synthetic stand-ins. The second: the same four
-on a ring, without any coordinator: DP-Norm with a stated epsilon per neighbour.
+data folder is named by TACITA_DATA, else synthetic stand-ins. The second: the same in
+secure sums, where the coordinator reads no letter of a single hospital, and one of them
+drops out. The third: the four on a ring, without any coordinator: DP-Norm with a stated
+epsilon per neighbour.
 
     python examples/federation/demo.py
 """
@@ -33,13 +35,13 @@ EPSILON, DELTA, ROUNDS = 4.0, 1e-5, 40
 POLICY = {
     "max_epsilon": EPSILON,
     "max_delta": DELTA,
-    "algorithms": ["FedPLT", "DPNorm"],
+    "algorithms": ["FedPLT", "DPSGD", "DPNorm"],
     "models": ["logistic"],
-    "min_participants": len(HOSPITALS),
+    "min_participants": 3,
     "max_rounds": ROUNDS,
 }
 PROGRAM = [sys.executable, "-m", "tacita"]
-#: Longest time for each of the two.
+#: Longest time for each of the three.
 SECONDS = 240.0
 Rows = dict[str, tuple[pd.DataFrame, pd.DataFrame]]
 
@@ -77,12 +79,24 @@ def _table(x: Any, y: Any, columns: list[str]) -> pd.DataFrame:
     return pd.DataFrame(x, columns=pd.Index(columns)).assign(ill=y)
 
 
-def run_federation(folder: Path, tables: dict[str, pd.DataFrame], run: dict) -> None:
-    """A hub, its broker, and one process per party, until all are done."""
+def run_federation(
+    folder: Path,
+    tables: dict[str, pd.DataFrame],
+    run: dict,
+    leaves: tuple[str, int] | None = None,
+) -> None:
+    """A hub, its broker, and one process per party, until all are done.
+
+    Args:
+        folder: For everybody's files.
+        tables: Everybody's rows.
+        run: The run that is proposed.
+        leaves: A hospital whose program is killed in that round, and stays away.
+    """
     (folder / "run.toml").write_text(tomli_w.dumps(run))
     policy = folder / "policy.toml"
     policy.write_text(tomli_w.dumps(POLICY))
-    children: list[subprocess.Popen] = []
+    children: dict[str, subprocess.Popen] = {}
     with Hub.create(folder / "hub", "demo", sorted(tables), port=0) as hub:
         try:
             for name, path in hub.invitations.items():
@@ -95,14 +109,25 @@ def run_federation(folder: Path, tables: dict[str, pd.DataFrame], run: dict) -> 
                     tables[name].to_csv(rows, index=False)
                     words = ["join", str(path), "--data", str(rows), *home]
                     words += ["--policy", str(policy)]
-                children.append(subprocess.Popen([*PROGRAM, *words]))
+                children[name] = subprocess.Popen([*PROGRAM, *words])
             end = time.monotonic() + SECONDS
-            for child in children:
+            if leaves is not None:
+                gone, number = leaves
+                while _round(folder / "coordinator") < number:
+                    time.sleep(0.05)
+                children.pop(gone).kill()
+            for child in children.values():
                 if child.wait(max(1.0, end - time.monotonic())) != 0:
                     raise SystemExit("a party failed; its message stands above")
         finally:
-            for child in children:
+            for child in children.values():
                 broker.stop(child)
+
+
+def _round(home: Path) -> int:
+    """How far a party is, as it says itself once a second."""
+    status = home / "status.json"
+    return json.loads(status.read_text()).get("round", 0) if status.exists() else 0
 
 
 def _result(folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -117,15 +142,7 @@ def four_hospitals() -> None:
     columns = [c for c in next(iter(parts.values()))[0] if c != "ill"]
     run = {
         "name": "hospitals",
-        "problem": {
-            "model": "logistic",
-            "columns": columns,
-            "target": "ill",
-            "classes": ["0", "1"],
-            "l2": 0.05,
-            "intercept": True,
-            "bound": 3.5,  # public: longer rows are scaled down to it
-        },
+        "problem": _problem_table(columns),
         "algorithm": {
             "name": "FedPLT",
             "rho": 1.0,
@@ -156,6 +173,50 @@ def four_hospitals() -> None:
         print(_privacy(folder / HOSPITALS[1]))
 
 
+def _problem_table(columns: list[str]) -> dict[str, Any]:
+    return {
+        "model": "logistic",
+        "columns": columns,
+        "target": "ill",
+        "classes": ["0", "1"],
+        "l2": 0.05,
+        "intercept": True,
+        "bound": 3.5,  # public: longer rows are scaled down to it
+    }
+
+
+def secure_sums() -> None:
+    """Nobody reads the letter of one hospital, and one of the four drops out."""
+    _, parts = hospitals()
+    columns = [c for c in next(iter(parts.values()))[0] if c != "ill"]
+    fewest = min(len(train) for train, _ in parts.values())
+    run = {
+        "name": "sums",
+        "problem": _problem_table(columns),
+        "algorithm": {"name": "DPSGD", "step_size": 0.5, "momentum": 0.9},
+        "secure": {"least": 3, "rows": fewest},
+        "run": {"rounds": ROUNDS, "deadline": 2.0, "linger": 2.0},
+        "privacy": {"epsilon": EPSILON, "delta": DELTA, "norm": 1.0},
+    }
+    gone = HOSPITALS[3]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tables = {k: v[0] for k, v in parts.items()}
+        run_federation(folder, tables, run, leaves=(gone, ROUNDS // 4))
+        print("\nThe same hospitals in secure sums: the coordinator learns noisy sums")
+        print(f"of 3 letters at least; {gone} dropped out after a quarter of the run\n")
+        print(f"{'hospital':<12}{'together':>10}{'epsilon':>9}")
+        for hospital in HOSPITALS[:3]:
+            told, models = _result(folder / hospital)
+            held = _problem(parts[hospital][1], columns)
+            print(
+                f"{hospital:<12}{held.accuracy(models['shared']):>10.3f}"
+                f"{told['epsilon_spent']:>9.3f}"
+            )
+        print(f"\nepsilon at delta={DELTA:g}, against the coordinator, for a record\n")
+        print(_privacy(folder / HOSPITALS[1]))
+
+
 def _privacy(folder: Path) -> PrivacyReport:
     """What one agent's program wrote down of what each observer may have learnt."""
     (path,) = folder.glob("*/privacy.json")
@@ -173,15 +234,7 @@ def ring_without_coordinator() -> None:
     columns = [c for c in next(iter(parts.values()))[0] if c != "ill"]
     run = {
         "name": "ring",
-        "problem": {
-            "model": "logistic",
-            "columns": columns,
-            "target": "ill",
-            "classes": ["0", "1"],
-            "l2": 0.05,
-            "intercept": True,
-            "bound": 3.5,  # public: longer rows are scaled down to it
-        },
+        "problem": _problem_table(columns),
         "algorithm": {
             "name": "DPNorm",
             "step_size": 0.1,
@@ -213,4 +266,5 @@ def ring_without_coordinator() -> None:
 
 if __name__ == "__main__":
     four_hospitals()
+    secure_sums()
     ring_without_coordinator()

@@ -39,7 +39,7 @@ def _account(rounds: int, part: float, sampling: object) -> float:
 
 def _hidden(rounds: int, part: float) -> float:
     """The algorithm as printed, active in every pth round: the trajectory's bound."""
-    from tacita.privacy.accounting.gaussian import epsilon_of_mu
+    from tacita.theory.gaussian import epsilon_of_mu
 
     first = printed_gamma(
         epsilon=EACH,

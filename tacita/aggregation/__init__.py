@@ -1,4 +1,4 @@
-"""How the letters of an exchange become one: the mean, or another rule."""
+"""How letters of an exchange become one: the mean, a secure sum, or another rule."""
 
 from tacita.aggregation.adaptively_clipped import AdaptivelyClipped
 from tacita.aggregation.bulyan import Bulyan
@@ -18,8 +18,11 @@ from tacita.aggregation.neighbours import (
 from tacita.aggregation.norm_clipping import CenteredClipping, NormBound
 from tacita.aggregation.rfa import RFA
 from tacita.aggregation.rule import Aggregation, Heard
+from tacita.aggregation.secure import SecureSum, Summed
 from tacita.aggregation.trimmed_mean import TrimmedMean
 
+#: What may be asked for; "secure" is a `SecureSum` over everybody.
+Choice = Aggregation | SecureSum | str | None
 #: Every rule, known to run files by its name.
 RULES = (
     *(Mean, ClippedMean, TrimmedMean, Median, GeometricMedian, RFA, Krum, MultiKrum),
@@ -36,6 +39,7 @@ __all__ = [
     "Bridge",
     "Buckets",
     "Bulyan",
+    "Choice",
     "CenteredClipping",
     "ClippedGossip",
     "ClippedMean",
@@ -49,5 +53,7 @@ __all__ = [
     "NearestNeighbourMixing",
     "NearestToOwn",
     "NormBound",
+    "SecureSum",
+    "Summed",
     "TrimmedMean",
 ]

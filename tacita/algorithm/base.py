@@ -36,6 +36,13 @@ Number = Any
 Gradients = tuple[int, ...] | str
 
 
+#: Why algorithms that average the last letters of all agents have no secure sum.
+NOISE_WEARS_OFF = (
+    "it averages the last letters of all agents, and later rounds would wear off the "
+    "noise of those who are silent"
+)
+
+
 class Averages(StrEnum):
     """Whose letters the coordinator's mean is over."""
 
@@ -71,6 +78,7 @@ class Round(NamedTuple):
     h: Proximable | None
     number: Array | int  # 0 before the first round, when nobody has answered yet
     active: Array | int  # how many agents answered
+    regulariser: Any = None  # of every agent's loss: public, as h is
 
     def prox(self, v: Array, step: Number) -> Array:
         """prox_{step * h}(v); v itself for a problem without h."""
@@ -95,12 +103,20 @@ class Algorithm:
     composite: ClassVar[bool] = False
     #: What its letters are; other rules than the mean join models and updates only.
     letters: ClassVar[Letters] = Letters.EXACT
+    #: Whether a secure sum may join its letters: it has `increment` and `joined`.
+    summed: ClassVar[bool] = False
+    #: Why it may not, where it may not: told when a secure sum is refused.
+    why_not_summed: ClassVar[str] = "nobody has shown what a sum of its letters reveals"
     #: Where the algorithm is described.
     source: ClassVar[str] = ""
     #: How agents compute gradients; a field of every algorithm.
     oracle: Oracle
     #: What letters weigh in a mean: "uniform", or as much as an agent has rows.
     weights: str = "uniform"
+    #: What alone may join its letters, where it is made for one rule; None for any.
+    aggregation: Any = None
+    #: Of noise that it adds to letters, or to their sum, itself; None adds none.
+    noise_std: Number = None
     #: How agents solve their proximal problems, where the algorithm leaves that open.
     solver: Any = None
 
@@ -207,6 +223,21 @@ class ServerAlgorithm(Algorithm):
         """The model to publish, shape (d,), out of the broadcast."""
         return broadcast
 
+    def increment(
+        self, key: Array, oracle: AgentOracle, state: State, inbox: Broadcast
+    ) -> tuple[State, Array]:
+        """As `local`, but the letter is what rows add to what everybody knows.
+
+        Computed from zero: a letter less the broadcast is rounded to the digits of
+        the broadcast, which its sender chooses. Without the regulariser where that
+        can be added by the coordinator, in `joined`.
+        """
+        raise NotImplementedError
+
+    def joined(self, kept: Kept, told: Broadcast, mean: Array, now: Round) -> Letter:
+        """The mean letter that a mean increment stands for, answering `told`."""
+        raise NotImplementedError
+
 
 class Edges(NamedTuple):
     """One agent's place in the graph.
@@ -237,6 +268,7 @@ class GraphAlgorithm(Algorithm):
     """
 
     delivery: ClassVar[Delivery] = Delivery.SUM
+    why_not_summed: ClassVar[str] = "it has no coordinator who adds letters up"
 
     def needs_connection(self) -> bool:
         """Whether a graph that falls into several parts is refused."""

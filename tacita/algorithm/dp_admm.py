@@ -25,7 +25,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Gradients, Number, Round, ServerAlgorithm
+from tacita.algorithm.base import (
+    NOISE_WEARS_OFF,
+    Averages,
+    Gradients,
+    Number,
+    Round,
+    ServerAlgorithm,
+)
 from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.trees import frozen, number
@@ -85,6 +92,7 @@ class DPADMM(ServerAlgorithm):
     oracle: Oracle = Full()
 
     averages: ClassVar[Averages] = Averages.ALL
+    why_not_summed: ClassVar[str] = NOISE_WEARS_OFF
     composite: ClassVar[bool] = True
     source: ClassVar[str] = "Z. Huang et al., DP-ADMM, IEEE TIFS 2020, Algorithm 2"
 

@@ -33,6 +33,7 @@ from tacita.algorithm.base import (
     ServerAlgorithm,
     gradient_steps,
 )
+from tacita.algorithm.from_zero import steps_from_zero, steps_without_rows
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
@@ -62,6 +63,7 @@ class DPFedAvg(ServerAlgorithm):
     noise_std: Number = number(check.not_negative)
 
     letters: ClassVar[Letters] = Letters.MODELS
+    summed: ClassVar[bool] = True
     source: ClassVar[str] = "B. McMahan et al., FedAvg, with noise in every letter"
 
     def init(self, w: Array) -> tuple[ModelState, Array]:
@@ -78,6 +80,19 @@ class DPFedAvg(ServerAlgorithm):
             noise = normal(for_noise, w.shape, w.dtype)
             w = w + self.step_size * self.noise_std * noise
         return ModelState(w), w
+
+    def increment(
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
+    ) -> tuple[ModelState, Array]:
+        """How far rows move the model in the local steps."""
+        steps = (self.step_size, self.local_steps)
+        moved = steps_from_zero(key, oracle, inbox, *steps)
+        return ModelState(inbox + moved), moved
+
+    def joined(self, kept: tuple, told: Array, mean: Array, now: Round) -> Array:
+        """The model told, moved by the regulariser and by rows."""
+        steps = (self.step_size, self.local_steps)
+        return told + steps_without_rows(now.regulariser, told, *steps) + mean
 
 
 class Contributed(NamedTuple):
@@ -125,6 +140,7 @@ class ClientDPFedAvg(ServerAlgorithm):
     noise_std: float | None = number(check.not_negative, common=True)
 
     averages: ClassVar[Averages] = Averages.ALL
+    summed: ClassVar[bool] = True
     source: ClassVar[str] = (
         "H. B. McMahan et al., Learning Differentially Private Recurrent Language "
         "Models, ICLR 2018, Algorithm 1"
@@ -156,10 +172,23 @@ class ClientDPFedAvg(ServerAlgorithm):
     ) -> tuple[Contributed, Array]:
         """d_i = clip(w_i - w, S), added to all that was sent before."""
         w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
-        update = w - inbox
+        total = state.total + self._clipped(w - inbox)
+        return Contributed(inbox, total), total
+
+    def _clipped(self, update: Array) -> Array:
         # An update that is not a number counts as zero: it must not show.
         update = jnp.where(jnp.all(jnp.isfinite(update)), update, 0)
         length = jnp.sqrt(jnp.sum(update**2))
-        update = update * jnp.minimum(1, self.clip / jnp.maximum(length, 1e-15))
-        total = state.total + update
-        return Contributed(inbox, total), total
+        return update * jnp.minimum(1, self.clip / jnp.maximum(length, 1e-15))
+
+    def increment(
+        self, key: Array, oracle: AgentOracle, state: Contributed, inbox: Array
+    ) -> tuple[Contributed, Array]:
+        """The clipped update of this round."""
+        w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
+        update = self._clipped(w - inbox)
+        return Contributed(inbox, state.total + update), update
+
+    def joined(self, kept: Released, told: Array, mean: Array, now: Round) -> Array:
+        """The mean over all clients of what they have contributed so far."""
+        return kept.mean + mean * now.active / now.n_agents

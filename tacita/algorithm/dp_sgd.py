@@ -79,6 +79,7 @@ class DPSGD(ServerAlgorithm):
 
     composite: ClassVar[bool] = True
     letters: ClassVar[Letters] = Letters.UPDATES
+    summed: ClassVar[bool] = True
     source: ClassVar[str] = (
         "M. Abadi et al., Deep Learning with Differential Privacy, Algorithm 1"
     )
@@ -119,3 +120,13 @@ class DPSGD(ServerAlgorithm):
     def shared(self, broadcast: Told) -> Array:
         """The average of iterates."""
         return broadcast.mean
+
+    def increment(
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Told
+    ) -> tuple[ModelState, Array]:
+        """The gradient of the rows."""
+        return ModelState(inbox.w), oracle.of_data.once(key, inbox.w)
+
+    def joined(self, kept: Iterates, told: Told, mean: Array, now: Round) -> Array:
+        """With the regulariser's gradient, which everybody knows."""
+        return mean + now.regulariser.grad(told.w)

@@ -19,6 +19,7 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import (
+    NOISE_WEARS_OFF,
     Averages,
     Gradients,
     Letters,
@@ -65,6 +66,7 @@ class FedPLT(ServerAlgorithm):
     oracle: Oracle = Full()
 
     averages: ClassVar[Averages] = Averages.ALL
+    why_not_summed: ClassVar[str] = NOISE_WEARS_OFF
     composite: ClassVar[bool] = True
     letters: ClassVar[Letters] = Letters.MODELS
     source: ClassVar[str] = (

@@ -86,6 +86,7 @@ class FedSPD(ServerAlgorithm):
     paper_noise: bool = flag(False)
 
     averages: ClassVar[Averages] = Averages.ALL
+    why_not_summed: ClassVar[str] = "its state needs the agent's own noisy letter"
     composite: ClassVar[bool] = True
     source: ClassVar[str] = (
         "Y. Li et al., Federated Stochastic Primal-dual Learning with Differential "

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Gradients, Letters, Number, ServerAlgorithm
+from tacita.algorithm.base import (
+    NOISE_WEARS_OFF,
+    Averages,
+    Gradients,
+    Letters,
+    Number,
+    ServerAlgorithm,
+)
 from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -54,6 +61,7 @@ class FedSplit(ServerAlgorithm):
     partial: ClassVar[bool] = False
     averages: ClassVar[Averages] = Averages.ALL
     letters: ClassVar[Letters] = Letters.MODELS
+    why_not_summed: ClassVar[str] = NOISE_WEARS_OFF
     source: ClassVar[str] = "R. Pathak and M. Wainwright, FedSplit, NeurIPS 2020"
 
     def proximal(self, problem: Problem) -> tuple[Any, ...]:

@@ -20,7 +20,14 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Averages, Gradients, Number, Round, ServerAlgorithm
+from tacita.algorithm.base import (
+    NOISE_WEARS_OFF,
+    Averages,
+    Gradients,
+    Number,
+    Round,
+    ServerAlgorithm,
+)
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -102,6 +109,7 @@ class FiveGCS(ServerAlgorithm):
     oracle: Oracle = Full()
 
     averages: ClassVar[Averages] = Averages.ALL
+    why_not_summed: ClassVar[str] = NOISE_WEARS_OFF
     source: ClassVar[str] = "M. Grudzien et al., 5GCS, AISTATS 2023, Algorithm 1"
 
     def refuse_problem(self, problem: Problem) -> None:

@@ -38,6 +38,7 @@ class ServerGD(ServerAlgorithm):
     oracle: Oracle = Full()
 
     letters: ClassVar[Letters] = Letters.UPDATES
+    summed: ClassVar[bool] = True
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
 
     def gradients(self) -> Gradients:
@@ -64,3 +65,13 @@ class ServerGD(ServerAlgorithm):
     ) -> tuple[ModelState, Array]:
         """The gradient at the model received."""
         return ModelState(inbox), oracle.once(key, inbox)
+
+    def increment(
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
+    ) -> tuple[ModelState, Array]:
+        """The gradient of the rows."""
+        return ModelState(inbox), oracle.of_data.once(key, inbox)
+
+    def joined(self, kept: Array, told: Array, mean: Array, now: Round) -> Array:
+        """With the regulariser's gradient, which everybody knows."""
+        return mean + now.regulariser.grad(told)

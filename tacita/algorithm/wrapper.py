@@ -41,6 +41,11 @@ class Wrapper(ServerAlgorithm):
                 f"{what} needs an algorithm with a coordinator and one exchange a "
                 f"round, got {type(inner).__name__}"
             )
+        if inner.aggregation is not None:
+            check.refuse(
+                f"{what} needs single letters, and those of {type(inner).__name__} are "
+                f"joined by {type(inner.aggregation).__name__}; leave one of them out"
+            )
 
     def resolve(self, problem: Problem) -> Self:
         """Let theory set the inner algorithm's numbers."""

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Aggregation
+from tacita.aggregation import Aggregation, Summed
 from tacita.audits.attack import best_attack, noise_rests, score_runs
 from tacita.audits.batch_tests import batch_faults
 from tacita.audits.canary import Canary, neighbours
@@ -29,7 +29,7 @@ from tacita.check import TacitaError
 from tacita.privacy import inputs
 from tacita.privacy.accounting.guarantee import Guarantee, PaperClaim
 from tacita.privacy.letters import guarantee
-from tacita.privacy.scope import Scope
+from tacita.privacy.scope import Observer, Scope
 from tacita.privacy.spend import known_observer, planned
 from tacita.privacy.statement import delta_of, relation_of
 from tacita.problem.problem import Problem
@@ -168,7 +168,9 @@ def audit(
         algorithm: What is audited, as it runs.
         observer: Who looks. The coordinator and an eavesdropper see every letter, a
             neighbour on a graph those of the agent; other agents of a server
-            algorithm see broadcasts, and `final_model` the last model only.
+            algorithm see broadcasts, and `final_model` the last model only. In secure
+            sums the coordinator, and its `colluders`, see sums, and are taken to know
+            all other letters.
         rounds: Rounds of each run.
         runs: Runs on either data set that are scored; a pilot adds about as many.
         delta: The delta of the claim; default that of the algorithm's promise, or
@@ -187,6 +189,11 @@ def audit(
     """
     ready = prepare(problem, algorithm)
     scope = Scope(known_observer(ready, observer), relation=relation_of(ready))
+    if isinstance(ready, Summed) and scope.observer == Observer.EAVESDROPPER:
+        check.refuse(
+            "broker and outsiders see sizes and times of a secure sum only, nothing to "
+            "audit; use observer='coordinator' or 'colluders'"
+        )
     rounds, runs = inputs.whole(rounds=rounds), inputs.whole(12, runs=runs)
     confidence = inputs.inside_unit(confidence=confidence)
     if isinstance(claim, Guarantee):

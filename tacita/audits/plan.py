@@ -108,7 +108,12 @@ class Plan:
     def simulate(self, canary: Canary) -> Group:
         """Fresh runs on either side."""
         pair = neighbours(self.problem, canary)
-        made = (self.algorithm, self.participation, self.aggregation)
+        made = (
+            self.algorithm,
+            self.participation,
+            self.scope.observer,
+            self.aggregation,
+        )
         worlds = tuple(world_of(data, *made) for data in pair)
         seeds = self.rng.integers(0, 2**62, (2, self.lanes), dtype=np.uint64)
         views = tuple(
@@ -119,6 +124,7 @@ class Plan:
                 own,
                 self.agent,
                 self.participation,
+                self.scope.observer,
                 self.aggregation,
             )
             for data, own in zip(pair, seeds, strict=True)

@@ -16,8 +16,9 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import logsumexp
 
+from tacita.aggregation import Summed
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.audits.transcript import Seen
+from tacita.audits.transcript import Seen, shown
 from tacita.privacy.clipped import Clipped, without_noise
 from tacita.privacy.letters import letters_of
 from tacita.privacy.scope import Observer
@@ -37,7 +38,9 @@ _FLOOR = 1e-12
 def sees_letters(algorithm: Any, observer: Observer) -> bool:
     """Whether this observer is shown letters, not only what is made of them."""
     on_graph = isinstance(algorithm, GraphAlgorithm)
-    near = (Observer.COORDINATOR, Observer.EAVESDROPPER)
+    near = [Observer.COORDINATOR, Observer.COLLUDERS]
+    if not isinstance(algorithm, Summed):
+        near.append(Observer.EAVESDROPPER)
     return observer in near or (on_graph and observer == Observer.NEIGHBOUR)
 
 
@@ -75,6 +78,8 @@ def quiet(algorithm: Any) -> Any:
 
 def _whole(algorithm: Any) -> Any:
     """The algorithm without batches."""
+    if isinstance(algorithm, Summed):
+        return replace(algorithm, algorithm=_whole(algorithm.algorithm))
     oracle = without_noise(algorithm.oracle)
     if isinstance(oracle, Clipped):
         oracle = replace(oracle, oracle=Full())
@@ -89,7 +94,8 @@ def _expected(agent: Any, world: World, algorithm: Any, seen: Seen) -> Array:
     seat = world.seats(algorithm)[agent]
 
     def one(state: Any, broadcast: Any) -> Array:
-        return flat(seat.answer(1, 0, key, state, broadcast)[1])
+        letter = seat.answer(1, 0, key, state, broadcast)[1]
+        return flat(shown(world, algorithm, agent, letter))
 
     def one_run(run: Seen) -> Array:
         """Replay a node whose state carries no noise, from what it received."""
@@ -117,7 +123,8 @@ def noise_of(agent: Any, world: World, algorithm: Any, seen: Seen) -> Array:
 
     def one(state: Any, broadcast: Any, bits: Array, letter: Any) -> Array:
         key = jax.random.wrap_key_data(bits)
-        return flat(letter) - flat(seat.answer(1, 0, key, state, broadcast)[1])
+        bare = seat.answer(1, 0, key, state, broadcast)[1]
+        return flat(letter) - flat(shown(world, algorithm, agent, bare))
 
     each = jax.vmap(jax.vmap(one))
     return each(seen.state, seen.broadcast, seen.key, seen.letter)
@@ -207,7 +214,8 @@ def _imagined(
     def one(state: Any, told: Any, letter: Any, active: Array) -> Array:
         def likelihood(seat: Any) -> Array:
             def at(k: Array) -> Array:
-                rest = flat(letter) - flat(seat.answer(1, 0, k, state, told)[1])
+                bare = seat.answer(1, 0, k, state, told)[1]
+                rest = flat(letter) - flat(shown(worlds[0], algorithm, agent, bare))
                 return -rest @ precision @ rest / 2
 
             return logsumexp(jax.vmap(at)(keys))

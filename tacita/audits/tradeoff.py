@@ -30,8 +30,8 @@ from tacita.audits.statistics import (
     parted,
     promising,
 )
-from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.accounting.guarantee import Guarantee, PaperClaim
+from tacita.theory.gaussian import epsilon_of_mu
 
 Claim = Guarantee | PaperClaim | float
 #: From the rate of false positives to the largest rate of true ones.

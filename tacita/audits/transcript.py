@@ -11,12 +11,21 @@ import numpy as np
 from jax import Array
 
 from tacita import check, keys
-from tacita.aggregation import Aggregation
+from tacita.aggregation import Aggregation, Heard, Summed
+from tacita.aggregation.secure import dequantise
 from tacita.algorithm.base import Averages, GraphAlgorithm
+from tacita.privacy.letters.secure_sum import honest_noises
+from tacita.privacy.scope import Observer
 from tacita.problem.problem import Problem
 from tacita.runtime import engine
 from tacita.runtime.delivery import deliver
-from tacita.runtime.rounds import Stage, World, first_carry, one_round
+from tacita.runtime.rounds import (
+    Stage,
+    World,
+    first_carry,
+    mean_weights,
+    one_round,
+)
 from tacita.runtime.simulate import make_world
 from tacita.trees import tree_rows
 
@@ -41,13 +50,16 @@ def watch(
     seeds: np.ndarray,
     agent: int,
     participation: Any = 1.0,
+    observer: Observer = Observer.COORDINATOR,
     aggregation: Aggregation | None = None,
 ) -> tuple[Seen, np.ndarray]:
     """Run once per seed; what one agent sent, and the final models.
 
-    `algorithm` is ready: all its numbers are set. Call in double precision.
+    Of a secure sum, what is left of it for whoever knows all other letters, and the
+    noise that this observer knows. `algorithm` is ready: all its numbers are set. Call
+    in double precision.
     """
-    world = world_of(problem, algorithm, participation, aggregation)
+    world = world_of(problem, algorithm, participation, observer, aggregation)
     # Letters, broadcasts and states of all rounds; scores of all rows of one round.
     one = 4 * rounds * problem.dim + 3 * problem.population.rows.y.size
     batch = max(1, min(len(seeds), _AT_ONCE // one))
@@ -67,18 +79,70 @@ def world_of(
     problem: Problem,
     algorithm: Any,
     participation: Any,
+    observer: Observer = Observer.COORDINATOR,
     aggregation: Aggregation | None = None,
 ) -> World:
-    """The problem as the runtime sees it; algorithms with one letter a round only."""
+    """The problem as the runtime sees it; algorithms with one letter a round only.
+
+    The noise of a secure sum is that which the observer does not know.
+    """
     graph = isinstance(algorithm, GraphAlgorithm)
     if not graph and len(algorithm.phases) > 1:
         check.refuse(
             f"{type(algorithm).__name__} has several letters a round, which an audit "
             "does not record"
         )
-    return make_world(
+    world = make_world(
         problem, algorithm, participation, aggregation=aggregation, lanes=True
     )
+    if not isinstance(algorithm, Summed):
+        return world
+    if world.schedule.kind != "all":
+        check.refuse(
+            "secure sums are audited with everybody in them; participation=1.0"
+        )
+    rule = algorithm.aggregation
+    honest = honest_noises(rule, observer)
+    return world._replace(aggregation=rule.at_work(problem.n_agents, honest))
+
+
+class Listening:
+    """A secure sum's rule, noting what it is handed and what comes out."""
+
+    additive = False
+    least = 1
+
+    def __init__(self, rule: Any) -> None:
+        self._rule = rule
+
+    def check(self, agents: int) -> None:
+        """Serves any number."""
+
+    def __call__(self, heard: Heard) -> Any:
+        """The rule's mean."""
+        self.heard, self.mean = heard, self._rule(heard)
+        return self.mean
+
+    def left_of(self, agent: Any) -> Array:
+        """The sum without the letters of all others: the agent's own, and noise."""
+        letters = on_the_grid(self._rule, self.heard)
+        others = jnp.sum(letters, axis=0) - letters[agent]
+        return self.mean * jnp.sum(self.heard.weights) - others
+
+
+def on_the_grid(rule: Any, heard: Heard) -> Array:
+    """Everybody's letter as it enters a sum."""
+    return dequantise(rule.integers(heard), rule.step, rule.word)
+
+
+def shown(world: World, algorithm: Any, agent: Any, letter: Any) -> Any:
+    """What others may see of a letter without noise: in a secure sum, on its grid."""
+    if not isinstance(algorithm, Summed):
+        return letter
+    weight = mean_weights(algorithm, world.population)[agent]
+    key = jax.random.key(0)  # nothing is drawn
+    heard = Heard(letter[None], weight[None], None, key)
+    return on_the_grid(world.aggregation, heard)[0]
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -89,7 +153,10 @@ def _watch(
         base = keys.from_seed(seed)
 
         def step(carry: Any, number: Array) -> tuple[Any, Seen]:
-            after = one_round(Stage(world, algorithm, base, number), carry)
+            ear, heard = Listening(world.aggregation), world
+            if isinstance(algorithm, Summed):
+                heard = world._replace(aggregation=ear)
+            after = one_round(Stage(heard, algorithm, base, number), carry)
             active = after.turns[agent] > carry.turns[agent]
             state = tree_rows(carry.states, agent)
             key = keys.agent_key(keys.agent_secret(base, agent), number, 0)
@@ -99,7 +166,9 @@ def _watch(
                 told = tree_rows(deliver(world.links, carry.mail.letters), agent)
                 return after, Seen(letter, active, told, state, bits)
             told = carry.broadcast
-            if algorithm.averages == Averages.ALL:
+            if isinstance(algorithm, Summed):
+                letter = ear.left_of(agent)
+            elif algorithm.averages == Averages.ALL:
                 letter = tree_rows(after.mail.letters, agent)
             else:
                 # Mean letters only are kept; the same key gives the same letter again.

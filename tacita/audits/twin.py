@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from tacita import check
+from tacita.aggregation import Summed
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.audits.exact import Compared, compare
 from tacita.privacy.scope import Observer, word
@@ -83,6 +84,11 @@ def audit_exactly(
         seed: Decides who takes part, and the directions of the changed gradients.
     """
     ready = prepare(problem, algorithm)
+    if isinstance(ready, Summed):
+        check.refuse(
+            "integers are not linear in their noise, so no exact divergence of a "
+            "secure sum is known; audit it without --exact"
+        )
     n = _agents_kept(problem, ready)
     small, kept = _empty_twin(problem, n), _of_first(ready, problem.n_agents, n)
     share = participation

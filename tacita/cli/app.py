@@ -60,6 +60,10 @@ def tell(error: Exception) -> int:
         for line in str(error).split("\n"):
             typer.echo(f"error: {line}", err=True)
         return BAD_INPUT
+    if isinstance(error, OSError) and error.filename:
+        what = f"{error.filename}: {error.strerror}"
+        typer.echo(f"error: {what}; check the path, and who may use it", err=True)
+        return BAD_INPUT
     first = (str(error).strip() or "no message").split("\n")[0]
     typer.echo(
         f"error: {type(error).__name__}: {first} "

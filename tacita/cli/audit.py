@@ -21,8 +21,8 @@ def audit(
     observer: Annotated[
         str | None,
         typer.Option(
-            help="final_model, coordinator, neighbour or eavesdropper; needed, but "
-            "with --exact, which compares all of them."
+            help="final_model, coordinator, colluders, neighbour or eavesdropper; "
+            "needed, but with --exact, which compares all of them."
         ),
     ] = None,
     exact: Annotated[

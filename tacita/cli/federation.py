@@ -19,6 +19,15 @@ _QUIET = 5.0
 #: Seconds without a letter after which a party counts as away: whoever waits for one
 #: asks for it sooner (`tacita/federation/patience.py`).
 _AWAY = 45.0
+#: What comes of a file that is missing, no status, or damaged.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -63,11 +72,11 @@ def status(
     for folder in folders:
         try:
             told = json.loads((folder / "status.json").read_text())
-        except (OSError, ValueError, RecursionError):
+            _show_party(told)
+        except _UNREADABLE:
             tacita.check.refuse(
                 f"no status in {folder}; name the folder of a party that has run"
             )
-        _show_party(told)
 
 
 def _show_party(told: dict[str, Any]) -> None:

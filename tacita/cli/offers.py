@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 import tacita
-from tacita.check import printable
 from tacita.cli.show import show
 
 OFFERS = "Example:  tacita offers --folder tacita-clinics-oslo"
@@ -42,13 +41,13 @@ def offers(folder: Folder = None) -> None:
     rows = [
         (
             offer.run.digest[:12],
-            printable(str(offer.run.name)),
+            tacita.check.printable(str(offer.run.name)),
             words[offer.decision],
             terms_of(offer.run),
             str(offer.run.rounds),
-            printable(str(offer.run.tables["algorithm"]["name"])),
-            printable(", ".join(map(str, offer.run.problem["columns"]))),
-            printable(str(offer.run.problem["target"])),
+            tacita.check.printable(str(offer.run.tables["algorithm"]["name"])),
+            tacita.check.printable(", ".join(map(str, offer.run.problem["columns"]))),
+            tacita.check.printable(str(offer.run.problem["target"])),
             str(len(offer.run.agents)),
         )
         for offer in found
@@ -70,7 +69,9 @@ def decline(digest: Digest, folder: Folder = None) -> None:
 def _decide(digest: str, folder: Path | None, yes: bool) -> None:
     offer = _book(folder).decide(digest, yes, getpass.getuser())
     word = "accepted" if yes else "declined"
-    typer.echo(f"{printable(str(offer.run.name))} ({offer.run.digest}) is {word}")
+    typer.echo(
+        f"{tacita.check.printable(str(offer.run.name))} ({offer.run.digest}) is {word}"
+    )
 
 
 def log(
@@ -90,7 +91,7 @@ def log(
         (
             str(told["number"]),
             str(told["time"])[:19],
-            printable(str(told["event"])),
+            tacita.check.printable(str(told["event"])),
             _details({k: v for k, v in told.items() if k not in hidden}),
         )
         for told in events[-last:]
@@ -100,7 +101,9 @@ def log(
 
 
 def _details(told: dict[str, Any]) -> str:
-    return printable(", ".join(f"{k}: {json.dumps(v)}" for k, v in told.items()))
+    return tacita.check.printable(
+        ", ".join(f"{k}: {json.dumps(v)}" for k, v in told.items())
+    )
 
 
 def _book(folder: Path | None) -> Any:

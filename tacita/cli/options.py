@@ -17,7 +17,10 @@ Changes = Annotated[
     ),
 ]
 Observer = Annotated[
-    str, typer.Option(help="final_model, coordinator, neighbour or eavesdropper.")
+    str,
+    typer.Option(
+        help="final_model, coordinator, colluders, neighbour or eavesdropper."
+    ),
 ]
 PartyFolder = Annotated[
     Path | None, typer.Option(help="Where state, ledger and results are kept.")

@@ -68,7 +68,8 @@ def plan(
     )
     planned = job.with_algorithm(safe)
     typer.echo(str(tacita.privacy.forecast(job.problem, safe, **asked)))
-    table = {"algorithm": planned.config["algorithm"]}
+    tables = ("algorithm", "secure")
+    table = {key: planned.config[key] for key in tables if key in planned.config}
     typer.echo("\n" + tomli_w.dumps(table).rstrip())
     if out is not None:
         try:

@@ -25,12 +25,20 @@ class Account:
         name: The agent.
         run: The run's digest.
         prices: What the letters of a round cost together, by round.
+        budget: What the policy allows, as arguments of `Ledger.allow`; it binds these
+            letters whatever others who share the ledger allow. None for no limit.
     """
 
     def __init__(
-        self, ledger: Ledger, name: str, run: str, prices: Mapping[int, Guarantee]
+        self,
+        ledger: Ledger,
+        name: str,
+        run: str,
+        prices: Mapping[int, Guarantee],
+        budget: Mapping[str, Any] | None = None,
     ) -> None:
         self._ledger, self._name, self._run, self._prices = ledger, name, run, prices
+        self._budget = budget
         #: Number of the checkpoint that the next letter is made from.
         self.checkpoint = 0
 
@@ -43,16 +51,43 @@ class Account:
         """Write a release down; without content, one of which no more is known."""
         # What another folder said in the same round is a release of its own.
         mine = identity.kind == "answer"
-        self._ledger.charge(
-            self._prices[identity.round],
-            agent=self._name,
+        self._charge(
             run=identity.run if mine else f"{identity.run} elsewhere",
             round=identity.round,
             phase=f"phase-{identity.phase}",
             content=content,
-            whole_round=True,
             checkpoint=None if content is None else self.checkpoint,
         )
+
+    def note(self, kind: str, number: int, content: bytes) -> None:
+        """Write down, at no cost, a word that must not be given otherwise."""
+        self._ledger.note(
+            agent=self._name,
+            run=self._run,
+            round=number,
+            phase=kind,
+            content=content,
+            checkpoint=self.checkpoint,
+        )
+
+    def charge_reading(self) -> None:
+        """Charge the first round before its letter, which then costs nothing more.
+
+        Once only, however often the rows of a run are read.
+        """
+        self._charge(run=self._run, round=1, phase="rows are read", content=b"")
+
+    def _charge(self, *, round: int, **letter: Any) -> None:
+        with self.together():
+            if self._budget is not None:
+                self._ledger.allow(**self._budget)
+            self._ledger.charge(
+                self._prices[round],
+                agent=self._name,
+                round=round,
+                whole_round=True,
+                **letter,
+            )
 
     def together(self) -> AbstractContextManager:
         """What is charged inside is written at once."""

@@ -19,11 +19,12 @@ from tacita.disk import write_private
 from tacita.federation import state_file
 from tacita.federation.agreement import Agreement
 from tacita.federation.describe import describe
-from tacita.federation.description import Description, read_signed
+from tacita.federation.description import Description, read_signed, unsigned
 from tacita.federation.desk import MOST_NOTE
 from tacita.federation.invitation import Invitation
 from tacita.federation.judgement import OFFER, Judge
-from tacita.federation.own_rows import OwnRows, blank_problem
+from tacita.federation.membership import require_partners
+from tacita.federation.own_rows import OwnRows
 from tacita.federation.party import Party, Withdrawn
 from tacita.federation.policy import Policy, PolicyInForce
 from tacita.federation.post import Post
@@ -31,13 +32,14 @@ from tacita.federation.preview import lines_of
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.receipts import BLANK
 from tacita.federation.server_agent import ServerAgent
-from tacita.federation.setting import keys_of, setting_of, with_observer
+from tacita.federation.setting import blank_setting, keys_of, with_observer
 from tacita.federation.site import Site
+from tacita.federation.sum_setting import with_sum
 from tacita.federation.wire import MOST_TEXT, Identity, Letter, LetterRefused
 
 #: Letters by which the run reaches an agent: one that comes late is only told that
 #: there is something to fetch.
-_STARTS = ("question", "ready", "end")
+_STARTS = ("question", "ready", "end", "secure")
 #: The offer of a run that was given up.
 _GIVEN_UP = "withdrawn.json"
 
@@ -114,7 +116,7 @@ class Agent(Program):
             run: A run file or its tables; None for the offers that wait here.
         """
         if run is not None:
-            runs = [with_observer(describe(run, self.me))]
+            runs = [with_sum(with_observer(describe(run, self.me)))]
         else:
             runs = [offer.run for offer in self.judge.book.all()]
             if not runs:
@@ -149,14 +151,22 @@ class Agent(Program):
         return [p for p in offers if not (p.parent / "result.json").exists()]
 
     def _begun_run(self, path: Path) -> Description:
-        """The run of an offer in the folder."""
+        """The run of an offer in the folder.
+
+        Its signature was checked when it came; the coordinator may have other keys by
+        now. The folder's name vouches for every byte of the description.
+        """
         try:
-            return self.read(path.read_bytes().decode(errors="replace"))
+            run = unsigned(path.read_bytes().decode(errors="replace"))
+            if run.digest != path.parent.name:
+                raise LetterRefused("it is of another run")
         except LetterRefused as error:
             refuse(
                 f"{path} was changed: {error}; put it back, or leave the run with "
                 "--abandon"
             )
+        require_partners(run, self.me)
+        return run
 
     def _one_run(self, post: Post, wait: float | None) -> Result | None:
         begun = self._begun()
@@ -184,7 +194,7 @@ class Agent(Program):
         return self._finish()
 
     def _agree_to(self, run: Description) -> None:
-        self._outline = setting_of(run, blank_problem(run))
+        self._outline = blank_setting(run)
         least, judge = self.policy.min_participants, self.judge
         self.agreement = Agreement(
             run, lambda: self.me, self._keys, self.home, least, judge.log, self.tell
@@ -203,7 +213,7 @@ class Agent(Program):
             try:
                 run = self.read(letter.text)
             except LetterRefused as error:
-                self.tell(f"an offer cannot be read: {error}")
+                self.complain(f"an offer cannot be read: {error}")
                 continue
             accepted, code = self.judge.verdict(run, letter.text, self.site.ledger)
             if accepted:
@@ -242,13 +252,14 @@ class Agent(Program):
         self.write_status({"party": self.me.name, "run": run.digest, "note": note})
         roles = self._outline.roles
         most = 0 if roles.on_graph else roles.server.most_bytes + MOST_NOTE
-        for content, letter in self.await_contents(post, say, None, 1.0, most):
+        waiting = self.await_contents(post, say, self.silence, 1.0, most, anew=True)
+        for content, letter in waiting:
             one = letter.identity
             if not one.run:
                 try:
                     reply = self.greet(letter)
                 except LetterRefused as refusal:
-                    self.tell(f"a letter was refused: {refusal}")
+                    self.complain(f"a letter was refused: {refusal}")
                     continue
                 self.deliver(post, [] if reply is None else [reply])
                 if agreement.agreed and at_once:
@@ -256,7 +267,7 @@ class Agent(Program):
             elif agreement.agreed and one.kind in _STARTS:
                 if (one.run, one.sender) == (run.digest, run.starter):
                     return [content]
-        raise AssertionError("it waits for ever")
+        self.leave(self.silence or 0.0)
 
     def greet(self, letter: Letter) -> Letter | None:
         """Letters outside of any run."""

@@ -8,9 +8,10 @@ letters hides as much as each of them, where the same noise would cancel.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -18,6 +19,7 @@ from jax import Array
 
 from tacita import keys
 from tacita.federation.draws import key_for
+from tacita.runtime import secret_noise
 
 #: Compiled, for an agent derives a key in every exchange.
 _agent_key = jax.jit(keys.agent_key)
@@ -34,6 +36,14 @@ class AgentKeys(Protocol):
         """Of one exchange, after these questions."""
         ...
 
+    def sum_secret(self) -> bytes:
+        """The root of what an agent hides in secure sums; kept for the run."""
+        ...
+
+    def sum_context(self, context: bytes, number: int, phase: int, told: Any) -> bytes:
+        """What the noise of a letter in a secure sum is bound to."""
+        ...
+
 
 @dataclass(frozen=True)
 class SharedKeys:
@@ -48,6 +58,14 @@ class SharedKeys:
     def noise(self, number: int, phase: int, history: str) -> Array:
         """As in a simulation."""
         return _agent_key(self.secret, number, phase)
+
+    def sum_secret(self) -> bytes:
+        """As in a simulation one agent at a time."""
+        return secret_noise.key_bytes(self.secret)
+
+    def sum_context(self, context: bytes, number: int, phase: int, told: Any) -> bytes:
+        """A simulation knows no rosters."""
+        return secret_noise.context_of(number, phase, told)
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,6 +85,14 @@ class OwnKeys:
     def noise(self, number: int, phase: int, history: str) -> Array:
         """Of this very question, and all those before it."""
         return key_for(self.root, f"noise {number} {phase} {history}")
+
+    def sum_secret(self) -> bytes:
+        """Fresh: whoever finds it later could read letters that were recorded."""
+        return os.urandom(32)
+
+    def sum_context(self, context: bytes, number: int, phase: int, told: Any) -> bytes:
+        """Run, roster, exchange and question."""
+        return context
 
 
 def next_history(history: str, asked: Sequence[np.ndarray]) -> str:

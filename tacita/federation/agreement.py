@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation import consent
 from tacita.federation.audit_log import AuditLog
@@ -46,15 +47,26 @@ class Agreement:
         self._path = home / run.digest / _CONSENTS
         self._least = max(run.least_agents, least)
         self._complaints: set[str] = set()
+        #: Whether enough agents were seen to have agreed to this very run.
+        self.agreed = self._path.exists()
+        if self.agreed:
+            self._require_kept()
         #: Whether a letter of the run has left.
         self.spoken = False
         #: What is told beside the word that consents came: a number of rows.
         self.more: Callable[[], dict[str, Any]] = dict
 
-    @property
-    def agreed(self) -> bool:
-        """Whether enough agents were seen to have agreed to this very run."""
-        return self._path.exists()
+    def _require_kept(self) -> None:
+        """Refuse consents in the folder that are not those that were checked once.
+
+        Their keys may be former ones by now, so signatures are not looked at again.
+        """
+        try:
+            known = consent.read(self.run, self._path.read_bytes())
+        except (LetterRefused, OSError):
+            known = {}
+        if len(known) < self._least:
+            refuse(f"{self._path} was changed; delete it, and it is sent again")
 
     def acceptance(self) -> Letter:
         """The consent, signed."""
@@ -98,6 +110,7 @@ class Agreement:
                 return None
             self._log.note("consents", run=run.digest, agents=len(who))
             write_private(self._path, text)
+            self.agreed = True
         return self._letter("done", **self.more())
 
     def _complain(self, reason: str) -> None:

@@ -19,12 +19,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tacita.check import refuse
+from tacita.disk import lock, refused_if_unwritable
 from tacita.federation.seal import private_folder
-
-try:
-    import fcntl
-except ImportError:  # a system without it has one writer at a time, we hope
-    fcntl = None
 
 NAME = "log.jsonl"
 _GENESIS = "0" * 64
@@ -66,16 +62,13 @@ class AuditLog:
     @contextmanager
     def _held(self) -> Iterator[int]:
         private_folder(self.path.parent)
-        try:
+        with refused_if_unwritable(self.path):
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        except OSError as error:
-            refuse(f"cannot write the log {self.path}: {error.strerror}")
-        try:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield file
-        finally:
-            os.close(file)
+            try:
+                lock(file)
+                yield file
+            finally:
+                os.close(file)
 
     def events(self, head: str | None = None) -> list[dict[str, Any]]:
         """All events in order; refused if the chain is broken.

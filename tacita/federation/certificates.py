@@ -11,6 +11,7 @@ import ipaddress
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cryptography import x509
@@ -109,6 +110,18 @@ def requested_key(request: bytes, name: str) -> Any:
     if not (good and isinstance(key, ec.EllipticCurvePublicKey)):
         refuse(f"the signing request of {name!r} is damaged; ask for a new one")
     return key
+
+
+def read(path: Path) -> bytes:
+    """A certificate out of its file; refused if it is damaged."""
+    try:
+        content = path.read_bytes()
+        x509.load_pem_x509_certificate(content)
+    except OSError as error:
+        refuse(f"cannot read {path}: {error.strerror}; restore it from a backup")
+    except ValueError:
+        refuse(f"{path} is damaged; restore it from a backup")
+    return content
 
 
 def public_key_of(certificate: bytes) -> Any:

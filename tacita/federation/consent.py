@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 from tacita.federation.description import Description
 from tacita.federation.reading import read_table
@@ -67,6 +68,17 @@ def bundle(run: Description, signatures: Mapping[str, str]) -> str:
     return json.dumps({"run": run.digest, "consents": dict(signatures)})
 
 
+def read(run: Description, text: str | bytes) -> dict[str, Any]:
+    """The signatures that are handed over, by agent of the run; unchecked."""
+    told = read_table(text, "what others agreed to", MOST_TEXT["consents"])
+    digest, given = told.get("run"), told.get("consents")
+    if not isinstance(given, dict):
+        raise LetterRefused("consents that cannot be read")
+    if digest != run.digest:
+        raise LetterRefused("consents to another run")
+    return {name: given[name] for name in run.agents if name in given}
+
+
 def require_enough(
     run: Description, text: str, roster: Roster, least: int
 ) -> list[str]:
@@ -78,17 +90,19 @@ def require_enough(
         roster: Who belongs to the federation, and whose consent no run does without.
         least: How many agents must have agreed, the reader among them.
     """
-    told = read_table(text, "what others agreed to", MOST_TEXT["consents"])
-    digest, given = told.get("run"), told.get("consents")
-    if not isinstance(given, dict):
-        raise LetterRefused("consents that cannot be read")
-    if digest != run.digest:
-        raise LetterRefused("consents to another run")
     known = roster.keys
-    found = [name for name in run.agents if name in given and name in known]
-    for name in found:
-        require(run, name, given[name], known[name])
+    found, faults = [], []
+    for name, signature in read(run, text).items():
+        if name not in known:
+            continue
+        try:
+            require(run, name, signature, known[name])
+            found.append(name)
+        except LetterRefused as fault:  # perhaps it has other keys by now
+            faults.append(fault)
     if len(found) < least:
+        if faults:
+            raise faults[0]
         raise LetterRefused(
             f"{len(found)} agents agreed to this very run, {least} have to; the others "
             "may have been shown another one"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -16,14 +16,14 @@ from tacita.federation.consent import Refusal
 from tacita.federation.describe import describe, tables_of
 from tacita.federation.description import Description, words_of
 from tacita.federation.invitation import Invitation
-from tacita.federation.own_rows import blank_problem
 from tacita.federation.party import Party
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.protocol import require_protocol
 from tacita.federation.reading import read_table
-from tacita.federation.setting import coordinator_draws, setting_of, with_observer
-from tacita.federation.wire import LARGEST, Letter, LetterRefused
+from tacita.federation.setting import blank_setting, coordinator_draws, with_observer
+from tacita.federation.sum_setting import with_sum
+from tacita.federation.wire import LARGEST, MOST_TEXT, Letter, LetterRefused
 
 #: The description of a run that was begun here, beside who accepted it.
 _OFFER = "offer.json"
@@ -77,16 +77,22 @@ class Coordinator(Program):
         Agents agree to a budget against somebody: the description names whom.
         """
         self._known = self.me.roster
-        run = with_observer(describe(self._given, self.me))
+        run = with_sum(with_observer(describe(self._given, self.me)))
         self.run = self._begun(run, "agents" in tables_of(self._given)) or run
-        self._known.require(self.run.starter, self.run.agents)
-        self.setting = setting_of(self.run, blank_problem(self.run))
+        if not self._accepted.exists():
+            self._known.require(self.run.starter, self.run.agents)
+        self.setting = blank_setting(self.run)
         if self.setting.weighted and self.run.least_agents < len(self.run.agents):
             refuse("weights='samples' needs everybody's rows; leave out least_agents")
         self.setting.roles.require_size()
         self._offer = self.run.signed(self._keys)
         #: Signatures of those who accepted.
         self.consents: dict[str, str] = {}
+
+    @property
+    def _accepted(self) -> Path:
+        """Who accepted the run, once all have who must."""
+        return self.home / self.run.digest / "accepted.json"
 
     def _begun(self, run: Description, named: bool) -> Description | None:
         """The same run as it was begun here, before others came to the federation."""
@@ -143,9 +149,10 @@ class Coordinator(Program):
 
     def _agree(self, post: Post, wait: float) -> dict[str, int]:
         """Everybody's consent, which is kept; their numbers of rows if they matter."""
-        path = self.home / self.run.digest / "accepted.json"
+        path = self._accepted
         if path.exists():
-            kept = _kept_consents(path)
+            needed = self.run.agents if self.setting.weighted else ()
+            kept = _kept_consents(path, needed)
             self.consents = kept["consents"]
             return kept["rows"]
         self.tell(f"{self.run.name} ({self.run.digest}) is offered to the agents")
@@ -176,6 +183,9 @@ class Coordinator(Program):
             return [agent for agent in self.run.agents if agent not in found]
 
         def offers() -> list[Letter]:
+            if self.me.roster is not self._known:  # somebody came, or went
+                self._known = self.me.roster
+                self._known.require(self.run.starter, self.run.agents)
             return [self.note("offer", agent, self._offer) for agent in missing()]
 
         for letter in self.await_letters(post, offers, wait, 1.0):
@@ -187,7 +197,7 @@ class Coordinator(Program):
                     self.tell(f"{sender} does not accept yet: {code}")
                 signature = self._consent(letter)
             except LetterRefused as refusal:
-                self.tell(f"a letter was refused: {refusal}")
+                self.complain(f"a letter was refused: {refusal}")
                 continue
             if signature is not None and sender not in found:
                 found[sender] = signature
@@ -220,7 +230,7 @@ class Coordinator(Program):
             try:
                 told = _rows(letter, self.run, setting.weighted)
             except LetterRefused as refusal:
-                self.tell(f"a letter was refused: {refusal}")
+                self.complain(f"a letter was refused: {refusal}")
                 continue
             if told is not None and letter.identity.sender in self.consents:
                 rows[letter.identity.sender] = told
@@ -261,13 +271,20 @@ class Coordinator(Program):
         return {"agents": agents, "told": _told_by(party), "promise": promise}
 
 
-def _kept_consents(path: Path) -> dict[str, Any]:
-    """Who accepted, and with how many rows, as it was written down."""
+def _kept_consents(path: Path, needed: Sequence[str] = ()) -> dict[str, Any]:
+    """Who accepted, and with how many rows, as it was written down.
+
+    Args:
+        path: Where.
+        needed: Whose rows the run's mean is weighted by.
+    """
     try:
-        kept = json.loads(path.read_bytes())
+        kept = read_table(path.read_bytes(), "the file", MOST_TEXT["consents"])
         rows = {str(name): int(count) for name, count in kept["rows"].items()}
+        if not set(needed) <= set(rows):
+            raise LetterRefused("rows are missing")
         return {"consents": dict(kept["consents"]), "rows": rows}
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+    except (ValueError, TypeError, AttributeError, KeyError):
         refuse(f"{path} was changed; delete it, and the agents are asked once more")
 
 
@@ -302,7 +319,7 @@ def _rows(letter: Letter, run: Description, weighted: bool) -> int | None:
     if told is None or not weighted:
         return None if told is None else 1
     rows = told.get("rows")
-    if type(rows) is not int or rows < 1:
+    if type(rows) is not int or not 1 <= rows < LARGEST:
         raise LetterRefused("an answer without a number of rows")
     return rows
 

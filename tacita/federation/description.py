@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from tacita import check
+from tacita.aggregation import SecureSum
 from tacita.check import TacitaError, refuse
 from tacita.federation.protocol import PROTOCOL, require_protocol
 from tacita.federation.reading import read_table
@@ -49,9 +50,14 @@ _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
         "norm": check.positive,
         "schedule": partial(check.one_of, ("uniform", "prefix", "momentum")),
         "unit": partial(check.one_of, ("record", "client")),
-        "observer": partial(check.one_of, ("coordinator", "neighbour")),
+        "observer": partial(check.one_of, ("coordinator", "colluders", "neighbour")),
     },
     "graph": {"kind": None, "edges": None},
+    "secure": {
+        **{name: rule.check for name, rule in rules(SecureSum).items()},
+        **dict.fromkeys(("word", "multiples")),
+        "rows": check.count,
+    },
 }
 #: Keys that a table needs if it is there; the first three tables must be.
 _NEEDED = {
@@ -71,7 +77,8 @@ class Description:
         name: What it is called.
         starter: Who proposes it: the coordinator of a server algorithm.
         agents: Who takes part, in the order of the algorithm's agents.
-        tables: "problem", "algorithm", "run", and "privacy" and "graph" if any.
+        tables: "problem", "algorithm", "run", and "privacy", "secure" and "graph" if
+            any.
         protocol: What its parties speak; see `protocol.py`.
     """
 
@@ -150,6 +157,8 @@ class Description:
         enough = self.least_agents
         if "deadline" in self.run:
             enough = min(enough, int(self.run.get("least_letters", 1)))
+        if "secure" in self.tables:
+            enough = int(self.tables["secure"].get("least", len(self.agents)))
         return enough
 
     @property

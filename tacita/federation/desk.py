@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tacita.check import printable
@@ -29,6 +29,19 @@ def no_charge(identity: Identity, content: bytes | None) -> None:
     """For runs without a privacy budget."""
 
 
+@dataclass(frozen=True)
+class Signer:
+    """Signs with the party's own key what others can check with the public ones.
+
+    Attributes:
+        sign: Makes a signature (Ed25519).
+        known: Public keys by name.
+    """
+
+    sign: Callable[[bytes], bytes]
+    known: Mapping[str, bytes]
+
+
 @dataclass
 class Desk:
     """What a party needs besides its mathematics.
@@ -46,6 +59,7 @@ class Desk:
         remark: What the party tells of itself with a letter of this kind, for the
             status only.
         most_greeting: Bytes of a letter outside of any run, at most.
+        signer: Signs what agents show to each other; secure sums need it.
     """
 
     name: str
@@ -58,6 +72,7 @@ class Desk:
     greet: Callable[[Letter], Letter | None] = lambda letter: None
     remark: Callable[[str], str] = lambda kind: ""
     most_greeting: int = MOST_NOTE
+    signer: Signer | None = None
 
     @property
     def account(self) -> Account | None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tacita.check import TacitaError
 from tacita.federation import broker, certificates
 from tacita.federation.broker_config import CONFIG, certificate_name
+from tacita.federation.desk import MOST_NOTE
 from tacita.federation.hub import Hub
 from tacita.federation.hub_folder import OWNER, RECORD
 from tacita.federation.hub_numbers import HubNumbers
@@ -22,7 +23,7 @@ from tacita.federation.post import Post
 from tacita.federation.protocol import PROTOCOL
 from tacita.federation.roster import HUB, Roster
 from tacita.federation.seal import Sealed
-from tacita.federation.wire import Letter, note
+from tacita.federation.wire import MOST_TEXT, Letter, LetterRefused, note
 
 #: Free bytes below which a disk counts as full.
 _ROOM = 1 << 30
@@ -31,6 +32,7 @@ _CLOCK = 60.0
 _PATIENCE = 5.0
 #: Seconds after which the hub is asked again.
 _AGAIN = 0.5
+_MOST_BYTES = MOST_TEXT["roster"] + MOST_NOTE
 
 
 _now = time.time
@@ -86,10 +88,10 @@ def _hub(hub: Hub) -> Iterator[Finding]:
     yield from _places(hub.folder, "hub's folder")
     secrets = [hub.folder / OWNER, *hub.folder.glob("**/*.key")]
     yield from (_private(path) for path in secrets if path.exists())
-    authority = (hub.folder / "authority.pem").read_bytes()
+    authority = certificates.read(hub.folder / "authority.pem")
     for number, one in enumerate(hub.brokers, start=1):
-        where = hub.folder / "brokers" / str(number)
-        made = (where / "broker.pem").read_bytes()
+        where = hub.broker_folder(number - 1)
+        made = certificates.read(where / "broker.pem")
         remedy = "tacita hub renew FOLDER --brokers"
         good = certificates.is_issued_by(authority, made)
         yield _judge(
@@ -123,7 +125,7 @@ def _server_program() -> str:
 
 
 def _party(me: Invitation, folder: str | Path | None) -> Iterator[Finding]:
-    home = Path(folder or f"tacita-{me.federation}-{me.name}")
+    home = Path(folder or me.usual_folder)
     yield from _places(home, "party's folder")
     made, remedy = me.access.certificate, "ask the hub's owner for a new invitation"
     good = certificates.is_issued_by(me.authority, made)
@@ -176,11 +178,15 @@ def _hub_answers(me: Invitation) -> Iterator[Finding]:
 
 def _ask_hub(me: Invitation, envelope: Sealed, post: Post) -> Letter | None:
     hello = note("ask", me.federation, me.name, HUB)
+    post.expect(_MOST_BYTES)
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         post.deliver(HUB, envelope.close(hello))
         for content in post.collect(_AGAIN):
-            letter = envelope.open(content, 1 << 21)
+            try:
+                letter = envelope.open(content, _MOST_BYTES)
+            except LetterRefused:
+                continue  # somebody else's, to the party's own program
             if letter.identity.kind == "roster" and len(letter.arrays) == 1:
                 return letter
     return None

@@ -223,9 +223,9 @@ class GraphAgent(Party):
         key = self._keys.noise(number, 0, history)
         state, letters = self._work.step(number, key, self.state, received)
         (array,) = to_list(letters)
-        require_own([array])
         # Ledger first: a crash may waste budget, never under-count it.
         self.desk.charge(self._identity("answer", "", (number, 0)), bytes_of([array]))
+        require_own([array])  # a letter that does not leave tells of itself too
         self.state, self._round, self._history = state, number, history
         self._letters[number] = array
         self._forget()

@@ -20,11 +20,10 @@ from tacita.federation.hub_folder import (
     ROSTER,
     Candidate,
     HubFolder,
-    check_party,
 )
 from tacita.federation.protocol import PROTOCOL
 from tacita.federation.registrar import Registrar
-from tacita.federation.roster import HUB, Roster
+from tacita.federation.roster import HUB, Roster, check_party
 from tacita.federation.seal import PrivateKeys, private_folder
 
 _HOST = re.compile(r"^[\w.:-]+$")

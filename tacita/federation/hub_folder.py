@@ -10,7 +10,6 @@ invitations/       what was handed out, with the newest roster
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tacita.check import nearest, one_of, refuse
-from tacita.disk import write_private
+from tacita.disk import lock, write_private
 from tacita.federation import certificates
 from tacita.federation.broker_config import CONFIG, Broker, certificate_name, config
 from tacita.federation.certificates import Certificate
@@ -28,11 +27,11 @@ from tacita.federation.invitation import (
     Request,
     fresh_secrets,
     invitation_words,
-    read_json,
+    read_file,
 )
 from tacita.federation.protocol import require_protocol
 from tacita.federation.reading import read_table
-from tacita.federation.roster import HUB, ROLES, Member, Roster, check_name
+from tacita.federation.roster import HUB, ROLES, Member, Roster, check_party
 from tacita.federation.seal import PrivateKeys, PublicKeys, read_private
 from tacita.federation.wire import LetterRefused
 
@@ -158,8 +157,12 @@ class HubFolder:
 
     def _renew(self, name: str, keep_old: bool = True) -> Path:
         known = self.roster.members[name]
-        told = read_json(self._invitation(name))
-        access = certificates.public_key_of(told["certificate"].encode())
+        path = self._invitation(name)
+        told = read_file(path)
+        try:
+            access = certificates.public_key_of(told["certificate"].encode())
+        except (ValueError, KeyError, AttributeError):
+            refuse(f"{path} is damaged; restore it from a backup")
         again = Candidate(
             name, known.role, known.approves, known.keys, access, told.get("secrets")
         )
@@ -173,7 +176,7 @@ class HubFolder:
             del members[name]
             record["allowed"][name] = []
             self._publish(record, members, {})
-            self.invitations[name].unlink(missing_ok=True)
+            self._invitation(name).unlink(missing_ok=True)
 
     def renew_brokers(self) -> None:
         """New certificates for the brokers, and for the hub at its next start."""
@@ -228,7 +231,7 @@ class HubFolder:
         signed = self.roster.changed(members).signed(
             PrivateKeys.load(self.folder / OWNER)
         )
-        known = {name: read_json(path) for name, path in self.invitations.items()}
+        known = {name: read_file(path) for name, path in self.invitations.items()}
         for name, words in {**known, **made}.items():
             told = json.dumps({**words, "roster": signed}, indent=1)
             write_private(self._invitation(name), told)
@@ -248,16 +251,21 @@ class HubFolder:
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Any]]:
         """The record, while nobody else changes it."""
-        lock = os.open(self.folder, os.O_RDONLY)
+        file = os.open(self.folder, os.O_RDONLY)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock(file)
             yield self._record()
         finally:
-            os.close(lock)
+            os.close(file)
 
     def _authority(self, name: str) -> Certificate:
-        files = (self.folder / f"{name}.pem", self.folder / f"{name}.key")
-        return Certificate(*(read_private(file) for file in files))
+        path = self.folder / f"{name}.key"
+        key = read_private(path)
+        try:
+            certificates.load_key(key)
+        except (ValueError, TypeError):
+            refuse(f"{path} is damaged; restore it from a backup")
+        return Certificate(certificates.read(self.folder / f"{name}.pem"), key)
 
     def broker_folder(self, place: int) -> Path:
         """All that one broker needs, and nothing else."""
@@ -287,13 +295,6 @@ class HubFolder:
 
 def _role(role: str) -> str:
     return one_of([r for r in ROLES if r != HUB], role=role)
-
-
-def check_party(name: str) -> str:
-    """Refuse a name that no party may have."""
-    if check_name(name) == HUB:
-        refuse(f"no party may be called {HUB!r}; choose another name")
-    return name
 
 
 def _hint(name: str, roster: Roster) -> str:

@@ -69,11 +69,11 @@ class HubNumbers:
     def ends(self) -> dict[str, int]:
         """When every certificate ends, in seconds since 1970."""
         hub = self._hub
-        authority = (hub.folder / "authority.pem").read_bytes()
+        authority = certificates.read(hub.folder / "authority.pem")
         found = {"the authority": certificates.expires(authority)}
         for place, one in enumerate(hub.brokers):
-            path = hub.folder / "brokers" / str(place + 1) / "broker.pem"
-            found[f"broker {one.server}"] = certificates.expires(path.read_bytes())
+            made = certificates.read(hub.broker_folder(place) / "broker.pem")
+            found[f"broker {one.server}"] = certificates.expires(made)
         members = hub.roster.members.items()
         return found | {name: member.expires for name, member in members}
 

@@ -18,7 +18,7 @@ import numpy as np
 from tacita import check, keys
 from tacita.aggregation import Aggregation
 from tacita.federation.agent_keys import AgentKeys, SharedKeys
-from tacita.federation.desk import ChargeLetter, Desk, no_charge
+from tacita.federation.desk import ChargeLetter, Desk, Signer, no_charge
 from tacita.federation.draws import Draws, SharedDraws
 from tacita.federation.driving import TICK, send
 from tacita.federation.party import Party
@@ -182,7 +182,9 @@ class InProcess:
         charge = self.charge.get(name, no_charge)
         number = folder_number(str(self.folder).encode()[-64:])
         pen = Pen(own.derive("receipts"), "run", number)
-        return Desk(name, "test", "run", envelope, file, pen, charge)
+        known = {who: keys.sign for who, keys in self._public.items()}
+        signer = Signer(own.sign, known)
+        return Desk(name, "test", "run", envelope, file, pen, charge, signer=signer)
 
     @in_double_precision
     def make(self, name: str) -> Party:

@@ -22,7 +22,7 @@ from tacita.federation import certificates
 from tacita.federation.certificates import Certificate
 from tacita.federation.protocol import PROTOCOL, require_protocol
 from tacita.federation.reading import read_table
-from tacita.federation.roster import HUB, Roster, check_name
+from tacita.federation.roster import Roster, check_party
 from tacita.federation.seal import (
     PrivateKeys,
     PublicKeys,
@@ -67,6 +67,11 @@ class Invitation:
         return ", ".join(self.roster.brokers)
 
     @property
+    def usual_folder(self) -> Path:
+        """Where the party keeps its files unless it is told otherwise."""
+        return Path(f"tacita-{self.federation}-{self.name}")
+
+    @property
     def others(self) -> Mapping[str, PublicKeys]:
         """Public keys of everybody in the federation."""
         return self.roster.keys
@@ -92,7 +97,7 @@ class Invitation:
         """Read an invitation; `identity` is the file with the party's own keys."""
         path = Path(path)
         try:
-            told = read_json(path)
+            told = read_file(path)
             require_protocol(told["protocol"], f"the invitation {path}")
             owner = PublicKeys.of_words(told["owner"])
             roster = Roster.verify(told["roster"], owner)
@@ -148,12 +153,14 @@ def fresh_secrets(former: PrivateKeys | None = None) -> dict[str, Any]:
         "private": PrivateKeys.fresh().as_private_words(),
         "access": certificates.key_pem(certificates.new_key()).decode(),
     }
-    return made if former is None else {**made, "former": former.as_private_words()}
+    if former is None:
+        return made
+    older = [keys.as_private_words() for keys in (former, *former.former)]
+    return {**made, "former": older}
 
 
 def _own(secrets: Mapping[str, Any]) -> tuple[PrivateKeys, bytes]:
-    former = secrets.get("former")
-    keys = PrivateKeys.of_words(secrets["private"], former)
+    keys = PrivateKeys.of_words(secrets["private"], secrets.get("former", ()))
     return keys, secrets["access"].encode()
 
 
@@ -180,7 +187,7 @@ class Request:
     def load(cls, path: str | Path) -> Request:
         """Read a request; refused unless the holder of its keys made it."""
         path = Path(path)
-        told = read_json(path)
+        told = read_file(path)
         try:
             require_protocol(told["protocol"], f"the request {path}")
             name, keys = str(told["name"]), PublicKeys.of_words(told["public"])
@@ -189,8 +196,7 @@ class Request:
             require_signature(keys, signature, content, f"the request {path}")
         except (KeyError, TypeError, AttributeError):
             refuse(f"{path} is no request; make one with: tacita site request NAME")
-        if check_name(name) == HUB:
-            refuse(f"no site may be called {HUB!r}; make the request with another name")
+        check_party(name)
         return cls(name, keys, certificates.requested_key(asked.encode(), name))
 
 
@@ -205,8 +211,7 @@ def make_request(
         rotate: The key file in use now, whose keys are to be replaced.
     """
     folder = Path(folder)
-    if check_name(name) == HUB:
-        refuse(f"no site may be called {HUB!r}; choose another name")
+    check_party(name)
     former = None if rotate is None else PrivateKeys.load(rotate)
     private = folder / f"{name}.keys.json"
     if private.exists():
@@ -251,7 +256,7 @@ def fingerprint(keys: PublicKeys) -> str:
     return "-".join(digest[i : i + 4] for i in range(0, len(digest), 4))
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, Any]:
     """An object out of a file of somebody else's; refused if it is none."""
     try:
         if path.stat().st_size > _MOST_BYTES or not stat.S_ISREG(path.stat().st_mode):

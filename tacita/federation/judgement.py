@@ -20,7 +20,11 @@ from tacita.federation.description import Description
 from tacita.federation.invitation import Invitation
 from tacita.federation.offers import OfferBook
 from tacita.federation.policy import PolicyInForce
-from tacita.federation.rehearsal import rehearse, require_allowed
+from tacita.federation.rehearsal import (
+    rehearse,
+    require_allowed,
+    require_still_allowed,
+)
 from tacita.privacy import Ledger
 
 OFFER = "offer.json"
@@ -57,7 +61,8 @@ class Judge:
         self._me, self._home, self._in_force, self._tell = me, home, in_force, tell
         self.log = AuditLog(home)
         self.book = OfferBook(home, self.log)
-        self._known: dict[str, Verdict] = {}
+        #: Refusals, with what they depend on besides the policy.
+        self._known: dict[tuple[str, int, bool | None], Verdict] = {}
         self._said: set[tuple[str, str]] = set()
         self._busy_at = -_QUIET
 
@@ -83,8 +88,9 @@ class Judge:
         """
         if self._in_force.changed() or len(self._known) > _MOST_KNOWN:
             self._known, self._said = {}, set()
-        if run.digest in self._known:
-            return self._known[run.digest]
+        by = (run.digest, self._me().roster.version, self.book.decision(run.digest))
+        if by in self._known:
+            return self._known[by]
         most = self._in_force.policy.max_offers
         if not self.book.admit(self._me().coordinator, run.digest, most):
             return self._busy(most)
@@ -98,7 +104,7 @@ class Judge:
             reason = str(error) or type(error).__name__
             self._say(run, "refused", f"refused: {reason}", reason=reason)
         if answer.code is Refusal.REFUSED:
-            self._known[run.digest] = answer
+            self._known[by] = answer
         return answer
 
     def _judge(self, run: Description, offer: str, ledger: Ledger) -> Verdict:
@@ -114,19 +120,24 @@ class Judge:
             word = f"tacita accept {run.digest[:8]} --folder {self._home}"
             self._say(run, "waiting", f"a person has to agree to it: {word}")
             return Verdict(False, Refusal.WAITING)
-        rehearse(run, self._me(), policy, ledger, **self.allowance)
+        self.rehearse(run, ledger)
         write_private(kept / OFFER, offer)
         told = {"rounds": run.rounds, "privacy": dict(run.privacy or {})}
         words = f"accepted: {run.name} ({run.digest}), {run.rounds} rounds"
         self._say(run, "accepted", words, **told)
         return Verdict(True)
 
+    def rehearse(self, run: Description, ledger: Ledger) -> None:
+        """Refuse a run by what shows once it is built for rows of zeros."""
+        policy = self._in_force.policy
+        rehearse(run, self._me(), policy, ledger, **self.allowance)
+
     def require_still_allowed(self, run: Description) -> None:
         """Refuse to go on with a run that the policy of today does not allow."""
         self._in_force.changed()
         policy = self._in_force.policy
         try:
-            require_allowed(run, self._me(), policy)
+            require_still_allowed(run, self._me(), policy)
             if policy.approval and not self.book.decision(run.digest):
                 refuse(f"a person has to agree to it: tacita accept {run.digest[:8]}")
         except ValueError as error:
@@ -149,8 +160,8 @@ class Judge:
         return Verdict(False, Refusal.BUSY)
 
     def _say(self, run: Description, event: str, words: str, **told: Any) -> None:
-        """Write an event down and tell it, once for each run."""
-        if (run.digest, event) not in self._said:
-            self._said.add((run.digest, event))
+        """Write an event down and tell it, once for each run and reason."""
+        if (run.digest, words) not in self._said:
+            self._said.add((run.digest, words))
             self.log.note(event, run=run.digest, **told)
             self._tell(printable(words))

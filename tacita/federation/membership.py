@@ -31,9 +31,10 @@ class Membership:
     def __init__(self, invitation: Invitation, home: Path) -> None:
         self.me, self._path = invitation, home / NAME
         if self._path.exists():
-            kept = self._kept()
-            if kept.version > invitation.roster.version:
-                self.me = invitation.with_roster(kept)
+            kept, told = self._kept(), invitation.roster
+            older, newer = (told, kept) if kept.version > told.version else (kept, told)
+            older.require_successor(newer)
+            self.me = invitation.with_roster(newer)
         self._require_place()
 
     def _kept(self) -> Roster:

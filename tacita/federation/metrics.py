@@ -15,13 +15,16 @@ from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Protocol, Self
 
-from tacita.check import refuse
+from tacita.check import TacitaError, refuse
 from tacita.federation.post import Post
 
 #: Seconds without a sign of life after which a program counts as stuck: one step of
 #: an agent may take long.
 _STUCK = 600.0
 ADDRESS = "127.0.0.1"
+#: Names of this machine. A web page of a foreign name that leads here, opened in a
+#: browser of the house, would read the numbers otherwise.
+_HERE = (ADDRESS, "localhost")
 
 
 class Sample(NamedTuple):
@@ -216,9 +219,15 @@ def _handler(source: Source) -> type[BaseHTTPRequestHandler]:
         timeout = 10
 
         def do_GET(self) -> None:
-            if self.path == "/metrics":
+            host = self.headers.get("Host", "").rpartition(":")[0]
+            if host not in _HERE:
+                self._answer(403, "text/plain", "ask for http://127.0.0.1\n")
+            elif self.path == "/metrics":
                 kind = "text/plain; version=0.0.4; charset=utf-8"
-                self._answer(200, kind, text_of(source.samples()))
+                try:
+                    self._answer(200, kind, text_of(source.samples()))
+                except TacitaError as error:
+                    self._answer(503, "text/plain", f"{error}\n")
             elif self.path == "/healthz":
                 trouble = source.trouble()
                 code = 200 if trouble is None else 503

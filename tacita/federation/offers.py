@@ -6,12 +6,12 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation.audit_log import AuditLog
 from tacita.federation.description import Description, unsigned
+from tacita.federation.reading import read_table
 from tacita.federation.wire import LetterRefused
 
 #: Seconds within which offers are counted.
@@ -83,7 +83,7 @@ class OfferBook:
         found = []
         for path in self._folder.glob("*.json"):
             try:
-                run = unsigned(path.read_text())
+                run = unsigned(path.read_bytes().decode(errors="replace"))
             except (OSError, LetterRefused):
                 refuse(f"{path} is damaged; remove it, and it will be offered again")
             if run.digest != path.stem:
@@ -112,17 +112,17 @@ class OfferBook:
     def decision(self, digest: str) -> bool | None:
         """What a person said about a run."""
         try:
-            word = (self._folder / f"{digest}.decision").read_text()
+            word = (self._folder / f"{digest}.decision").read_bytes()
         except OSError:
             return None
-        return {"accept": True, "decline": False}.get(word)
+        return {b"accept": True, b"decline": False}.get(word)
 
 
 def _seen(path: Path) -> dict[str, float]:
     if not path.exists():
         return {}
     try:
-        told: Any = json.loads(path.read_text())
-        return {str(k): float(v) for k, v in told.items()}
-    except (ValueError, TypeError, AttributeError):
+        told = read_table(path.read_bytes(), "the file")
+        return {name: float(time) for name, time in told.items()}
+    except (OSError, ValueError, TypeError):
         refuse(f"{path} is damaged; remove it to begin counting offers anew")

@@ -17,6 +17,8 @@ from tacita.problem import Problem, from_arrays
 OwnRows = str | Path | Mapping[str, Any] | Any
 #: Models whose target is a number.
 _REGRESSIONS = ("linear", "ridge")
+#: Numbers of the blank rows: whoever looks at an offer makes them, some 30 bytes each.
+_MOST_BLANK = 1 << 25
 
 
 def own_problem(run: Description, rows: OwnRows) -> Problem:
@@ -62,7 +64,14 @@ def blank_problem(run: Description) -> Problem:
     """
     classes = run.problem.get("classes") or ()
     count = max(1, len(classes), _largest_batch(run.tables["algorithm"]))
-    x = np.zeros((count, len(run.problem["columns"])))
+    columns = len(run.problem["columns"])
+    if count * columns > _MOST_BLANK:
+        refuse(
+            f"one batch or class each, {count} rows of {columns} columns, are more "
+            f"than the {_MOST_BLANK} numbers that a run is checked with; take smaller "
+            "batches"
+        )
+    x = np.zeros((count, columns))
     y: Any = np.zeros(count)
     if classes:
         y = np.resize(np.asarray([str(c) for c in classes]), count)

@@ -82,6 +82,11 @@ class Party:
         #: What is being fetched from whom.
         self._fetching: dict[str, tuple[int, int]] = {}
 
+    def _read_from(self, peers: Container[str], most_bytes: int) -> None:
+        """Read letters of these, and larger ones too."""
+        self._peers = peers
+        self.most_bytes = max(self.most_bytes, most_bytes + _HEADS)
+
     @property
     def finished(self) -> bool:
         """Whether nobody needs this party any more."""
@@ -220,7 +225,7 @@ class Party:
         names, stamps = self.receipts.as_group()
         account, self._checkpoint = self.desk.account, self._checkpoint + 1
         words = {**words, "heard_from": names, "checkpoint": self._checkpoint}
-        words["ledger"] = account and account.end
+        words |= {"ledger": account and account.end, "started": self.desk.pen.started}
         self.desk.state_file.save(words, receipts=stamps, **groups)
         if account is not None:
             account.checkpoint = self._checkpoint
@@ -232,6 +237,9 @@ class Party:
             words, groups = saved
             self.receipts.restore(words["heard_from"], groups["receipts"])
             self._checkpoint = words["checkpoint"]
+            # Later than the program before it, though the clock may have been set back.
+            latest = max(self.desk.pen.started, words["started"] + 1)
+            self.desk.pen = replace(self.desk.pen, started=latest)
             if account is not None and not account.holds(words["ledger"]):
                 self._settle(elsewhere=False)
                 raise account.older()
@@ -291,6 +299,17 @@ class Party:
             self._owing.add(to)
             self.counts.resent += when <= self._newest_to.get(to, _NOTHING)
             self._newest_to[to] = max(when, self._newest_to.get(to, when))
+        self._put_out(kind, to, when, arrays, receipt)
+
+    def _put_out(
+        self,
+        kind: str,
+        to: str,
+        when: tuple[int, int],
+        arrays: Sequence[np.ndarray] = (),
+        receipt: np.ndarray | None = None,
+    ) -> None:
+        """Stamp a letter and leave it in the outbox."""
         name = self._identity(kind, to, when)
         about = self.receipts.of(to) if receipt is None else receipt
         stamped = (*arrays, self.desk.pen.stamp(self.said), about)

@@ -16,7 +16,7 @@ from tacita.check import refuse
 from tacita.federation.description import Description
 from tacita.job.run_file import read_toml
 from tacita.privacy.scope import people
-from tacita.trees import checked, count, flag, number, ruled, rules
+from tacita.trees import checked, count, flag, number, one_of, ruled, rules
 
 
 def _words(**named: Any) -> Sequence[str] | None:
@@ -71,8 +71,14 @@ class Policy:
         algorithms: Names that are allowed.
         models: Names that are allowed.
         columns: Columns that may be used, the target included.
+        aggregation: How letters must be joined: "secure" asks for secure sums, in
+            which nobody reads a single letter.
+        max_colluding: Agents that may be in league with the coordinator, which the
+            secure sums of a run have to bear (`secure.colluding` at least so many).
+        partners: Agents without whom no run is accepted.
         min_participants: Fewest agents of a run, all of them invited by the hub: those
-            it may begin with, and those whose letters may end a round at its deadline.
+            it may begin with, and those whose letters may end a round at its deadline
+            or make a secure sum.
         max_agents: Most agents of a run.
         max_rounds: Most rounds of a run.
         max_local_steps: Most local steps in a round.
@@ -103,6 +109,9 @@ class Policy:
     algorithms: Sequence[str] | None = _list()
     models: Sequence[str] | None = _list()
     columns: Sequence[str] | None = _list()
+    aggregation: str = one_of("any", "secure")
+    max_colluding: int = count(0, 0)
+    partners: Sequence[str] | None = _list()
     min_participants: int = count(1)
     max_agents: int | None = count(1_000)
     max_rounds: int | None = count(10_000)
@@ -154,7 +163,8 @@ class Policy:
 
     def objection(self, run: Description) -> str | None:
         """Why this run is refused, in one line; None if it is not."""
-        return next(chain(self._budget(run), self._names(run), self._limits(run)), None)
+        objections = (self._budget, self._sums, self._names, self._limits)
+        return next(chain.from_iterable(one(run) for one in objections), None)
 
     def _budget(self, run: Description) -> Iterator[str]:
         if run.privacy is None:
@@ -176,6 +186,17 @@ class Policy:
         if self.units is not None and unit not in self.units:
             yield f"the budget protects one {unit}, which is not one of the units here"
 
+    def _sums(self, run: Description) -> Iterator[str]:
+        told = run.tables.get("secure")
+        if self.aggregation == "secure" and told is None:
+            yield "single letters would be read, and only secure sums are allowed here"
+        colluding = 0 if told is None else told.get("colluding", 0)
+        if told is not None and not colluding >= self.max_colluding:
+            yield (
+                f"the secure sum bears {colluding} colluding agents, this agent asks "
+                f"for {self.max_colluding}"
+            )
+
     def _names(self, run: Description) -> Iterator[str]:
         for kind, value in (
             ("algorithms", run.tables["algorithm"].get("name")),
@@ -187,6 +208,9 @@ class Policy:
         for column in (*run.problem.get("columns", ()), run.problem.get("target")):
             if self.columns is not None and column not in self.columns:
                 yield f"column {column!r} may not be used here"
+        for partner in self.partners or ():
+            if partner not in run.agents:
+                yield f"{partner} does not take part, without whom nothing is sent here"
 
     def _limits(self, run: Description) -> Iterator[str]:
         if run.fewest < self.min_participants:

@@ -40,8 +40,8 @@ class Registrar:
 
         self._me = Invitation.load(invitation)
         self._file, self._changed = file, changed
+        self.roster = Roster.load(file, self._me.owner)
         self._seen, self._text = 0, file.read_text()
-        self.roster = Roster.verify(self._text, self._me.owner)
         self._envelope = Sealed(HUB, self._me.keys, self.roster.keys)
         self._answered: dict[str, float] = {}
         self._post = NatsPost(self._me.with_roster(self.roster))

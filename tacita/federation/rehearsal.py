@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from tacita.aggregation import Summed
 from tacita.check import refuse
 from tacita.federation.description import Description
 from tacita.federation.invitation import Invitation
-from tacita.federation.own_rows import blank_problem
 from tacita.federation.policy import Policy
-from tacita.federation.setting import Setting, setting_of, with_budget
+from tacita.federation.setting import Setting, blank_setting, with_budget
 from tacita.federation.work import GraphWork
 from tacita.privacy import Ledger, letters_of
 from tacita.trees import in_double_precision
@@ -22,9 +22,14 @@ from tacita.trees import in_double_precision
 
 def require_allowed(run: Description, me: Invitation, policy: Policy) -> None:
     """Refuse a run that is against the policy, or not one of this federation's."""
+    me.roster.require(run.starter, run.agents)
+    require_still_allowed(run, me, policy)
+
+
+def require_still_allowed(run: Description, me: Invitation, policy: Policy) -> None:
+    """The same for a run that was begun: whom it may go on without, it says itself."""
     if me.name not in run.agents:
         refuse("this agent is not one of the run")
-    me.roster.require(run.starter, run.agents)
     objection = policy.objection(run)
     if objection:
         refuse(objection)
@@ -34,7 +39,7 @@ def rehearse(
     run: Description, me: Invitation, policy: Policy, ledger: Ledger, **allowance: Any
 ) -> Setting:
     """Build the run for rows of zeros, and see whether the ledger has room for it."""
-    bare = setting_of(run, blank_problem(run))
+    bare = blank_setting(run)
     made, _ = with_budget(bare, me.name, ledger, **allowance)
     require_parts_allowed(made, me.name, policy)
     return made
@@ -88,13 +93,16 @@ def outgoing(setting: Setting, name: str) -> list[Outgoing]:
     roles = setting.roles
     if not roles.on_graph:
         forms = [exchange.letter for exchange in roles.server.exchanges]
-        return [_letter(roles.coordinator, form.leaves) for form in forms]
+        word = None
+        if isinstance(roles.algorithm, Summed):
+            word = f"masked uint{roles.algorithm.aggregation.word}"
+        return [_letter(roles.coordinator, form.leaves, word) for form in forms]
     assert roles.graph is not None
     me = list(roles.agents).index(name)
     work = GraphWork(roles.algorithm, roles.graph, me, roles.like, roles.start)
     return [_letter(roles.agents[j], work.letter.leaves) for j in work.neighbours]
 
 
-def _letter(to: str, leaves: list[Any]) -> Outgoing:
-    arrays = tuple(f"{np.dtype(v.dtype)}{list(v.shape)}" for v in leaves)
+def _letter(to: str, leaves: list[Any], word: str | None = None) -> Outgoing:
+    arrays = tuple(f"{word or np.dtype(v.dtype)}{list(v.shape)}" for v in leaves)
     return Outgoing(to, arrays, sum(int(np.prod(v.shape)) for v in leaves))

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from tacita import keys
-from tacita.aggregation import Aggregation
+from tacita.aggregation import Aggregation, Summed
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.federation import party
 from tacita.federation.agent_keys import AgentKeys
@@ -19,6 +19,8 @@ from tacita.federation.graph_agent import GraphAgent
 from tacita.federation.party import Party
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.server_coordinator import ServerCoordinator
+from tacita.federation.sum_agent import SumAgent
+from tacita.federation.sum_coordinator import SumCoordinator
 from tacita.federation.terms import Terms
 from tacita.federation.work import GraphWork, ServerWork
 from tacita.problem.graph import Graph
@@ -85,6 +87,8 @@ class Roles:
         self, desk: Desk, draws: Draws, weights: Sequence[float] | None = None
     ) -> ServerCoordinator:
         """The coordinator of a server algorithm; weights of the agents in its means."""
+        if isinstance(self.algorithm, Summed):
+            return SumCoordinator(desk, self.server, self.agents, draws, self.terms)
         return ServerCoordinator(
             desk,
             self.server,
@@ -104,4 +108,7 @@ class Roles:
             work = GraphWork(self.algorithm, self.graph, number, local, self.start)
             return GraphAgent(desk, work, self.agents, self.calendar, *own)
         seat = self.server.seat(number, local)
-        return ServerAgent(desk, self.server, seat, self.coordinator, *own)
+        about = (desk, self.server, seat, self.coordinator, *own)
+        if isinstance(self.algorithm, Summed):
+            return SumAgent(*about, self.agents)
+        return ServerAgent(*about)

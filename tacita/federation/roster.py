@@ -40,6 +40,13 @@ def check_name(name: Any) -> str:
     return name
 
 
+def check_party(name: Any) -> str:
+    """Refuse a name that no party may have but the hub itself."""
+    if check_name(name) == HUB:
+        refuse(f"no party may be called {HUB!r}; choose another name")
+    return name
+
+
 @dataclass(frozen=True)
 class Member:
     """One party, as everybody knows it.

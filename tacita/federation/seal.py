@@ -19,7 +19,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,13 +79,14 @@ class PrivateKeys:
     Args:
         sign: The Ed25519 key to sign with.
         read: The X25519 key to be written to.
-        former: The keys before these; they open what they locked, and sign nothing.
+        former: The keys before these, the newest first; they open what they locked,
+            and sign nothing.
     """
 
     def __init__(
-        self, sign: bytes, read: bytes, former: PrivateKeys | None = None
+        self, sign: bytes, read: bytes, former: Sequence[PrivateKeys] = ()
     ) -> None:
-        self._bytes, self._former = (sign, read), former
+        self._bytes, self.former = (sign, read), tuple(former)
         self._sign = Ed25519PrivateKey.from_private_bytes(sign)
         self._read = X25519PrivateKey.from_private_bytes(read)
         self.public = PublicKeys(
@@ -109,6 +110,10 @@ class PrivateKeys:
         """A secret for one purpose, which says nothing about the others."""
         return _hkdf(self._bytes[0] + self._bytes[1], purpose.encode())
 
+    def lasting(self, purpose: str) -> bytes:
+        """As `derive`, and the same after the keys were replaced."""
+        return (self, *self.former)[-1].derive(purpose)
+
     def lock(self, purpose: str, content: bytes) -> bytes:
         """The content for one's own eyes: unreadable without these keys."""
         nonce = os.urandom(12)
@@ -117,15 +122,13 @@ class PrivateKeys:
 
     def unlock(self, purpose: str, locked: bytes) -> bytes:
         """What was locked; refused if it was changed, or locked with other keys."""
-        try:
-            box = AESGCM(self.derive(purpose))
-            return box.decrypt(locked[:12], locked[12:], purpose.encode())
-        except (InvalidTag, ValueError):
-            if self._former is not None:
-                return self._former.unlock(purpose, locked)
-            raise LetterRefused(
-                f"the {purpose} was changed, or locked with other keys"
-            ) from None
+        for keys in (self, *self.former):
+            try:
+                box = AESGCM(keys.derive(purpose))
+                return box.decrypt(locked[:12], locked[12:], purpose.encode())
+            except (InvalidTag, ValueError):
+                continue
+        raise LetterRefused(f"the {purpose} was changed, or locked with other keys")
 
     def exchange(self, other: bytes) -> bytes:
         """The secret shared with the holder of an ephemeral key."""
@@ -143,10 +146,10 @@ class PrivateKeys:
 
     @classmethod
     def of_words(
-        cls, words: Mapping[str, str], former: Mapping[str, str] | None = None
+        cls, words: Mapping[str, str], former: Sequence[Mapping[str, str]] = ()
     ) -> PrivateKeys:
         """The secrets out of a file, and those that they replaced."""
-        older = None if former is None else cls.of_words(former)
+        older = [cls.of_words(one) for one in former]
         return cls(bytes.fromhex(words["sign"]), bytes.fromhex(words["read"]), older)
 
     @classmethod
@@ -155,7 +158,7 @@ class PrivateKeys:
         content = read_private(path)
         try:
             told = read_table(content, "the file")
-            return cls.of_words(told["private"], told.get("former"))
+            return cls.of_words(told["private"], told.get("former", ()))
         except (ValueError, KeyError, TypeError, AttributeError):
             refuse(f"{path} holds no keys; make new ones or restore the file")
 
@@ -213,9 +216,14 @@ class Sealed:
         self.name, self._keys, self._others = name, keys, dict(others)
         self._gone: set[str] = set()
 
-    def know(self, others: Mapping[str, PublicKeys]) -> None:
-        """Take these keys for the others' from now on; whoever is missing is gone."""
-        self._gone = (self._gone | set(self._others)) - set(others)
+    def know(self, others: Mapping[str, PublicKeys], once: Iterable[str] = ()) -> None:
+        """Take these keys for the others' from now on; whoever is missing is gone.
+
+        Args:
+            others: Everybody's keys.
+            once: Who was there when a run began.
+        """
+        self._gone = {*self._gone, *self._others, *once} - set(others)
         self._others = dict(others)
 
     def close(self, letter: Letter) -> bytes:

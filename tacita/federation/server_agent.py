@@ -180,11 +180,11 @@ class ServerAgent(Party):
         number, phase = when
         state, letter = answer(phase, number, self._seat, key, self.state, told)
         arrays = to_list(letter)
-        require_own(arrays)
         if arrays:
             # Ledger first: a crash may waste budget, never under-count it.
             to = self._identity("answer", self._coordinator, when)
             self.desk.charge(to, bytes_of(arrays))
+        require_own(arrays)  # a letter that does not leave tells of itself too
         self.state, self._passed = state, False
         if self._server.keeps(phase):
             base = self._letters[counted]
@@ -209,14 +209,20 @@ class ServerAgent(Party):
         words = {"answered": self._answered, "passed": self._passed}
         words |= {"letters": list(self._letters), "history": self._history}
         words["over"] = self.finished
+        more, own = self._own_parts()
         letters = [array for letter in self._letters.values() for array in letter]
         self._keep(
-            words,
+            words | more,
             state=to_list(self.state),
             answer=self._answer,
             letters=letters,
             final=to_list(self.final),
+            own=own,
         )
+
+    def _own_parts(self) -> tuple[dict[str, Any], list[np.ndarray]]:
+        """Words and arrays that a special kind of agent keeps besides."""
+        return {}, []
 
     def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
         form, _ = jax.eval_shape(self._seat.begin, self._server.start)

@@ -215,7 +215,7 @@ class ServerCoordinator(Party):
             self._confirmed |= {agent} if self.over else set()
             self.patience.came((one.sender, "answer"), now)
         elif one.kind in ("answer", "pass"):
-            self._answer(agent, when, letter)
+            self._answer(agent, letter, now)
             self.patience.came((one.sender, "answer"), now)
             self._arrived(one.sender, now)
             self._fetch_some(now)
@@ -248,10 +248,16 @@ class ServerCoordinator(Party):
             del self._written[agent]
             self._fetch(self.agents[agent], self._question_of(agent), now)
 
-    def _answer(self, agent: int, when: tuple[int, int], letter: Letter) -> None:
+    def _require_awaited(self, agent: int, letter: Letter) -> tuple[int, int]:
+        """The exchange that a letter answers; refused if it is not waited for."""
+        when = letter.identity.round, letter.identity.phase
         if when != self._question_of(agent) or when == _NOTHING:
             kind = Repeated if when <= self._when else LetterRefused
             raise kind("an answer that is not waited for")
+        return when
+
+    def _answer(self, agent: int, letter: Letter, now: float) -> None:
+        when = self._require_awaited(agent, letter)
         phase = when[1]
         if letter.identity.kind == "pass":
             if not self.terms.own_draws:
@@ -263,6 +269,10 @@ class ServerCoordinator(Party):
             self._counted.add(agent)
             if self._work.keeps(phase):
                 self._credited[agent] = when[0]
+        self._count_in(agent)
+
+    def _count_in(self, agent: int) -> None:
+        """Nothing is waited for from this agent any more."""
         self._heard += 1
         self._asked[agent] = _NOTHING
         self._waiting.discard(agent)
@@ -277,15 +287,21 @@ class ServerCoordinator(Party):
             self._begin(now)
 
     def _close(self, now: float) -> None:
-        """Combine what came, move to the next exchange, and write that down."""
-        number, phase = self._when
-        work = self._work
+        """Join what came, and move to the next exchange."""
         self._keep_or_drop_late()
         few = len(self._counted) < self._tally.least
-        silent = few and work.algorithm.averages == "active"
-        if not silent:
-            rule = self._draws.rule(number, phase)
-            joint = self._tally.close(work.keeps(phase), rule)
+        silent = few and self._work.algorithm.averages == "active"
+        keeps, rule = self._work.keeps(self._when[1]), self._draws.rule(*self._when)
+        self._move_on(None if silent else self._tally.close(keeps, rule))
+
+    def _move_on(self, joint: list[np.ndarray] | None) -> None:
+        """Combine, move to the next exchange, and write that down.
+
+        Without a joint letter the round ends and changes nothing.
+        """
+        number, phase = self._when
+        work, silent = self._work, joint is None
+        if joint is not None:
             key = self._draws.noise(number, phase, joint)
             letter = work.exchanges[phase].letter.in_types(joint)
             self.state, self.broadcast = work.combine(
@@ -329,14 +345,20 @@ class ServerCoordinator(Party):
 
     def _save(self) -> None:
         members = np.asarray(self._members, np.int64)
+        more, own = self._own_parts()
         self._keep(
-            {"when": self._when, "old": list(self._old)},
+            {"when": self._when, "old": list(self._old)} | more,
             agents=[self._asked, self._credited, members],
             state=to_list(self.state),
             told=to_list(self.broadcast),
             kept=self._tally.kept,
             old=[array for told in self._old.values() for array in told],
+            own=own,
         )
+
+    def _own_parts(self) -> tuple[dict[str, Any], list[np.ndarray]]:
+        """Words and arrays that a special kind of coordinator keeps besides."""
+        return {}, []
 
     def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
         asked, credited, members = groups["agents"]

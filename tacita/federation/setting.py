@@ -13,16 +13,20 @@ import jax
 import numpy as np
 
 from tacita import keys
+from tacita.aggregation import Summed
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.check import refuse
 from tacita.disk import write_private
+from tacita.federation import sum_setting
 from tacita.federation.account import Account
 from tacita.federation.agent_keys import AgentKeys, OwnKeys, SharedKeys
 from tacita.federation.description import Description
 from tacita.federation.desk import ChargeLetter, no_charge
 from tacita.federation.draws import Draws, OwnDraws, SharedDraws, derive
+from tacita.federation.own_rows import blank_problem
 from tacita.federation.roles import Roles
 from tacita.federation.seal import PrivateKeys, read_private
+from tacita.federation.sum_setting import algorithm_of
 from tacita.federation.terms import Terms
 from tacita.federation.work import Outline, refuse_theory
 from tacita.job import records
@@ -82,7 +86,8 @@ class Setting:
     Attributes:
         run: The description.
         own: The party's own rows.
-        known: What its noise depends on: on a graph its place there too.
+        known: What its noise depends on: on a graph its place there, in a secure sum
+            the other agents too.
         roles: What makes its parties.
     """
 
@@ -108,14 +113,27 @@ class Setting:
         return self.roles.algorithm.weights == "samples"
 
 
+def blank_setting(run: Description) -> Setting:
+    """A description made ready for rows of zeros: what it says by itself."""
+    rows = run.tables.get("secure", {}).get("rows")
+    return setting_of(run, blank_problem(run), rows)
+
+
 @in_double_precision
-def setting_of(run: Description, own: Problem) -> Setting:
-    """Build and check everything that the description asks for."""
+def setting_of(run: Description, own: Problem, rows: int | None = None) -> Setting:
+    """Build and check everything that the description asks for.
+
+    Args:
+        run: The description.
+        own: The party's own rows, or rows of zeros.
+        rows: How many to count them as; default as many as there are.
+    """
     if list(run.agents) != sorted(run.agents):
         refuse("the agents of a run are named in alphabetical order")
-    outline, told = Outline(own, len(run.agents), graph_of(run)), run.run
+    outline = Outline(own, len(run.agents), graph_of(run), rows)
+    told = run.run
     known = cast(Problem, outline)  # no more is asked of a problem here
-    asked = _algorithm(run)
+    asked = algorithm_of(run)
     if looks_at_rows(asked, known):
         refuse_theory()
     ready = prepare(known, asked)
@@ -139,23 +157,22 @@ def setting_of(run: Description, own: Problem) -> Setting:
         graph=outline.graph,
         aggregation=choices.aggregation_of(known, ready, rule),
     )
-    return Setting(run, own, known if on_graph else own, roles)
-
-
-def _algorithm(run: Description) -> Any:
-    return records.build(dict(run.tables["algorithm"]))
+    joint = on_graph or isinstance(ready, Summed)
+    return Setting(run, own, known if joint else own, roles)
 
 
 def with_observer(run: Description) -> Description:
     """The same description, which names the observer of its budget."""
     if run.privacy is None or "observer" in run.privacy:
         return run
-    budget = {**run.privacy, "observer": observer_of(_algorithm(run))}
+    budget = {**run.privacy, "observer": observer_of(algorithm_of(run))}
     return replace(run, tables={**run.tables, "privacy": budget})
 
 
 def observer_of(algorithm: Any) -> Observer:
     """Against whom a budget holds: whoever reads the letters."""
+    if isinstance(algorithm, Summed):
+        return sum_setting.observer_of(algorithm)
     alone = isinstance(algorithm, GraphAlgorithm)
     return Observer.NEIGHBOUR if alone else Observer.COORDINATOR
 
@@ -285,15 +302,18 @@ def with_budget(
     account = account or name
     plan = plan_of(setting, name, ledger, limit, separate, account)
     scope = plan.price.scope
-    ledger.allow(
-        agent=account,
-        epsilon=plan.allowed,
-        delta=setting.promise["delta"],
-        unit=scope.unit,
-        relation=scope.relation,
-        separate=separate,
-    )
-    return plan.setting, Account(ledger, account, setting.run.digest, plan.prices)
+    budget = {
+        "agent": account,
+        "epsilon": plan.allowed,
+        "delta": setting.promise["delta"],
+        "unit": scope.unit,
+        "relation": scope.relation,
+        "separate": separate,
+    }
+    ledger.allow(**budget)
+    binding = None if limit is None else budget
+    charge = Account(ledger, account, setting.run.digest, plan.prices, binding)
+    return plan.setting, charge
 
 
 def _prices(

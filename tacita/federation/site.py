@@ -79,14 +79,18 @@ class Site:
     def prepare(self, run: Description, outline: Setting) -> None:
         """Read the rows and set the noise; what is wrong with them is told here only.
 
-        Nobody is answered: the coordinator waits as for an agent that is switched off.
-        The program ends, so that only a person can start it again: else a coordinator
-        could ask about the rows, one run for one bit.
+        From here on it shows whether they fit: by notes, by a number of rows, by a
+        round that is passed. So the first round is charged now, whatever comes of it.
+
+        If they do not fit, nobody is answered: the coordinator waits as for an agent
+        that is switched off. The program ends, so that only a person can start it
+        again: else a coordinator could ask about the rows, one run for one bit.
 
         Args:
             run: What was accepted.
             outline: The same for rows of zeros.
         """
+        self._require_still_allowed(run)
         if self.setting is not None:
             return
         try:
@@ -95,6 +99,8 @@ class Site:
             if own.dim != outline.own.dim:
                 refuse("the rows ask for another model than the run describes")
             self._set_budget()
+            if self.account is not None:
+                self.account.charge_reading()
         except Exception as error:  # whatever the rows are like, nobody else is told
             self._judge.log.note("unfit", run=run.digest)
             write_private(self._unfit(run), _stamp(self.rows))
@@ -135,6 +141,19 @@ class Site:
         if before is not None and self.account is not None:
             self.account.checkpoint = before.checkpoint
 
+    def _require_still_allowed(self, run: Description) -> None:
+        """Refuse to go on where the policy was changed since, and does not allow it."""
+        if not self._in_force.changed():
+            return
+        self._judge.require_still_allowed(run)
+        try:
+            if self.setting is None:
+                self._judge.rehearse(run, self.ledger)
+            else:
+                self._set_budget()
+        except ValueError as error:
+            self._judge.stop(run, str(error))
+
     @property
     def account(self) -> Account | None:
         """What charges its letters; None in a run without a budget."""
@@ -147,13 +166,7 @@ class Site:
 
     def release(self, identity: Identity, content: bytes | None) -> None:
         """Let a letter leave: allowed still, charged, and in the log."""
-        if self._in_force.changed():
-            run = self.setting.run
-            self._judge.require_still_allowed(run)
-            try:
-                self._set_budget()
-            except ValueError as error:
-                self._judge.stop(run, str(error))
+        self._require_still_allowed(self.setting.run)
         self._charge(identity, content)
         # The ledger is what must survive; the log need not wait for the disk.
         self._judge.log.note(
@@ -214,6 +227,8 @@ class Releases:
 def _stamp(rows: OwnRows) -> str:
     """Which rows they are: the file's size and time, or a digest of all values."""
     if isinstance(rows, str | Path):
+        if not Path(rows).exists():
+            return "no file"
         told = Path(rows).stat()
         return f"{told.st_size} {told.st_mtime_ns}"
     digest = hashlib.sha256()

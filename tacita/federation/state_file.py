@@ -61,16 +61,10 @@ class StateFile:
                 stream.write(_MAGIC + self._digest(content))
                 stream.write(content)
 
-        try:
-            if self._durable:
-                write_whole(self.path, fill)
-            else:
-                fill(self.path)
-        except OSError as error:
-            refuse(
-                f"cannot write {self.path}: {error.strerror}, so nothing was sent; "
-                "make room and start again"
-            )
+        if self._durable:
+            write_whole(self.path, fill)
+        else:
+            fill(self.path)
 
     def load(self) -> tuple[dict[str, Any], dict[str, list[np.ndarray]]] | None:
         """The last state, or None if there is none; refused if it is not whole."""

@@ -39,8 +39,9 @@ KINDS = (
     "ready",  # that letter is written, and may be on its way
     "fetch",  # that letter is not here: send it whole
     "roster",  # who belongs to the federation, as its owner signed it
+    "secure",  # of the protocol of secure sums; its phase says which
 )
-DTYPES = (np.dtype("<f4"), np.dtype("<f8"), np.dtype("<i8"))
+DTYPES = tuple(np.dtype(k) for k in ("<f4", "<f8", "<i8", "<u1", "<u4", "<u8"))
 MOST_DIMENSIONS = 8
 MOST_ARRAYS = 4096
 #: Bytes of a letter's text: a run may have 100,000 columns, a remark is a line.

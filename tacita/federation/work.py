@@ -19,7 +19,7 @@ from tacita.problem.moduli import Moduli
 from tacita.problem.population import Local
 from tacita.problem.problem import Problem
 from tacita.runtime import delivery
-from tacita.runtime.seat import Seat, split_numbers
+from tacita.runtime.seat import Seat, combine, split_numbers
 from tacita.trees import replace, tree_rows
 
 
@@ -43,15 +43,22 @@ class Outline:
             coordinator, who has none.
         n_agents: Number of agents in the federation.
         graph: Who is joined with whom, nodes in the order of the agents.
+        rows: How many every agent has; default as many as this party.
     """
 
-    def __init__(self, own: Problem, n_agents: int, graph: Graph | None = None) -> None:
+    def __init__(
+        self,
+        own: Problem,
+        n_agents: int,
+        graph: Graph | None = None,
+        rows: int | None = None,
+    ) -> None:
         self.n_agents, self.graph = n_agents, graph
         self.ids = own.ids if graph is None else graph.nodes
         self.population, self.model, self.h = own.population, own.model, own.h
         self.dim, self.dtype, self.bound = own.dim, own.dtype, own.bound
         # As if everybody had as many rows as this party, which only knows its own.
-        self.counts = np.full(n_agents, own.counts[0])
+        self.counts = np.full(n_agents, own.counts[0] if rows is None else rows)
 
     @property
     def moduli(self) -> Moduli:
@@ -113,13 +120,13 @@ class ServerWork:
         self, phase: int, key: Array, state: Any, mean: Any, number: int, active: int
     ) -> tuple[Any, Any]:
         """The coordinator's step in round `number`, which `active` agents answered."""
-        known = (self._like.h, number, active)
-        return _combine(phase, self.n_agents, self.algorithm, known, key, state, mean)
+        now = Round(self.n_agents, self._like.h, number, active, self._like.regulariser)
+        return combine(phase, self.algorithm, now, key, state, mean)
 
     def _forms(self, local: Local) -> tuple[list[Exchange], Form, Form]:
         def play(rows: Local, start: Array) -> Any:
             key, seat = jax.random.key(0), self.seat(0, rows)
-            alone = Round(self.n_agents, local.h, 1, 1)
+            alone = Round(self.n_agents, local.h, 1, 1, local.regulariser)
             mine, letter = seat.begin(start)
             state, told = self.algorithm.phases[-1].combine(
                 key, self.algorithm.init_coordinator(start), letter, alone
@@ -203,17 +210,3 @@ def answer(
 ) -> Any:
     """An agent's step in round `number`: its new state, and its letter."""
     return seat.answer(number, phase, key, state, told)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _combine(
-    phase: int,
-    n_agents: int,
-    algorithm: Any,
-    known: tuple[Any, Any, Any],
-    key: Array,
-    state: Any,
-    mean: Any,
-) -> Any:
-    told = Round(n_agents, *known)
-    return algorithm.phases[phase].combine(key, state, mean, told)

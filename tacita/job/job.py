@@ -9,6 +9,7 @@ from typing import Any
 
 import tomli_w
 
+from tacita.aggregation import SecureSum, Summed
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.check import refuse
 from tacita.job import problems, records, run_file
@@ -18,10 +19,12 @@ from tacita.job.records import table_of
 from tacita.job.run_file import RunFile, RunTable
 from tacita.participation import schedule_for
 from tacita.problem import Problem
-from tacita.runtime import Asynchronous, measure, transit
+from tacita.runtime import Asynchronous, choices, measure, transit
 from tacita.runtime.simulate import prepare, simulate
 from tacita.trace import Run
 
+#: The word in [run] that stands for an empty table [secure].
+SECURE = "secure"
 #: Keys of [run] that a private run does not show.
 _SEEDS = ("seed", "seeds")
 
@@ -56,7 +59,12 @@ class Job:
 
     def with_algorithm(self, algorithm: Algorithm, name: str | None = None) -> Job:
         """The same job by another algorithm; its run file says so too."""
-        table = {"name": name or self.name, "algorithm": table_of(algorithm)}
+        table: dict[str, Any] = {"name": name or self.name}
+        if isinstance(algorithm, Summed):
+            table["algorithm"] = table_of(algorithm.algorithm)
+            table["secure"] = records.table_of_sum(algorithm.aggregation)
+        else:
+            table["algorithm"] = table_of(algorithm)
         config = {**self.config, **table}
         return replace(self, config=config, algorithm=algorithm)
 
@@ -99,6 +107,8 @@ def job_from(table: dict[str, Any], folder: Path) -> Job:
     made, notes = problems.build(file.problem)
     how = records.build(file.algorithm)
     _require_graph(made, how)
+    if file.secure is not None or file.run.aggregation == SECURE:
+        how = _summed(file, made, how)
     with told_of("run"):
         options = _options(file.run, made, how)
     job = Job(config, made, how, options, notes)
@@ -137,6 +147,15 @@ def _require_graph(made: Problem, how: Algorithm) -> None:
         )
 
 
+def _summed(file: RunFile, made: Problem, how: Algorithm) -> Algorithm:
+    """The algorithm in the secure sum that the table [secure] asks for."""
+    if file.run.aggregation not in (None, SECURE):
+        refuse("run.aggregation and [secure] both say how letters are joined; keep one")
+    rule = call("secure", SecureSum, file.secure or {})
+    with told_of("secure"):
+        return choices.summed_by(made, how, file.run.participation, rule)
+
+
 def _options(run: RunTable, made: Problem, how: Algorithm) -> dict[str, Any]:
     record = run.record if run.record is not None else _usual_record(made)
     options: dict[str, Any] = {**dict(run), "record": tuple(record)}
@@ -144,7 +163,9 @@ def _options(run: RunTable, made: Problem, how: Algorithm) -> dict[str, Any]:
         options["asynchronous"] = call(
             "run.asynchronous", Asynchronous, run.asynchronous
         )
-    if run.aggregation is not None:
+    if run.aggregation == SECURE:
+        del options["aggregation"]  # the algorithm has it
+    elif run.aggregation is not None:
         options["aggregation"] = records.build_rule(run.aggregation)
     if run.attack is not None:
         options["attack"] = records.build_attack(run.attack)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacita import problem
-from tacita.aggregation import RULES, Aggregation
+from tacita.aggregation import RULES, Aggregation, SecureSum
 from tacita.algorithm import ALGORITHMS, solvers
 from tacita.algorithm.base import Algorithm
 from tacita.check import refuse
@@ -67,6 +67,13 @@ def build(given: AlgorithmTable | Mapping[str, Any]) -> Algorithm:
     check_keys("algorithm", chosen, given, also=short)
     given = _with_oracle(given, short)
     return _make("algorithm", chosen, given, chosen)
+
+
+def table_of_sum(rule: SecureSum) -> dict[str, Any]:
+    """The table [secure] from which a run file makes an equal secure sum."""
+    table = plain_values(describe(rule)) | {"multiples": list(rule.each)}
+    del table["name"]
+    return table
 
 
 def build_rule(table: Any) -> Aggregation:

@@ -103,7 +103,9 @@ class RunTable(_Table):
         "on a graph",
     )
     aggregation: Named = Field(
-        None, description='a rule that joins letters, such as "Mean"'
+        None,
+        description='a rule that joins letters, such as "Mean", or "secure"; a secure '
+        "sum with numbers is a table [secure] of its own",
     )
     attack: dict[str, Any] | None = Field(
         None,
@@ -126,6 +128,9 @@ class RunFile(_Table):
     problem: ProblemTable = Field(description="a table [problem]")
     algorithm: AlgorithmTable = Field(description="a table [algorithm]")
     run: RunTable = Field(description="a table [run]")
+    secure: dict[str, Any] | None = Field(
+        None, description="a table [secure] such as least = 16 and colluding = 2"
+    )
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Aggregation
+from tacita.aggregation import Choice, SecureSum, Summed
 from tacita.algorithm.base import Algorithm
 from tacita.privacy import inputs
 from tacita.privacy.accounting.calibrate import affordable_rounds, calibrate_noise
@@ -22,6 +22,7 @@ from tacita.privacy.clipped import Clipped, Promise, schedule_of, without_noise
 from tacita.privacy.letters import Letters, letters_of
 from tacita.privacy.noise_schedule import NoiseSchedule
 from tacita.privacy.noisy import Noisy
+from tacita.privacy.private_sums import private_sum
 from tacita.privacy.scope import Scope, Unit
 from tacita.privacy.spend import Turns, known_observer, largest, planned
 from tacita.privacy.statement import relation_of
@@ -52,7 +53,7 @@ def private(
     quantile: float | None = None,
     largest_noise: float | None = None,
     schedule: NoiseSchedule | str | None = None,
-    aggregation: Aggregation | None = None,
+    aggregation: Choice = None,
     in_step: bool = False,
     liars: int = 0,
 ) -> A:
@@ -86,7 +87,9 @@ def private(
             average; or a `NoiseSchedule`. The budget is spent early then: see
             docs/explanation-noise-schedule.md. Default: that of the algorithm's oracle.
         aggregation: As in `tacita.simulate`; only a mean covers a letter with the
-            noise of the others.
+            noise of the others. With a `tacita.SecureSum`, or "secure", the noise is
+            that of the sum, spread over the agents, and what is returned has the sum
+            in it.
         in_step: On a graph, whether every letter will arrive in its round, as in
             `tacita.simulate` without `asynchronous=`. `GossipSGD` needs less noise then
             against who sees the last models only.
@@ -103,9 +106,31 @@ def private(
     """
     epsilon, delta = inputs.positive(epsilon=epsilon), inputs.inside_unit(delta=delta)
     rounds = inputs.whole(rounds=rounds)
+    if isinstance(algorithm, Summed):
+        algorithm, aggregation = (
+            algorithm.algorithm,
+            aggregation or algorithm.aggregation,
+        )
     ready = _clipped(problem, algorithm, norm)
     if relation is None:
         relation = letters_of(ready).relation
+    rule = SecureSum() if aggregation == "secure" else aggregation
+    if isinstance(rule, SecureSum):
+        _refuse_for_sums(
+            quantile=quantile, largest_noise=largest_noise, schedule=schedule
+        )
+        return private_sum(
+            problem,
+            ready,
+            rule,
+            epsilon=epsilon,
+            delta=delta,
+            observer=observer,
+            rounds=rounds,
+            participation=participation,
+            unit=unit,
+            relation=relation,
+        )  # pyright: ignore[reportReturnType]
     plan = _Plan(
         problem=problem,
         algorithm=ready,
@@ -113,7 +138,7 @@ def private(
             planned,
             problem,
             participation=participation,
-            aggregation=aggregation,
+            aggregation=rule,
             in_step=in_step,
             liars=check.count(0, liars=liars),
         ),
@@ -131,6 +156,15 @@ def private(
     if largest_noise is not None:
         plan.refuse_more_than(largest_noise, multiplier, epsilon, rounds)
     return plan.with_noise(multiplier, epsilon)
+
+
+def _refuse_for_sums(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            check.refuse(
+                f"{name} is for noise in single letters or gradients, and a secure sum "
+                f"has its own; leave {name} out"
+            )
 
 
 def rounds_within(

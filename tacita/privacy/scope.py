@@ -11,10 +11,11 @@ from tacita import check
 
 
 class Observer(StrEnum):
-    """Who looks."""
+    """Who looks; `colluders` are the coordinator and agents of a secure sum."""
 
     FINAL_MODEL = "final_model"
     COORDINATOR = "coordinator"
+    COLLUDERS = "colluders"
     NEIGHBOUR = "neighbour"
     EAVESDROPPER = "eavesdropper"
 
@@ -83,7 +84,11 @@ class Person:
 
     def __str__(self) -> str:
         everybody = len(self.observers) == len(Observer)
-        mine = (who.value for who in Observer if who in self.observers)
+        # Where the coordinator is, those who collude with it go without saying.
+        shown = self.observers
+        if Observer.COORDINATOR in shown:
+            shown = shown - {Observer.COLLUDERS}
+        mine = (who.value for who in Observer if who in shown)
         return "everybody" if everybody else " and ".join(mine)
 
 
@@ -111,6 +116,9 @@ def people(separate: Sequence[Sequence[str]] | None = None) -> tuple[Person, ...
             f"[['coordinator'], ['neighbour']], got separate={separate!r}"
         )
     groups = [[word(Observer, name) for name in group] for group in separate]
+    for group in groups:
+        if Observer.COORDINATOR in group and Observer.COLLUDERS not in group:
+            group.append(Observer.COLLUDERS)
     named = [observer for group in groups for observer in group]
     for observer in named:
         if named.count(observer) > 1:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Aggregation, Mean
+from tacita.aggregation import Mean, Summed
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.participation import schedule_for
 from tacita.privacy.accounting.guarantee import Guarantee
@@ -52,7 +52,7 @@ def planned(
     problem: Problem,
     rounds: int,
     participation: Any,
-    aggregation: Aggregation | None = None,
+    aggregation: Any = None,
     **known: Any,
 ) -> Turns:
     """What a plan can say of participation: a probability per agent.
@@ -111,9 +111,16 @@ def largest(
 
 
 def observers(algorithm: Any) -> tuple[Observer, ...]:
-    """Who may look at a run of this algorithm: on a graph there is no coordinator."""
-    alone = isinstance(algorithm, GraphAlgorithm)
-    return tuple(o for o in Observer if not alone or o != Observer.COORDINATOR)
+    """Who may look at a run of this algorithm.
+
+    On a graph there is no coordinator; agents collude with one against secure sums.
+    """
+    absent = {Observer.COLLUDERS}
+    if isinstance(algorithm, GraphAlgorithm):
+        absent.add(Observer.COORDINATOR)
+    if isinstance(algorithm, Summed) and algorithm.aggregation.colluding:
+        absent.remove(Observer.COLLUDERS)
+    return tuple(who for who in Observer if who not in absent)
 
 
 def known_observer(algorithm: Any, observer: Any) -> Observer:

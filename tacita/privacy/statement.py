@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Aggregation
+from tacita.aggregation import Aggregation, Choice, Summed
+from tacita.aggregation.secure.summed import summed
 from tacita.privacy import inputs
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.clipped import Promise, clipping_of
@@ -26,6 +27,15 @@ from tacita.trace import SEED_ASKED_FOR, PrivacyReport, PrivacyRow, Run
 
 #: What epsilons are told at where nobody named a delta.
 DEFAULT_DELTA = 1e-5
+#: Where the noise of simulations comes from.
+_SIMULATED = (
+    "floating-point Gaussians of JAX's generator, which is for simulations: their last "
+    "digits are not covered by any theorem above"
+)
+_SIMULATED_SUM = (
+    "exact integers on a grid; in this simulation those of the whole sum are drawn at "
+    "once by JAX's generator, in a deployment every agent draws its own by ChaCha20"
+)
 #: Points of a curve, at most, where the runtime did not count.
 _POINTS = 60
 #: Agents whose curves are kept: those that were active most.
@@ -38,7 +48,7 @@ def report(
     algorithm: Any,
     *,
     delta: float | None = None,
-    aggregation: Aggregation | None = None,
+    aggregation: Choice = None,
     history: tuple[np.ndarray, np.ndarray] | None = None,
     looked: bool = False,
 ) -> PrivacyReport:
@@ -58,13 +68,15 @@ def report(
             first round on, as often as it was in all, which bounds what it spent.
         looked: Whether numbers that the algorithm has were set from the rows before.
     """
+    algorithm = summed(algorithm, aggregation)
     looked = looked or looks_at_rows(algorithm, problem)
     ready = algorithm.resolve(problem)
     told = run.config.get("resolved", run.config)["run"]
     if "configs" in told:
         check.refuse("a sweep has no one report; simulate the configuration you want")
     rule = told.get("aggregation") or {"name": "Mean"}
-    if rule["name"] != "Mean" and aggregation is None:
+    joined = rule["name"] != "Mean" and not isinstance(algorithm, Summed)
+    if joined and aggregation is None:
         check.refuse(
             f"the letters of this run were joined by {rule['name']}; say so with "
             "aggregation="
@@ -93,7 +105,7 @@ def forecast(
     rounds: int,
     participation: Any = 1.0,
     delta: float | None = None,
-    aggregation: Aggregation | None = None,
+    aggregation: Choice = None,
     in_step: bool = False,
     liars: int = 0,
 ) -> PrivacyReport:
@@ -103,6 +115,7 @@ def forecast(
     `in_step` and `liars` are as in `tacita.private`.
     """
     rounds = inputs.whole(rounds=rounds)
+    algorithm = summed(algorithm, aggregation)
     looked = looks_at_rows(algorithm, problem)
     known = {"looked": looked, "in_step": in_step, "liars": liars}
     turns = planned(problem, rounds, participation, aggregation, **known)
@@ -137,9 +150,11 @@ def attach(
     history: tuple[np.ndarray, np.ndarray],
     looked: bool,
 ) -> Run:
-    """The run with its report in it; see `report`."""
+    """A simulated run with its report in it; see `report`."""
     known = {"aggregation": aggregation, "history": history, "looked": looked}
-    return dataclasses.replace(run, privacy=report(run, problem, algorithm, **known))
+    made = report(run, problem, algorithm, **known)
+    noise = _SIMULATED_SUM if isinstance(algorithm, Summed) else _SIMULATED
+    return dataclasses.replace(run, privacy=dataclasses.replace(made, noise=noise))
 
 
 def _report(
@@ -154,11 +169,17 @@ def _report(
         for unit in Unit
     )
     return PrivacyReport(
-        algorithm=type(algorithm).__name__,
+        algorithm=_name(algorithm),
         rounds=rounds,
         rows=rows,
         promise=promise and promise.as_dict(),
     )
+
+
+def _name(algorithm: Any) -> str:
+    if isinstance(algorithm, Summed):
+        return f"{_name(algorithm.algorithm)} in secure sums"
+    return type(algorithm).__name__
 
 
 def _promise(algorithm: Any) -> Promise | None:

@@ -21,10 +21,11 @@ import numpy as np
 from jax import Array
 
 from tacita import check
+from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.population import Local, Population
 from tacita.random_numbers import uniform
 from tacita.sampling import below, without_replacement
-from tacita.trees import frozen, one_of, static
+from tacita.trees import frozen, one_of, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -204,6 +205,12 @@ class AgentOracle:
     def __init__(self, oracle: Oracle, local: Local) -> None:
         self.oracle = oracle
         self.local = local
+
+    @property
+    def of_data(self) -> AgentOracle:
+        """The same without the regulariser: gradients of the rows alone."""
+        none = SquaredL2(weight=0.0)
+        return AgentOracle(self.oracle, replace(self.local, regulariser=none))
 
     def draws(self, key: Array, steps: int) -> Any:
         """The randomness of `steps` gradients."""

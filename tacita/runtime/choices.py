@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import ON_GRAPHS, Aggregation, Mean
+from tacita.aggregation import ON_GRAPHS, Aggregation, Mean, Summed
+from tacita.aggregation.secure.summed import summed
 from tacita.algorithm.base import Delivery, GraphAlgorithm, Letters
 from tacita.participation import Schedule, schedule_for
 from tacita.privacy.letters import is_private
@@ -56,6 +57,26 @@ def _point(problem: Problem, value: Any, name: str) -> Any:
     return jnp.asarray(point)
 
 
+def summed_by(
+    problem: Problem, algorithm: Any, participation: Any, aggregation: Any
+) -> Any:
+    """The algorithm, as a secure sum joins its letters if one is asked for.
+
+    Refused where a round has too few agents, or too many, for the sum.
+    """
+    made = summed(algorithm, aggregation)
+    if isinstance(made, Summed):
+        who = schedule_for(participation, problem.n_agents)
+        rule = made.aggregation
+        if who.kind == "bernoulli" and rule.least is None:
+            check.refuse(
+                "with a probability of taking part nobody knows how many letters a sum "
+                "has; give SecureSum(least=...), below which a round is void"
+            )
+        rule.check(who.size if who.kind == "cohort" else problem.n_agents)
+    return made
+
+
 def schedule_of(
     problem: Problem, algorithm: Any, participation: Any, lanes: bool = False
 ) -> Schedule:
@@ -70,9 +91,17 @@ def schedule_of(
 
 
 def aggregation_of(
-    problem: Problem, algorithm: Any, aggregation: Aggregation | None
+    problem: Problem,
+    algorithm: Any,
+    aggregation: Aggregation | None,
+    who: Schedule | None = None,
 ) -> Aggregation:
     """How letters are joined; refused where nobody joins any."""
+    if isinstance(algorithm, Summed):
+        most = problem.n_agents
+        if who is not None and who.kind == "cohort":
+            most = who.size
+        return algorithm.aggregation.at_work(most)
     if aggregation is None:
         return Mean()
     if isinstance(aggregation, type) or not callable(aggregation):

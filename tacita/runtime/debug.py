@@ -17,7 +17,8 @@ import numpy as np
 from jax import Array
 
 from tacita import check, keys
-from tacita.aggregation import Aggregation, Heard
+from tacita.aggregation import Choice, Heard
+from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
@@ -37,6 +38,8 @@ from tacita.runtime.rounds import (
     received,
     rule_key,
 )
+from tacita.runtime.seat import combine
+from tacita.runtime.secret_noise import context_of, secret_bytes
 from tacita.runtime.seeds import seeds_of
 from tacita.runtime.simulate import DEFAULT_RECORD, make_world, prepare
 from tacita.runtime.transit import Asynchronous
@@ -60,11 +63,12 @@ def debug(
     *,
     reference: Any = None,
     asynchronous: Asynchronous | None = None,
-    aggregation: Aggregation | None = None,
+    aggregation: Choice = None,
     attack: Attack | None = None,
 ) -> Run:
     """As `simulate`, one agent at a time. A failing agent is named, as is a NaN."""
     choices.problem_of(problem)
+    algorithm = choices.summed_by(problem, algorithm, participation, aggregation)
     ready = prepare(problem, algorithm)
     liars = choices.attack_of(problem, ready, attack)
     problem = problem if liars is None else liars.poison(problem)
@@ -172,12 +176,12 @@ def _server_exchange(
         letters = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
         weights = weights[jnp.asarray(active)]
     centre = centre_of(stage.algorithm, carry.broadcast)
-    joint = world.aggregation(Heard(letters, weights, None, rule_key(key), centre))
+    heard = Heard(letters, weights, None, rule_key(key), centre)
+    joint = _joined(stage, phase, heard, active, carry.broadcast)
     if stage.keeps_letters(phase):
         kept = Mail(joint, letters)
-    memory, broadcast = stage.algorithm.phases[phase].combine(
-        key, carry.memory, joint, world.round(stage.number, len(active))
-    )
+    now = world.round(stage.number, len(active))
+    memory, broadcast = combine(phase, stage.algorithm, now, key, carry.memory, joint)
     return Carry(memory, broadcast, states, kept, carry.turns, before=before)
 
 
@@ -202,6 +206,25 @@ def _lied(
     sound = finite_rows(told)
     rows = zip(answers, places, strict=True)
     return {i: tree_rows(told, k) for i, k in rows if sound[k]}
+
+
+def _joined(
+    stage: Stage, phase: int, heard: Heard, active: list[int], told: Any
+) -> Any:
+    """One letter out of many; in a secure sum with every agent's own noise."""
+    rule, algorithm = stage.world.aggregation, stage.algorithm
+    if not isinstance(rule, ModularSum):
+        return rule(heard)
+    letters, weights = np.asarray(heard.letters), np.asarray(heard.weights)
+    if not rule.noisy and np.any(np.abs(letters * weights[:, None]) > rule.largest):
+        return rule(heard)  # no number: it stands for nothing
+    agreed, context = algorithm.aggregation, context_of(stage.number, phase, told)
+    each = [
+        agreed.letter(letter, weight, secret_bytes(stage.keys, agent), context)
+        for letter, weight, agent in zip(letters, weights, active, strict=True)
+    ]
+    total = np.sum(each, axis=0, dtype=each[0].dtype)
+    return jnp.asarray(agreed.opened(total, weights.sum()))
 
 
 def _ask_all(

@@ -44,7 +44,8 @@ class World(NamedTuple):
 
     def round(self, number: Any, active: Any) -> Round:
         """What the coordinator knows of a round besides the letters."""
-        return Round(self.population.n_agents, self.population.h, number, active)
+        public = self.population
+        return Round(public.n_agents, public.h, number, active, public.regulariser)
 
 
 class Carry(NamedTuple):

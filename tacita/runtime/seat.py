@@ -6,13 +6,14 @@ has one, and an audit replays one.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacita.algorithm.base import GraphAlgorithm
+from tacita.algorithm.base import GraphAlgorithm, Round
 from tacita.problem.oracles import AgentOracle
 from tacita.problem.population import Local, Population, Rows
 from tacita.trees import tree_rows
@@ -91,3 +92,25 @@ def split_numbers(algorithm: Any, n: int) -> tuple[list[Array], Any]:
         return jax.tree.unflatten(treedef, chosen)
 
     return stacked, for_agent
+
+
+def combine(
+    phase: int, algorithm: Any, now: Round, key: Array, state: Any, mean: Any
+) -> tuple[Any, Any]:
+    """The coordinator's step, compiled: its bits are the same wherever it is taken."""
+    known = (now.h, now.number, now.active, now.regulariser)
+    return _combine(phase, now.n_agents, algorithm, known, key, state, mean)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _combine(
+    phase: int,
+    n_agents: int,
+    algorithm: Any,
+    known: tuple[Any, Any, Any, Any],
+    key: Array,
+    state: Any,
+    mean: Any,
+) -> Any:
+    now = Round(n_agents, *known)
+    return algorithm.phases[phase].combine(key, state, mean, now)

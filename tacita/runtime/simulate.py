@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Aggregation
+from tacita.aggregation import Choice, Summed
+from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.letters import is_private
@@ -54,7 +55,7 @@ def simulate(
     resume: bool = False,
     mapping: str = "auto",
     asynchronous: Asynchronous | None = None,
-    aggregation: Aggregation | None = None,
+    aggregation: Choice = None,
     attack: Attack | None = None,
     watch: bool = False,
 ) -> Run:
@@ -84,10 +85,11 @@ def simulate(
         mapping: Compute agents "together", "one_by_one", or let the engine choose.
         asynchronous: For algorithms on a graph: delays, lost letters and bounds of an
             asynchronous run; a round is then an event. See `tacita.Asynchronous`.
-        aggregation: How the coordinator joins letters; default their mean.
+        aggregation: How the coordinator joins letters; default their mean, "secure"
+            for a `tacita.SecureSum` over everybody.
+        attack: Who lies, and how, such as `tacita.robust.SignFlip(agents=(8, 9))`.
         watch: Record how every agent's letter lay among the others, as
             `run.info["letters"]`, for people to look at; nobody is left out by it.
-        attack: Who lies, and how, such as `tacita.robust.SignFlip(agents=(8, 9))`.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=20)
@@ -96,6 +98,7 @@ def simulate(
     True
     """
     choices.problem_of(problem)
+    algorithm = choices.summed_by(problem, algorithm, participation, aggregation)
     ready = prepare(problem, algorithm)
     liars = choices.attack_of(problem, ready, attack)
     problem = problem if liars is None else liars.poison(problem)
@@ -119,7 +122,7 @@ def simulate(
             "record_every": record_every,
             "stop": dict(stop) if stop else None,
             "asynchronous": describe(asynchronous),
-            "aggregation": describe(aggregation),
+            "aggregation": describe(rule_of(ready, aggregation)),
             "attack": describe(attack),
         },
         rounds=rounds,
@@ -164,6 +167,11 @@ def sweep(
     ready = [prepare(problem, a) for a in algorithms]
     if not ready:
         check.refuse("sweep needs at least one algorithm")
+    if any(isinstance(one, Summed) for one in ready):
+        check.refuse(
+            "a sweep has one rule for all its letters, and every secure sum has a grid "
+            "of its own; simulate them one by one"
+        )
     kinds = {(jax.tree.structure(a), *map(np.shape, jax.tree.leaves(a))) for a in ready}
     if len(kinds) > 1:
         check.refuse(
@@ -276,10 +284,22 @@ def _run(
     carry = chunks.run(carry, rounds, every, progress, resume)
     models = finish(plan, algorithm, carry)
     run = to_run(problem, algorithm, world, plan, chunks, carry, models, seeds, told)
+    rule = world.aggregation
+    if isinstance(rule, ModularSum) and not rule.noisy and run.info["diverged"]:
+        check.refuse(
+            f"an entry of a weighted letter was beyond largest={rule.largest:g}, where "
+            "the sum says nothing; give SecureSum a larger largest, or the algorithm a "
+            "smaller step size"
+        )
     if not told_of:
         return run
     history = np.array(chunks.turn_rounds), np.array(chunks.turns)
     return attach(problem, algorithm, run, world.aggregation, history, looked)
+
+
+def rule_of(algorithm: Any, aggregation: Choice) -> Any:
+    """What a run says of how its letters were joined."""
+    return algorithm.aggregation if isinstance(algorithm, Summed) else aggregation
 
 
 def make_plan(
@@ -309,15 +329,17 @@ def make_world(
     algorithm: Any,
     participation: Any,
     asynchronous: Asynchronous | None = None,
-    aggregation: Aggregation | None = None,
+    aggregation: Any = None,
     lanes: bool = False,
     attack: Attack | None = None,
 ) -> World:
     """What the compiled program is given: rows, edges, who is active, the rule."""
     who = choices.schedule_of(problem, algorithm, participation, lanes)
     graph = isinstance(algorithm, GraphAlgorithm)
-    rule_of = choices.neighbours_rule_of if graph else choices.aggregation_of
-    join = rule_of(problem, algorithm, aggregation)
+    if graph:
+        join = choices.neighbours_rule_of(problem, algorithm, aggregation)
+    else:
+        join = choices.aggregation_of(problem, algorithm, aggregation, who)
     if who.kind == "cohort" and not graph and algorithm.averages == "active":
         join.check(who.size)
     network = None

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import keys
+from tacita.aggregation import Summed
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.runtime.rounds import World, first_carry
 from tacita.trees import tree_rows
@@ -49,8 +50,12 @@ def per_turn(world: World, algorithm: Any, dim: int, dtype: Any) -> dict[str, An
         return {"letter": bytes_of(letters) // slots}
 
     exchanges = _exchanges.eval_shape(world, algorithm, jnp.zeros(dim, dtype))
+    up = sum(bytes_of(letter) for _, letter in exchanges)
+    if isinstance(algorithm, Summed):
+        # Integers, and a share for every agent when the sum is opened.
+        up = dim * algorithm.aggregation.word // 8 + 32 * world.population.n_agents
     return {
-        "up": sum(bytes_of(letter) for _, letter in exchanges),
+        "up": up,
         "down": sum(bytes_of(told) for told, _ in exchanges),
         "exchanges": len(exchanges),
     }

@@ -87,6 +87,7 @@ class PrivacyReport:
         rows: One per observer and unit.
         promise: The budget that the noise was set for, if it was: `epsilon`, `delta`,
             `observer`, `unit`, `relation`.
+        noise: Where the noise of a run came from, in words; None of a plan.
         curves: `observer`, `unit`, `relation`, `delta`, `theorem`, `budget` (or None),
             `rounds` (a list), `agents` (ids, the largest spenders first) and
             `epsilon`, one list per agent.
@@ -97,6 +98,7 @@ class PrivacyReport:
     planned: bool = False
     rows: tuple[PrivacyRow, ...]
     promise: dict[str, Any] | None = None
+    noise: str | None = None
     curves: dict[str, Any] | None = None
 
     def row(self, observer: str, unit: str = "record") -> PrivacyRow:
@@ -140,6 +142,8 @@ class PrivacyReport:
     def notes(self) -> list[tuple[str, str]]:
         """The theorems and assumptions that the table refers to, each once."""
         marked = [(mark, words) for words, mark in self._marks().items()]
+        if self.noise is not None:
+            marked.append(("noise", self.noise))
         return marked if self.planned else [*marked, ("metrics", _METRICS)]
 
     def _marks(self) -> dict[str, str]:

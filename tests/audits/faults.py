@@ -236,6 +236,9 @@ SOUND: dict[str, Any] = {
     "ServerGD, logistic": lambda: Case(
         rows(model="logistic", label=1.0), honest(rows(model="logistic", label=1.0))
     ),
+    "DPSGD, momentum": lambda: Case(
+        rows(), tacita.DPSGD(step_size=0.3, momentum=0.5, oracle=_noised())
+    ),
     "FedAvg, final model": lambda: uneven_steps(1.0),
     "FedAvg, local steps": lambda: Case(
         rows(), tacita.FedAvg(step_size=0.3, local_steps=2, oracle=_noised())

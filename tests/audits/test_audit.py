@@ -13,8 +13,8 @@ from tacita.audits.batch_tests import batch_faults
 from tacita.audits.noise_tests import noise_faults
 from tacita.audits.tradeoff import allowed_by, finding
 from tacita.privacy import gaussian_guarantee
-from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.letters import composition
+from tacita.theory.gaussian import epsilon_of_mu
 from tests.audits.faults import (
     FAULTS,
     SOUND,

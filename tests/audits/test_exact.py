@@ -15,9 +15,9 @@ from tacita.audits import audit_exactly, compare, views
 from tacita.audits.divergence import mixture_epsilon, shifts
 from tacita.audits.gaussian_draws import count_draws, with_draws
 from tacita.privacy import Clipped, Noisy
-from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.letters import composition
 from tacita.privacy.scope import Observer
+from tacita.theory.gaussian import epsilon_of_mu
 from tests.audits.faults import forgetful_noise_of_a_mean
 
 DELTA = 1e-5

@@ -148,3 +148,53 @@ def test_an_exact_audit_prints_every_observer(tacita_, small):
     assert "no printed epsilon is below the exact one" in said
     one = tacita_.ok("audit", small, "--exact", "--observer", "neighbour", *noisy)
     assert "coordinator" not in one and "neighbour" in one
+
+
+ONE_STEP = ("--set", "algorithm.local_steps=1", "--set", "run.participation=1.0")
+
+
+def test_a_secure_sum_is_planned_run_and_accounted(tacita_, small, place):
+    """The plan writes grid and noise into [secure], which reads back as it was."""
+    sums = (*ONE_STEP, "--set", "secure={ least = 4, colluding = 1 }")
+    said = tacita_.ok("privacy", "plan", small, *BUDGET, *sums, "--out", "safe.toml")
+    assert "against the colluders" in said and "sizes and times only" in said
+    assert "[secure]" in said and "multiples = [" in said
+    job = tacita.job.read("safe.toml")
+    assert job.with_algorithm(job.algorithm).config == job.config
+    tacita_.ok("run", "safe.toml", "--out", "made")
+    run = tacita.load_run(place / "made")
+    assert run.privacy.row("colluders").epsilon <= 2
+    assert run.info["communication"]["bytes_up"] == 6 * 4 * (3 * 4 + 32 * 4)
+    again = tacita_.ok("privacy", "account", "made", "--delta", 1e-5)
+    assert f"{run.privacy.row('colluders').epsilon:.4g}" in again
+    tacita_.ok("report", "made")
+    assert "exact integers on a grid" in (place / "made" / "report.html").read_text()
+
+
+def test_the_word_secure_is_an_empty_table(tacita_, small):
+    word = (*ONE_STEP, "--set", "run.aggregation=secure")
+    table = (*ONE_STEP, "--set", "secure={}")
+    said, same = (
+        tacita_.ok("privacy", "plan", small, *BUDGET, *how) for how in (word, table)
+    )
+    assert said == same and "secure sums" in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["secure={}", "run.aggregation=Mean"], "both say how letters are joined"),
+        (["secure={ lest = 3 }"], "did you mean 'least'"),
+        (["secure={ least = 9 }"], "expected least <= 4"),
+        (["secure={}", "problem.agents=2"], "3 to 128 agents, got 2"),
+        (["secure={}", "problem.dtype=float32"], "double precision"),
+        (["secure={}", "run.participation=0.5"], "give SecureSum"),
+        (["secure=3"], "expected a table"),
+    ],
+)
+def test_secure_sums_that_are_refused(tacita_, small, changes, message):
+    given = [word for change in changes for word in ("--set", change)]
+    (refusal,) = tacita_.refused("run", small, *ONE_STEP, *given)
+    assert message in refusal
+    (refusal,) = tacita_.refused("privacy", "plan", small, *BUDGET, *ONE_STEP, *given)
+    assert message in refusal

@@ -6,6 +6,7 @@ having done its work; it may find the disk full. It is then made again from its 
 
 from __future__ import annotations
 
+import functools
 import random
 import shutil
 from collections import Counter
@@ -13,12 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import tacita
 from tacita.federation.account import Account
 from tacita.federation.driving import TICK, send
 from tacita.federation.in_process import COORDINATOR, Faults, InProcess, InProcessPost
 from tacita.federation.receipts import OutOfStep
 from tacita.federation.wire import decode
 from tacita.privacy import Ledger, gaussian_guarantee
+from tacita.problem import Problem
 from tests.cases import case_of
 
 SOME_LOSS = Faults(loss=0.1, repeat=0.1, most_delay=1.0)
@@ -146,9 +149,8 @@ class Ledgers(InProcess):
 
 def chaos(folder: Path, case_name: str, seed: int, event: str) -> Counter[str]:
     """One run with deaths and an event; bits and ledgers are checked, then counted."""
-    case, dice = case_of(case_name), random.Random(seed)
-    participation = 4 if case.algorithm.partial and dice.random() < 0.5 else 1.0
-    told = (case.problem(), case.algorithm, 6, 3, participation)
+    dice = random.Random(seed)
+    told = _told(case_name, dice)
     calm = InProcess(folder / "calm", *told).run()
     world = World(Ledgers(folder / "run", *told), dice, seed)
     if world.run(event):
@@ -165,6 +167,33 @@ def chaos(folder: Path, case_name: str, seed: int, event: str) -> Counter[str]:
             "disks full": sum(p.full for p in world.parties.values()),
         }
     )
+
+
+def _told(case_name: str, dice: random.Random) -> tuple:
+    """Problem, algorithm, rounds, seed and participation of a run."""
+    if case_name == "SecureSum":
+        return (*summed(4, least=3), 6, 3, 1.0)
+    case = case_of(case_name)
+    participation = 4 if case.algorithm.partial and dice.random() < 0.5 else 1.0
+    return case.problem(), case.algorithm, 6, 3, participation
+
+
+@functools.cache
+def summed(agents: int, **rule: Any) -> tuple[Problem, Any]:
+    """A problem, and an algorithm whose letters enter secure sums."""
+    problem = tacita.problem.synthetic.logistic(
+        agents=agents, features=3, samples=40, l2=0.1
+    )
+    made = tacita.private(
+        problem,
+        tacita.DPSGD(step_size=1.0),
+        epsilon=2.0,
+        delta=1e-5,
+        observer="coordinator",
+        rounds=6,
+        aggregation=tacita.SecureSum(**rule),
+    )
+    return problem, made
 
 
 class World:

@@ -80,7 +80,7 @@ def test_hubs_and_keys_that_cannot_be_are_refused(tmp_path: Path):
         (("hub", "sites", hub), "no federation in"),
         (("hub", "add", hub, "oslo"), "no federation in"),
         (("site", "request", "os lo"), "expected a name of a-z"),
-        (("site", "request", "hub"), "no site may be called"),
+        (("site", "request", "hub"), "no party may be called"),
         (("site", "request", "oslo", "--folder", file), "name a folder"),
         (("site", "request", "oslo", "--rotate", file), "chmod 600"),
     ):

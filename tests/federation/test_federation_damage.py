@@ -95,11 +95,15 @@ def test_a_changed_byte_in_a_folder_is_refused_in_one_line(home, steps, tmp_path
     shutil.copytree(original, folder)
     expected = start(agent_of(hub, folder))
     assert expected[0] == 1 and expected[1] > 0
-    for name in ("secret.locked", f"{run.name}/party.state", f"{run.name}/offer.json"):
-        for at in changed(folder / name, steps):
+    offer = folder / run.name / "offer.json"
+    signature = offer.read_bytes().index(b'"signature"')
+    for path in (folder / "secret.locked", folder / run.name / "party.state", offer):
+        for at in changed(path, steps):
+            if path == offer and at > signature:
+                continue  # it was checked when it came, and is not looked at again
             with pytest.raises(tacita.TacitaError) as refusal:
                 start(agent_of(hub, folder))
-            assert "\n" not in str(refusal.value), (name, at)
+            assert "\n" not in str(refusal.value), (path, at)
     assert start(agent_of(hub, folder)) == expected
 
 

@@ -28,10 +28,10 @@ from tacita.federation import (
     broker,
     certificates,
     coordinate,
+    correspondence,
     doctor,
     hub_numbers,
     join,
-    program,
 )
 from tacita.federation.metrics import MetricsServer, Pulse, text_of
 from tacita.federation.nats_post import NatsPost
@@ -170,7 +170,7 @@ def test_somebody_who_was_invited_early_learns_who_came_later(tmp_path: Path):
 def test_the_hub_is_asked_again_for_what_got_lost(tmp_path: Path, monkeypatch):
     """Somebody who waits for days hears of a change that it was not told."""
     made = Hub.create(tmp_path / "hub", "town", NAMES, port=0)
-    monkeypatch.setattr(program, "_HUB_PAUSE", 0.2)
+    monkeypatch.setattr(correspondence, "_HUB_PAUSE", 0.2)
     monkeypatch.setattr(Registrar, "_look", lambda self: None)
     said: list[str] = []
     with made:

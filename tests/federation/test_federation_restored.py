@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 
 import tacita
+from tacita.federation import wire
 from tacita.federation.account import Account
 from tacita.federation.agent_keys import OwnKeys, next_history
 from tacita.federation.driving import TICK, send
 from tacita.federation.in_process import COORDINATOR, InProcess, InProcessPost
+from tacita.federation.party import Diverged
 from tacita.federation.receipts import BLANK, OutOfStep, Pen
 from tacita.federation.wire import Identity, Letter
 from tacita.privacy import Ledger, gaussian_guarantee
@@ -148,6 +151,21 @@ def test_the_receipts_outlive_a_coordinator(tmp_path):
         advance(parties, post, lambda: parties["agent-0"].round >= 7)
 
 
+@pytest.mark.parametrize("case", (FED_PLT, FED_GD), ids=lambda c: c.name)
+@pytest.mark.parametrize("at", (0, 3))
+def test_a_clock_that_was_set_back_is_no_backup(case, at, tmp_path):
+    made, _ = made_of(tmp_path, case)
+    parties, post = started(made)
+    advance(parties, post, lambda: parties["agent-0"].round >= at)
+    for who in parties.keys() & {"agent-0", COORDINATOR}:
+        again = parties[who] = made.make(who)
+        pen = again.desk.pen
+        again.desk.pen = replace(pen, started=pen.started - 3600 * 10**9)
+        again.start(post.now)
+        send(again, post.deliver)
+    advance(parties, post, lambda: all(p.finished for p in parties.values()))
+
+
 class Twins:
     """Two programs behind one address; what stops them is kept."""
 
@@ -247,6 +265,17 @@ def test_another_question_of_the_same_round_gets_other_noise(tmp_path):
     np.testing.assert_array_equal(first, again)  # the same question: the same letter
     other = letter_to(w + 1e-9, tmp_path / "c")
     assert np.abs(first - other).max() > 0.1
+
+
+@pytest.mark.parametrize("case", (FED_PLT, FED_GD), ids=lambda c: c.name)
+def test_a_letter_that_is_too_large_to_be_sent_is_charged(case, tmp_path, monkeypatch):
+    """Its absence tells of it: asked at the edge, sign by sign."""
+    made, charged = made_of(tmp_path, case)
+    parties, post = started(made)
+    monkeypatch.setattr(wire, "LARGEST", 1e-9)
+    with pytest.raises(Diverged, match="own numbers are not finite"):
+        advance(parties, post, lambda: parties["agent-0"].round >= 1)
+    assert {when for of_agent in charged.values() for when in of_agent} == {(1, 0)}
 
 
 def test_noise_follows_from_all_questions():

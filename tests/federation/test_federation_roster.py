@@ -111,6 +111,9 @@ def test_a_party_keeps_the_newest_roster_over_a_restart(tmp_path: Path):
     assert again.me.roster.version == 5
     with pytest.raises(LetterRefused, match="older than 5"):
         again.take(roster(4).signed(OWNER))
+    forked = replace(roster(5), brokers=("other:4222",))
+    with pytest.raises(tacita.TacitaError, match="both called version 5"):
+        Membership(invited("oslo", forked), tmp_path)
     newer = Membership(invited("oslo", roster(6)), tmp_path)
     assert newer.me.roster.version == 6
     (tmp_path / "roster.signed").write_text("rubbish")

@@ -19,7 +19,7 @@ from tacita.privacy import (
     laplace,
     randomised_response,
 )
-from tacita.privacy.accounting.gaussian import epsilon_of_mu
+from tacita.theory.gaussian import epsilon_of_mu
 
 SEEN = {"observer": "coordinator", "unit": "record", "relation": "replace_one"}
 

@@ -13,8 +13,8 @@ from papers.fed_spd.common.sensitivities import (
 )
 from tacita.check import TacitaError
 from tacita.privacy import WithoutReplacement, account
-from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.letters.primal_dual_steps import printed_claim, printed_epsilon
+from tacita.theory.gaussian import epsilon_of_mu
 
 RHO, BOUND = 20.0, 1.0
 

@@ -15,7 +15,7 @@ from tacita.privacy import (
     gaussian_epsilon,
     gaussian_sigma,
 )
-from tacita.privacy.accounting.gaussian import epsilon_of_mu
+from tacita.theory.gaussian import epsilon_of_mu
 
 EPSILONS = (1e-3, 0.1, 0.5, 1.0, 4.0, 10.0, 60.0)
 DELTAS = (1e-12, 1e-8, 1e-5, 1e-3, 0.1)

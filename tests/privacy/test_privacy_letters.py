@@ -23,7 +23,6 @@ from tacita.privacy import (
     guarantee,
     letters_of,
 )
-from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.accounting.subsampling import (
     Poisson,
     WithoutReplacement,
@@ -32,6 +31,7 @@ from tacita.privacy.accounting.subsampling import (
 from tacita.privacy.letters import of_gradients
 from tacita.privacy.letters.question import longest_row
 from tacita.problem.model import networks
+from tacita.theory.gaussian import epsilon_of_mu
 
 COUNTS = (20, 40, 30)
 

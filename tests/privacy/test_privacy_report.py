@@ -11,7 +11,7 @@ import pytest
 
 import tacita
 from tacita.privacy import Clipped, PrivacyReport, PrivacyRow
-from tacita.privacy.accounting.gaussian import epsilon_of_mu
+from tacita.theory.gaussian import epsilon_of_mu
 
 ROUNDS = 9
 ROW: Any = {
@@ -196,7 +196,8 @@ def test_the_text_names_every_term(run):
         assert told["epsilon"] and told["theorem"] in marks
         for mark in told["assumptions"].split():
             assert mark in marks
-    assert {mark[0] for mark in marks} == {"T", "E", "B", "m"}
+    assert {mark[0] for mark in marks} == {"T", "E", "B", "n", "m"}
+    assert "floating-point Gaussians" in marks["noise"]
     assert "without noise" in marks["metrics"]
 
 

@@ -13,9 +13,9 @@ import tacita
 from papers.fed_spd.common.adult import CLIENTS, tables
 from papers.fed_spd.common.as_printed import fed_spd_as_printed
 from papers.fed_spd.common.pages import MAJORITY, draw, told, write
-from tacita.privacy.accounting.gaussian import epsilon_of_mu
 from tacita.privacy.letters.primal_dual_steps import hidden_state_norm
 from tacita.problem.prox import L1
+from tacita.theory.gaussian import epsilon_of_mu
 
 ROUNDS, DELTA, SAMPLES, EVERY = 100, 1e-4, 325, 5
 #: lambda_R = 0.01 counted per client, as the paper's (34) may be read; with 0.01/N

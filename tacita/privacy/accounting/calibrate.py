@@ -15,8 +15,8 @@ from typing import Any
 from tacita import check
 from tacita.privacy import inputs
 from tacita.privacy.accounting.compose import account
-from tacita.privacy.accounting.gaussian import root
 from tacita.privacy.accounting.guarantee import Guarantee
+from tacita.theory.gaussian import root
 
 # What a bare calibration is asked about; any observer gives the same number.
 _ANYBODY = {"observer": "coordinator", "unit": "record"}

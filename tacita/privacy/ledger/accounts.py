@@ -115,6 +115,7 @@ class Accounts:
         """The newest checkpoint that a letter of a run was made from; 0 for none."""
         self._store.whole()
         mine = [row for row in self._store.releases(agent) if row.run == run]
+        mine += self._store.notes(agent, run)
         return max((row.checkpoint or 0 for row in mine), default=0)
 
     @property

@@ -183,6 +183,47 @@ class Ledger(Accounts):
                 self._charge_one(one, identity, told, whole_round) for one in several
             )
 
+    def note(
+        self,
+        *,
+        agent: str,
+        run: str,
+        round: int,
+        phase: str,
+        content: bytes,
+        checkpoint: int | None = None,
+    ) -> bool:
+        """Write down, at no cost, a word that must not be given otherwise.
+
+        Args:
+            agent: Who gives it.
+            run: The run's name; with agent, round and phase the identity of the note.
+            round: Which of its kind.
+            phase: Its kind.
+            content: What it says (only its SHA-256 is stored).
+            checkpoint: Number of the checkpoint that it builds on, if any.
+
+        Returns:
+            Whether it is news; the same word again writes nothing.
+
+        Raises:
+            TacitaError: Another word was given before.
+        """
+        digest = hashlib.sha256(content).hexdigest()
+        identity = {"agent": agent, "run": run, "round": round, "phase": phase}
+        with self.together():
+            known = self._store.note(agent, None, run, round, phase)
+            if known is None:
+                told = {"content": digest, "checkpoint": checkpoint}
+                self._store.append(kind="note", **identity, **told)
+                return True
+        if known.content != digest:
+            check.refuse(
+                f"row {known.id} holds another {phase} {round} of agent={agent!r} in "
+                f"run={run!r}, which stands"
+            )
+        return False
+
     def _charge_one(
         self,
         guarantee: Guarantee,

@@ -29,12 +29,13 @@ HEADER = b"tacita ledger, format 3\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One row. `kind` is `ledger` (the first), `budget` or `release`.
+    """One row. `kind` is `ledger` (the first), `budget`, `release` or `note`.
 
     The cost of a release is `mu_squared` (Gaussian part) and `loss` (the rest, in the
     words of `accounting.words`); `content` is the letter's SHA-256, `checkpoint` the
     number of the checkpoint that the letter builds on. A budget names in `separate`
-    (JSON) the groups of observers who do not compare notes, if there are any.
+    (JSON) the groups of observers who do not compare notes, if there are any. A note
+    costs nothing: it is a word that was given and must not be given otherwise.
     """
 
     id: int

@@ -225,6 +225,7 @@ class Store:
         self._lines: list[bytes] = []
         self._releases: dict[tuple, Row] = {}
         self._firsts: dict[tuple, Row] = {}
+        self._notes: dict[tuple, Row] = {}
         self._by_agent: dict[str, list[Row]] = defaultdict(list)
         self._budgets: dict[str, list[Row]] = defaultdict(list)
 
@@ -239,6 +240,8 @@ class Store:
             self._releases[row.identity] = row
             self._firsts.setdefault(row.identity[:-1], row)
             self._by_agent[row.agent or ""].append(row)
+        elif row.kind == "note":
+            self._notes[row.identity] = row
 
     def _take_back(self, before: int) -> None:
         for row in reversed(self.rows[before:]):
@@ -249,11 +252,22 @@ class Store:
                 if self._firsts[row.identity[:-1]] is row:
                     del self._firsts[row.identity[:-1]]
                 self._by_agent[row.agent or ""].pop()
+            elif row.kind == "note":
+                del self._notes[row.identity]
         del self.rows[before:]
 
     def release(self, *identity: Any) -> Row | None:
         """The release of (agent, observer, run, round, phase)."""
         return self._releases.get(identity)
+
+    def note(self, *identity: Any) -> Row | None:
+        """The note of (agent, None, run, round, phase)."""
+        return self._notes.get(identity)
+
+    def notes(self, agent: str, run: str) -> list[Row]:
+        """All notes of an agent in a run."""
+        mine = self._notes.values()
+        return [row for row in mine if (row.agent, row.run) == (agent, run)]
 
     def first(self, *of_round: Any) -> Row | None:
         """The first release of (agent, observer, run, round)."""

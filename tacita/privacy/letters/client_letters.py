@@ -11,7 +11,12 @@ from tacita.privacy.accounting.compose import account
 from tacita.privacy.accounting.guarantee import Guarantee, believed
 from tacita.privacy.accounting.subsampling import Poisson, WithoutReplacement
 from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
-from tacita.privacy.letters.question import BROADCAST_ONLY, Question, present_noise
+from tacita.privacy.letters.question import (
+    BROADCAST_ONLY,
+    Increment,
+    Question,
+    present_noise,
+)
 from tacita.privacy.scope import Relation, Unit
 from tacita.problem.problem import Problem
 
@@ -22,6 +27,7 @@ def _(algorithm: ClientDPFedAvg) -> Letters:
         algorithm,
         theorem=partial(_client_dp_fed_avg, algorithm),
         with_noise=_refuse_client,
+        increments=partial(_clipped_update, algorithm),
         relation=Relation.ADD_REMOVE,
         secret_turns=True,
     )
@@ -32,6 +38,14 @@ def _refuse_client(noise_std: Any) -> Any:
         "the noise of ClientDPFedAvg is the coordinator's, none is set in its letters; "
         "give noise_std= and see what it costs with tacita.privacy.forecast"
     )
+
+
+def _clipped_update(
+    algorithm: ClientDPFedAvg, problem: Problem, question: Question
+) -> Increment:
+    """Any two clipped updates lie within 2 S of each other, whatever the unit."""
+    clip = float(algorithm.clip)
+    return Increment(change=2 * clip, entry=clip, rows=0)
 
 
 def _client_dp_fed_avg(

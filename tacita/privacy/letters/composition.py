@@ -19,6 +19,7 @@ from tacita.privacy.accounting.subsampling import (
 from tacita.privacy.clipped import Clipped, schedule_of
 from tacita.privacy.letters.over_rounds import scheduled, until_the_last_model
 from tacita.privacy.letters.question import (
+    Increment,
     Question,
     clipped_oracle,
     number_of,
@@ -111,6 +112,33 @@ def one_round(
         return question.releases(multiple * own, change, releases, sampling)
     one = question.releases(multiple * seen, change, releases, sampling)
     return shown_in_a_mean(one)
+
+
+def gradient_increment(
+    algorithm: Any, factor: Any, problem: Problem, question: Question
+) -> Increment:
+    """Of a clipped gradient times a factor, one a round."""
+    asked, agent, scope = algorithm.gradients(), question.agent, question.scope
+    if isinstance(asked, str) or sum(asked) != 1:
+        check.refuse(
+            f"the noise of a secure sum covers one gradient a round, and "
+            f"{type(algorithm).__name__} takes more; use local_steps=1, or DPFedAvg"
+        )
+    oracle, samples = clipped_oracle(algorithm, agent), int(problem.counts[agent])
+    sampling, _ = _sampling(oracle, samples, asked, scope)
+    used, how = oracle.drawn(samples)
+    change = oracle.sensitivity(
+        scope.relation, samples, unit=scope.unit, model=problem.model
+    )
+    step = number_of(factor, agent)
+    # A Poisson batch may be all rows, each with the weight of a batch.
+    fullest = samples / used if how == "poisson" else 1.0
+    return Increment(
+        change=step * change,
+        entry=step * oracle.norm * fullest,
+        rows=samples if how == "poisson" else used,
+        sampling=sampling,
+    )
 
 
 def gradient_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarray:

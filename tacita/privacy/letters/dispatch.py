@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tacita import check
 from tacita.algorithm import DPADMM, DPSGD, FedAvg, GossipSGD, GraphADMM, ServerGD
 from tacita.privacy.accounting.guarantee import (
     Assumption,
@@ -27,9 +28,13 @@ from tacita.privacy.accounting.guarantee import (
     violated,
 )
 from tacita.privacy.clipped import clipping_of, schedule_of, without_noise
-from tacita.privacy.letters.composition import by_composition, gradient_changes
+from tacita.privacy.letters.composition import (
+    by_composition,
+    gradient_changes,
+    gradient_increment,
+)
 from tacita.privacy.letters.mixing import by_mixing, places
-from tacita.privacy.letters.question import Question
+from tacita.privacy.letters.question import Increment, Question
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Relation, Scope
 from tacita.problem.oracles import Minibatch, Oracle
@@ -64,6 +69,8 @@ class Letters:
         replayed: An agent's state carries no noise: who knows two data sets and what
             the agent received computes its state for either.
         secret_turns: The bound is over a secret draw of who takes part.
+        increments: How far one unit moves what enters a secure sum; None where no sum
+            is accounted.
         shared_noise: What one draw of noise is multiplied by in the letter on each
             edge of a node; None where letters of a round never share noise and show
             different things.
@@ -80,6 +87,7 @@ class Letters:
     public_state: bool = False
     replayed: bool = False
     secret_turns: bool = False
+    increments: Callable[[Problem, Question], Increment] | None = None
     shared_noise: Callable[[Any], np.ndarray | None] = nothing
 
 
@@ -101,6 +109,8 @@ def of_gradients(algorithm: Any, **more: Any) -> Letters:
         "with_noise": with_noise,
         "noise_std": algorithm.oracle.std,
     }
+    if more.get("mixed") is not None:
+        given["increments"] = partial(gradient_increment, algorithm, more["mixed"])
     return _letters(algorithm, **given | more)
 
 
@@ -115,6 +125,8 @@ def of_noised(algorithm: Any, **more: Any) -> Letters:
 
 def around(wrapper: Any, **more: Any) -> Letters:
     """The letters of a wrapper: noise and facts are those of the inner algorithm."""
+    if wrapper.algorithm.aggregation is not None:
+        wrapper.require_one_exchange(type(wrapper).__name__)
     inner = letters_of(wrapper.algorithm)
     return Letters(
         with_noise=lambda std: replace(wrapper, algorithm=inner.with_noise(std)),
@@ -192,7 +204,11 @@ def _(algorithm: ServerGD) -> Letters:
 
 @letters_of.register
 def _(algorithm: DPSGD) -> Letters:
-    plain = algorithm.momentum == 0 and algorithm.average == 0
+    # Numbers that JAX traces, as in an audit, are not looked at.
+    plain = all(
+        check.is_number(kept) and kept == 0
+        for kept in (algorithm.momentum, algorithm.average)
+    )
     step = algorithm.step_size if plain else None
     return of_gradients(algorithm, mixed=1.0, descends=step, public_state=True)
 

@@ -40,6 +40,7 @@ from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
 from tacita.privacy.letters.over_rounds import over_rounds, until_the_last_model
 from tacita.privacy.letters.primal_dual_steps import hidden_state_norm, printed_claim
 from tacita.privacy.letters.question import (
+    Increment,
     Question,
     clipped_oracle,
     longest_row,
@@ -80,8 +81,12 @@ class Use:
 
 @letters_of.register
 def _(algorithm: DPFedAvg) -> Letters:
-    theorem = partial(_dp_fed_avg, algorithm)
-    return of_noised(algorithm, theorem=theorem, public_state=True)
+    return of_noised(
+        algorithm,
+        theorem=partial(_dp_fed_avg, algorithm),
+        increments=partial(_dp_fed_avg_increment, algorithm),
+        public_state=True,
+    )
 
 
 @letters_of.register
@@ -113,6 +118,23 @@ def _dp_fed_avg(algorithm: DPFedAvg, problem: Problem, question: Question) -> Gu
     told = shown_in_a_mean(_one(question, use, change, seen))
     kept = kept_of_a_difference(problem, algorithm.step_size, algorithm.local_steps)
     return until_the_last_model(told, question, kept)
+
+
+def _dp_fed_avg_increment(
+    algorithm: DPFedAvg, problem: Problem, question: Question
+) -> Increment:
+    """Q steps of length eta along clipped gradients."""
+    step, steps = number_of(algorithm.step_size, question.agent), algorithm.local_steps
+    use = _use(algorithm, problem, question, 2 / step)
+    oracle = clipped_oracle(algorithm, question.agent)
+    real = believed("local steps round as real numbers do, questions being bounded")
+    return Increment(
+        change=step * use.change * (use.times or steps),
+        entry=step * steps * oracle.norm,
+        rows=oracle.drawn(int(problem.counts[question.agent]))[0],
+        sampling=use.sampling,
+        notes=use.notes if steps == 1 else (*use.notes, real),
+    )
 
 
 def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarantee:

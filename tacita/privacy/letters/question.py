@@ -90,6 +90,25 @@ class Question:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Increment:
+    """What one unit of an agent can do to what the agent adds to a secure sum.
+
+    Attributes:
+        change: In l2 norm, at most, before weights.
+        entry: The largest size of an entry, before weights.
+        rows: In the mean that floating point rounds.
+        sampling: How records are drawn for it, where that amplifies.
+        notes: What this rests on.
+    """
+
+    change: float
+    entry: float
+    rows: int
+    sampling: Sampling | None = None
+    notes: tuple[Assumption, ...] = ()
+
+
 def number_of(value: Any, agent: int) -> float:
     """One agent's number out of a common one or of one per agent."""
     return float(np.asarray(value)[agent] if np.ndim(value) else value)

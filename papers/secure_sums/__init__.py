@@ -1,0 +1,1 @@
+"""Secure sums: what they buy in accuracy."""

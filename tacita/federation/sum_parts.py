@@ -1,0 +1,114 @@
+"""What both parties of a secure sum need: its terms, its letters, what is on the disk.
+
+The machines (`aggregation/secure`) know no disk and no network. What they have written
+down becomes a part of the party's checkpoint, which is replaced whole; their letters
+travel as letters of the kind "secure", whose phase says which of them it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tacita.aggregation.secure import letters
+from tacita.aggregation.secure.letters import ENTRY_BYTES, SIGNATURE_BYTES
+from tacita.aggregation.secure.steps import Row, Send
+from tacita.aggregation.secure.terms import MOST_WINDOW
+from tacita.aggregation.secure.terms import Terms as SumTerms
+from tacita.check import TacitaError, refuse
+from tacita.federation.desk import Desk
+from tacita.federation.wire import Letter, LetterRefused
+from tacita.federation.work import ServerWork
+
+_KINDS = tuple(letters.KINDS)
+
+
+def sum_terms(
+    desk: Desk, work: ServerWork, agents: Sequence[str], coordinator: str, rounds: int
+) -> SumTerms:
+    """What all parties know of the run's secure sums."""
+    rule, signer = work.algorithm.aggregation, desk.signer
+    if signer is None:
+        refuse("a secure sum needs everybody's public keys; give the desk a signer")
+    (leaf,) = work.exchanges[0].letter.leaves
+    exchanges = rounds * work.phases
+    return SumTerms(
+        run=desk.run,
+        coordinator=coordinator,
+        signing={name: signer.known[name] for name in agents},
+        exchanges=exchanges,
+        entries=int(np.prod(leaf.shape)),
+        word=rule.word,
+        least=rule.least or len(agents),
+        colluding=rule.colluding,
+        window=min(rule.window or MOST_WINDOW, MOST_WINDOW, exchanges),
+        phases=work.phases,
+    )
+
+
+def most_bytes(terms: SumTerms) -> int:
+    """Bytes of the largest letter of the protocol: the roster."""
+    each = terms.window * ENTRY_BYTES + SIGNATURE_BYTES
+    return len(terms.names) * each + terms.set_bytes + 64
+
+
+def exchange_of(when: tuple[int, int], phases: int) -> int:
+    """The number of an exchange, the first being 0."""
+    number, phase = when
+    return (number - 1) * phases + phase
+
+
+def place_of(send: Send) -> tuple[int, int]:
+    """Number and phase of a letter of the protocol."""
+    return send.number, _KINDS.index(send.kind)
+
+
+def arrays_of(send: Send) -> list[np.ndarray]:
+    """Its bytes, as an array."""
+    assert isinstance(send.content, bytes)
+    return [np.frombuffer(send.content, np.uint8)]
+
+
+def read(letter: Letter) -> tuple[str, bytes]:
+    """Kind and bytes of a letter of the protocol."""
+    phase, arrays = letter.identity.phase, letter.arrays
+    if phase >= len(_KINDS):
+        raise LetterRefused("a secure sum knows no such letter")
+    if len(arrays) != 1 or arrays[0].dtype != np.uint8 or arrays[0].ndim != 1:
+        raise LetterRefused("a letter of a secure sum is one string of bytes")
+    return _KINDS[phase], arrays[0].tobytes()
+
+
+def refusing(act: Callable[..., Any], *told: Any) -> Any:
+    """Do what a machine does; what it refuses is a letter that is refused."""
+    try:
+        return act(*told)
+    except LetterRefused:
+        raise
+    except TacitaError as error:
+        raise LetterRefused(str(error)) from None
+
+
+def as_parts(
+    kept: Mapping[str, bytes], rows: Iterable[Row] = ()
+) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """What a machine has written down, for a checkpoint."""
+    words = {
+        "kept": [[name, len(content)] for name, content in kept.items()],
+        "rows": [[row.kind, row.number, row.digest.hex()] for row in rows],
+    }
+    return words, [np.frombuffer(b"".join(kept.values()), np.uint8)]
+
+
+def of_parts(
+    words: Mapping[str, Any], arrays: Sequence[np.ndarray]
+) -> tuple[dict[str, bytes], list[Row]]:
+    """The same out of a checkpoint."""
+    content, kept, at = arrays[0].tobytes(), {}, 0
+    for name, size in words["kept"]:
+        kept[name] = content[at : at + size]
+        at += size
+    rows = [Row(kind, n, bytes.fromhex(digest)) for kind, n, digest in words["rows"]]
+    return kept, rows

@@ -1,0 +1,275 @@
+"""Federations with secure sums: the bits of `debug`, whatever happens to parties."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacita
+from tacita.aggregation.secure.letters import KINDS
+from tacita.federation import Invitation, PostRoom
+from tacita.federation.in_process import (
+    COORDINATOR,
+    Faults,
+    InProcess,
+    InProcessPost,
+    run_in_process,
+)
+from tacita.federation.seal import Sealed
+from tacita.federation.wire import Identity
+from tacita.privacy import Ledger
+from tests.federation.mortals import EVENTS, SOME_LOSS, Mortal, chaos, summed
+from tests.federation.test_federation_taint import Recorder, leaks, markers
+from tests.federation.towns import (
+    COLUMNS,
+    LENIENT,
+    NAMES,
+    Town,
+    run_of,
+    table_of_rows,
+)
+
+ROUNDS = 6
+BAD_POST = Faults(loss=0.2, repeat=0.2, most_delay=1.0)
+
+
+@pytest.mark.parametrize(
+    "agents, rule",
+    [
+        (5, {"least": 4, "colluding": 1, "window": 2}),
+        pytest.param(8, {"least": 6}, marks=pytest.mark.long),
+        pytest.param(20, {"least": 13, "colluding": 2}, marks=pytest.mark.long),
+    ],
+)
+def test_the_bits_of_one_agent_at_a_time(agents, rule, tmp_path: Path):
+    problem, made = summed(agents, **rule)
+    run = tacita.debug(problem, made, ROUNDS, seed=3)
+    for faults in (None, BAD_POST):
+        folder = tmp_path / str(faults is None)
+        federation = InProcess(folder, problem, made, ROUNDS, 3, sealed=True)
+        shared, _ = federation.run(faults, seed=1)
+        assert shared.tobytes() == run.params.tobytes()
+
+
+def test_masks_alone_have_the_bits_of_a_simulation(tmp_path: Path):
+    """Without noise: nobody reads a letter, and no epsilon is claimed."""
+    problem, _ = summed(4, least=3)
+    rule = tacita.SecureSum(largest=8.0)
+    run = tacita.debug(problem, tacita.ServerGD(step_size=0.5), 4, aggregation=rule)
+    made = tacita.aggregation.Summed(
+        algorithm=tacita.ServerGD(step_size=0.5), aggregation=rule
+    )
+    shared, _ = InProcess(tmp_path, problem, made, 4).run()
+    assert shared.tobytes() == run.params.tobytes()
+
+
+class Silent(InProcessPost):
+    """Some agents say nothing more, from a moment on."""
+
+    def __init__(self, names: set[str], kind: str, after: int) -> None:
+        super().__init__()
+        self._names, self._kind, self._left = names, kind, after
+
+    def deliver(self, to: str, content: bytes) -> None:
+        one = tacita.federation.wire.decode(content).identity
+        if one.sender in self._names and one.kind == self._kind:
+            self._left -= 1
+            if self._left < 0:
+                return
+        super().deliver(to, content)
+
+
+@pytest.mark.parametrize("kind", ["answer", "secure"])
+def test_dropouts_leave_the_sum_of_the_others(kind: str, tmp_path: Path):
+    """Their masks are taken out with what the others hold of their secrets."""
+    problem, made = summed(6, least=4)
+    gone = {"agent-1", "agent-4"}
+    federation = InProcess(tmp_path, problem, made, ROUNDS, 3, deadline=3.0, linger=1.0)
+    parties = federation.parties()
+    # Set-up takes a few letters of the protocol; then two agents fall silent.
+    post = Silent(gone, kind, after=3 if kind == "answer" else 40)
+    for party in parties.values():
+        party.start(0.0)
+    centre: Any = parties[COORDINATOR]
+    _drive(parties, post, lambda: centre.finished)
+    shared = centre.model()
+    assert centre.round == ROUNDS + 1 and np.isfinite(shared).all()
+    assert centre.void == {}
+    # Noise is that of the sum: with four letters more than with six, and no mask is
+    # left in it, which would be of the order of 2^31 steps.
+    assert np.abs(shared).max() < 100.0
+
+
+def _drive(
+    parties: Any, post: InProcessPost, over: Any, seconds: float = 200.0
+) -> None:
+    while not over() and post.now < seconds:
+        for party in parties.values():
+            for to, content in party.take_out():
+                post.deliver(to, content)
+        item = post.next()
+        if item is not None:
+            parties[item[0]].receive(item[1], post.now)
+            continue
+        post.now += 0.25
+        for party in parties.values():
+            party.tick(post.now)
+
+
+def test_too_few_answers_make_no_sum(tmp_path: Path):
+    problem, made = summed(5, least=4)
+    federation = InProcess(tmp_path, problem, made, ROUNDS, 3, deadline=2.0, linger=1.0)
+    parties = federation.parties()
+    post = Silent({"agent-0", "agent-1"}, "answer", after=4)  # two rounds of both
+    for party in parties.values():
+        party.start(0.0)
+    centre: Any = parties[COORDINATOR]
+    _drive(parties, post, lambda: centre.finished, seconds=60.0)
+    assert centre.round == 3 and not centre.finished
+
+
+@pytest.mark.parametrize("runs", [2, pytest.param(40, marks=pytest.mark.long)])
+def test_deaths_at_any_step_change_no_bit(runs: int, tmp_path: Path):
+    problem, made = summed(4, least=3)
+    calm = InProcess(tmp_path / "calm", problem, made, ROUNDS, 3).run()
+    deaths = 0
+    for seed in range(runs):
+        folder = tmp_path / str(seed)
+        federation = InProcess(folder, problem, made, ROUNDS, 3)
+        released: dict[tuple, bytes] = {}
+
+        def charge(identity: Identity, content: bytes | None) -> None:
+            name = identity.sender, identity.round, identity.phase
+            assert released.setdefault(name, content) == content  # noqa: B023
+
+        federation.charge = dict.fromkeys(federation.names, charge)
+        dice = random.Random(seed)
+        parties: Any = {
+            name: Mortal(federation, name, dice, 0.04) for name in federation.parties()
+        }
+        run_in_process(parties, InProcessPost(SOME_LOSS, seed))
+        shared, _ = federation.models(parties)
+        assert shared.tobytes() == calm[0].tobytes()
+        assert len(released) == 4 * ROUNDS
+        deaths += sum(party.deaths for party in parties.values())
+    assert deaths >= 5 * runs
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("seeds", [1, pytest.param(10, marks=pytest.mark.long)])
+def test_whatever_happens_nothing_is_lost_or_counted_too_little(
+    event: str, seeds: int, tmp_path: Path
+):
+    for seed in range(seeds):
+        assert chaos(tmp_path / str(seed), "SecureSum", seed, event)
+
+
+class Lost(InProcessPost):
+    """Openings of one exchange do not come: a round that nobody can open."""
+
+    def deliver(self, to: str, content: bytes) -> None:
+        one = tacita.federation.wire.decode(content).identity
+        opening = (one.kind, one.phase) == ("secure", list(KINDS).index("opening"))
+        if not (opening and one.round == 1 and one.sender != "agent-0"):
+            super().deliver(to, content)
+
+
+def test_a_round_that_nobody_can_open_is_void_and_paid_for(tmp_path: Path):
+    problem, made = summed(4, least=3)
+    federation = InProcess(tmp_path, problem, made, ROUNDS, 3, deadline=2.0)
+    charged: set[tuple[str, int]] = set()
+
+    def charge(identity: Identity, content: bytes | None) -> None:
+        charged.add((identity.sender, identity.round))
+
+    federation.charge = dict.fromkeys(federation.names, charge)
+    parties = federation.parties()
+    run_in_process(parties, Lost())
+    centre: Any = parties[COORDINATOR]
+    assert list(centre.void) == [2] and "opening" in centre.void[2]
+    assert {number for _, number in charged} == set(range(1, ROUNDS + 1))
+    assert np.isfinite(centre.model()).all()
+
+
+def secure_run(**more: Any) -> dict[str, Any]:
+    run = run_of(
+        rounds=4,
+        privacy={"epsilon": 4.0, "delta": 1e-5, "norm": 1.0},
+        secure={"least": 3, "rows": 30},
+    )
+    run["algorithm"] = {"name": "DPSGD", "step_size": 0.5}
+    run["run"] = {"rounds": 4}
+    return {**run, **more}
+
+
+def test_programs_agree_on_noise_and_charge_what_they_promised(tmp_path: Path):
+    room = Recorder()
+    with Town(tmp_path, room, aggregation="secure", max_epsilon=4.0) as town:
+        for name, path in town.hub.invitations.items():
+            me = Invitation.load(path)
+            room.readers[name] = Sealed(name, me.keys, me.others)
+        agents = [town.join(name) for name in NAMES]
+        shared = town.coordinate(secure_run())
+        told = [agent.result(60) for agent in agents]
+    sent = [x for x in room.letters if x.identity.sender != "coordinator"]
+    answers = [x for x in sent if x.identity.kind == "answer"]
+    assert len(answers) >= 12
+    assert {x.arrays[1].dtype.name for x in answers} == {"uint32"}
+    values = [v for n in NAMES for v in table_of_rows(n)[COLUMNS].to_numpy().ravel()]
+    assert leaks(sent, markers(values)) == []
+    assert shared is not None
+    for one in told:
+        assert one.models["shared"].tobytes() == shared.models["shared"].tobytes()
+        assert 3.9 < one.numbers["epsilon_spent"] <= 4.0
+    with Ledger(tmp_path / "ada-home" / "ledger.db", read_only=True) as ledger:
+        kinds = [(row.kind, row.phase) for row in ledger.rows()]
+    assert kinds.count(("release", "phase-0")) == 4
+    assert kinds.count(("note", "set")) == 4 and ("note", "roster") in kinds
+    # The secret of the run is deleted with its end.
+    (state,) = (tmp_path / "ada-home").glob("*/party.state")
+    assert b'"sum"' not in state.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "more, reason",
+    [
+        ({"secure": {"least": 3}}, "give secure.rows"),
+        ({"secure": {"least": 4, "rows": 30}}, "least"),
+        ({"secure": {"least": 2, "rows": 30, "colluding": 1}}, "least"),
+        ({"run": {"rounds": 4, "participation": 2}}, "run.participation does not go"),
+        ({"run": {"rounds": 4, "own_draws": True}}, "run.own_draws does not go"),
+        ({"run": {"rounds": 4, "late": "keep"}}, "run.late does not go"),
+        ({"run": {"rounds": 4, "most_norm": 1.0}}, "run.most_norm does not go"),
+        ({"algorithm": {"name": "FedPLT", "rho": 1.0}}, "FedPLT has no secure sum"),
+        ({"algorithm": {"name": "FedAvg", "step_size": 0.1, "weights": "samples"}},
+         'weights = "samples" does not go'),
+    ],
+)  # fmt: skip
+def test_what_a_secure_sum_cannot_do_is_refused(more, reason, tmp_path: Path):
+    with Town(tmp_path, PostRoom()) as town:
+        with pytest.raises(tacita.TacitaError, match=reason) as refusal:
+            town.coordinate(secure_run(**more))
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_policy_may_ask_for_secure_sums_and_partners(tmp_path: Path):
+    from tacita.federation.description import Description
+
+    policy = tacita.federation.Policy.of_words(
+        {**LENIENT, "aggregation": "secure", "max_colluding": 1, "partners": ["bob"]}
+    )
+
+    def objection(agents: tuple[str, ...], **tables: Any) -> str:
+        run = Description("town", "try", "coordinator", agents, run_of(**tables))
+        return policy.objection(run) or ""
+
+    assert "only secure sums" in objection(("ada", "bob", "cyd"))
+    secure = {"least": 3, "rows": 30}
+    assert "bears 0 colluding" in objection(("ada", "bob", "cyd"), secure=secure)
+    secure = {**secure, "colluding": 1}
+    assert "bob does not take part" in objection(("ada", "cyd", "dan"), secure=secure)
+    assert objection(("ada", "bob", "cyd", "dan"), secure=secure) == ""
