@@ -22,6 +22,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections import Counter
@@ -264,11 +265,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     told = parser.parse_args()
     begun, tally, faults = time.monotonic(), Counter[str](), []
+    stopped = threading.Event()
+    for one in (signal.SIGINT, signal.SIGTERM):  # the tally is told in any case
+        signal.signal(one, lambda *_: stopped.set())
+
+    def deaths() -> int:
+        return tally["SIGKILLs"] + tally["in-process deaths"]
 
     def over() -> bool:
-        dead = tally["SIGKILLs"] + tally["in-process deaths"]
         late = time.monotonic() - begun > 60 * told.minutes
-        return late or dead >= told.kills
+        return late or deaths() >= told.kills or stopped.is_set()
 
     with tempfile.TemporaryDirectory() as base:
         calm = [calm_model(Path(base) / f"calm-{k}", run) for k, run in enumerate(RUNS)]
@@ -289,6 +295,9 @@ def main() -> int:
                     faults.append(f"trial {seed}-{k}: {fault}")
                     traceback.print_exc(limit=-3)
                 shutil.rmtree(folder, ignore_errors=True)
+            spent = (time.monotonic() - begun) / 60
+            said = f"{deaths()} deaths, {len(faults)} faults, {spent:.0f} minutes"
+            print(said, file=sys.stderr, flush=True)
             if over():
                 break
     for what, count in sorted(tally.items()):

@@ -27,6 +27,7 @@ import numpy as np
 from bench import federation
 from tacita import keys
 from tacita.federation import Invitation, broker
+from tacita.federation.agent_keys import SharedKeys
 from tacita.federation.draws import SharedDraws
 from tacita.federation.driving import run_party
 from tacita.federation.nats_post import NatsPost
@@ -70,7 +71,7 @@ def crowd(folder: str, dim: str, rounds: str, *paths: str) -> None:
     roles.make_agent(
         federation.desk_of(invited[0], Path(folder) / "try", "careless"),
         roles.like,
-        keys.agent_secret(roles.base, 0),
+        SharedKeys(keys.agent_secret(roles.base, 0)),
     )
     people = [
         threading.Thread(target=_one, args=(me, roles, Path(folder))) for me in invited
@@ -90,7 +91,7 @@ def _one(me: Invitation, roles: Any, folder: Path) -> None:
             came = post.collect(SECONDS)
             for content in came:
                 post.deliver(me.coordinator, content)
-        secret = keys.agent_secret(roles.base, me.agents.index(me.name))
+        secret = SharedKeys(keys.agent_secret(roles.base, me.agents.index(me.name)))
         desk = federation.desk_of(me, folder)
         party = roles.make_agent(desk, roles.like, secret)
         run_party(party, post, seconds=SECONDS)

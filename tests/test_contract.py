@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import numpy as np
@@ -57,18 +58,24 @@ def test_is_of_one_of_the_two_kinds(case: Case):
 
 @each_case
 def test_mapped_over_agents_equals_one_agent_at_a_time(case: Case):
+    require_equal(case, participations(case)[-1])
+
+
+@pytest.mark.long
+@each_case
+def test_and_so_with_everybody(case: Case):
+    require_equal(case, 1.0)
+
+
+def require_equal(case: Case, participation: Any) -> None:
+    """The compiled program gives the numbers of a loop over agents."""
     problem = case.problem()
-    for participation in participations(case):
-        fast = tacita.simulate(
-            problem, case.algorithm, ROUNDS, seed=3, participation=participation
-        )
-        slow = tacita.debug(
-            problem, case.algorithm, ROUNDS, seed=3, participation=participation
-        )
-        np.testing.assert_allclose(fast.params, slow.params, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(fast.agents, slow.agents, rtol=0, atol=1e-12)
-        for name, values in slow.metrics.items():
-            np.testing.assert_allclose(fast.metrics[name], values, atol=1e-11)
+    told = (problem, case.algorithm, ROUNDS, 3, participation)
+    fast, slow = tacita.simulate(*told), tacita.debug(*told)
+    np.testing.assert_allclose(fast.params, slow.params, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(fast.agents, slow.agents, rtol=0, atol=1e-12)
+    for name, values in slow.metrics.items():
+        np.testing.assert_allclose(fast.metrics[name], values, atol=1e-11)
 
 
 @in_turn(0)

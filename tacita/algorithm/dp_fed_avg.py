@@ -33,7 +33,7 @@ from tacita.algorithm.base import (
     ServerAlgorithm,
     gradient_steps,
 )
-from tacita.algorithm.from_zero import steps_from_zero, steps_without_rows
+from tacita.algorithm.from_zero import StepsFromZero
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class DPFedAvg(ServerAlgorithm):
+class DPFedAvg(StepsFromZero, ServerAlgorithm):
     """Local steps on clipped gradients, noise in the letter.
 
     Attributes:
@@ -80,19 +80,6 @@ class DPFedAvg(ServerAlgorithm):
             noise = normal(for_noise, w.shape, w.dtype)
             w = w + self.step_size * self.noise_std * noise
         return ModelState(w), w
-
-    def increment(
-        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
-    ) -> tuple[ModelState, Array]:
-        """How far rows move the model in the local steps."""
-        steps = (self.step_size, self.local_steps)
-        moved = steps_from_zero(key, oracle, inbox, *steps)
-        return ModelState(inbox + moved), moved
-
-    def joined(self, kept: tuple, told: Array, mean: Array, now: Round) -> Array:
-        """The model told, moved by the regulariser and by rows."""
-        steps = (self.step_size, self.local_steps)
-        return told + steps_without_rows(now.regulariser, told, *steps) + mean
 
 
 class Contributed(NamedTuple):

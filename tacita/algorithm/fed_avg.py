@@ -17,18 +17,17 @@ from tacita.algorithm.base import (
     Letters,
     ModelState,
     Number,
-    Round,
     ServerAlgorithm,
     gradient_steps,
 )
-from tacita.algorithm.from_zero import steps_from_zero, steps_without_rows
+from tacita.algorithm.from_zero import StepsFromZero
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
 
 
 @frozen
-class FedAvg(ServerAlgorithm):
+class FedAvg(StepsFromZero, ServerAlgorithm):
     """Local gradient steps, averaged over the active agents.
 
     Attributes:
@@ -61,16 +60,3 @@ class FedAvg(ServerAlgorithm):
         """w_i <- w, then R times w_i <- w_i - eta g_i(w_i)."""
         w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
         return ModelState(w), w
-
-    def increment(
-        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
-    ) -> tuple[ModelState, Array]:
-        """How far rows move the model in the local steps."""
-        steps = (self.step_size, self.local_steps)
-        moved = steps_from_zero(key, oracle, inbox, *steps)
-        return ModelState(inbox + moved), moved
-
-    def joined(self, kept: tuple, told: Array, mean: Array, now: Round) -> Array:
-        """The model told, moved by the regulariser and by rows."""
-        steps = (self.step_size, self.local_steps)
-        return told + steps_without_rows(now.regulariser, told, *steps) + mean

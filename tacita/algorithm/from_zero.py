@@ -8,8 +8,28 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacita.algorithm.base import Number
+from tacita.algorithm.base import ModelState, Number, Round
 from tacita.problem.oracles import AgentOracle
+
+
+class StepsFromZero:
+    """Letters of local steps as a secure sum takes them: what rows add to the model."""
+
+    step_size: Number
+    local_steps: int
+
+    def increment(
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
+    ) -> tuple[ModelState, Array]:
+        """How far rows move the model in the local steps."""
+        steps = (self.step_size, self.local_steps)
+        moved = steps_from_zero(key, oracle, inbox, *steps)
+        return ModelState(inbox + moved), moved
+
+    def joined(self, kept: tuple, told: Array, mean: Array, now: Round) -> Array:
+        """The model told, moved by the regulariser and by rows."""
+        steps = (self.step_size, self.local_steps)
+        return told + steps_without_rows(now.regulariser, told, *steps) + mean
 
 
 def steps_from_zero(

@@ -279,8 +279,13 @@ class Agent(Program):
         self.site.prepare(self.agreement.run, self._outline)
         return {"rows": int(self.site.setting.own.counts[0])}
 
-    def remark(self, kind: str) -> str:
-        """What the coordinator's status shows of us: each second, and at the end."""
+    def remark(self, kind: str, to: str) -> str:
+        """What the coordinator's status shows of us: each second, and at the end.
+
+        Other agents, to whom letters go on graphs and in secure sums, are told nothing.
+        """
+        if to != self.site.setting.run.starter:
+            return ""
         now = time.monotonic()
         if kind == "done" or now - self._told_at >= 1.0:
             told: dict[str, Any] = {"round": self.party.round}

@@ -56,8 +56,8 @@ class Desk:
         charge: Writes a release into the ledger.
         greet: Answers letters outside of any run: offers, and those who come late. It
             may raise `Withdrawn`.
-        remark: What the party tells of itself with a letter of this kind, for the
-            status only.
+        remark: What the party tells of itself with a letter of this kind to somebody,
+            for the status only.
         most_greeting: Bytes of a letter outside of any run, at most.
         signer: Signs what agents show to each other; secure sums need it.
     """
@@ -70,7 +70,7 @@ class Desk:
     pen: Pen
     charge: ChargeLetter = no_charge
     greet: Callable[[Letter], Letter | None] = lambda letter: None
-    remark: Callable[[str], str] = lambda kind: ""
+    remark: Callable[[str, str], str] = lambda kind, to: ""
     most_greeting: int = MOST_NOTE
     signer: Signer | None = None
 

@@ -313,7 +313,7 @@ class Party:
         name = self._identity(kind, to, when)
         about = self.receipts.of(to) if receipt is None else receipt
         stamped = (*arrays, self.desk.pen.stamp(self.said), about)
-        self.outbox.append(Letter(name, stamped, self.desk.remark(kind)))
+        self.outbox.append(Letter(name, stamped, self.desk.remark(kind, to)))
 
     def _identity(self, kind: str, to: str, when: tuple[int, int]) -> Identity:
         desk = self.desk

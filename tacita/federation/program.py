@@ -103,8 +103,8 @@ class Program(Correspondence):
         with alone_in(private_folder(self.home)):
             yield
 
-    def remark(self, kind: str) -> str:
-        """What this party tells of itself with a letter of this kind."""
+    def remark(self, kind: str, to: str) -> str:
+        """What this party tells somebody of itself with a letter of this kind."""
         return ""
 
     def more_status(self, party: Party) -> dict[str, Any]:

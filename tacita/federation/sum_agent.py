@@ -88,7 +88,7 @@ class SumAgent(ServerAgent):
         sends = self._written(step)
         if step.writes:
             self._save()
-        self._send_all(sends)
+        sum_parts.post(self._put_out, sends)
 
     def _written(self, step: Step, when: When | None = None) -> Iterable[Send]:
         """Write the rows of a step into the ledger; the rest is in the checkpoint."""
@@ -101,11 +101,6 @@ class SumAgent(ServerAgent):
             elif self.desk.account is not None:
                 self.desk.account.note(row.kind, row.number, row.digest)
         return self._machine.release(step)
-
-    def _send_all(self, sends: Iterable[Send]) -> None:
-        for send in sends:
-            place = sum_parts.place_of(send)
-            self._put_out("secure", send.to, place, sum_parts.arrays_of(send))
 
     def _compute(self, when: When, key: Array, told: Any, counted: int) -> None:
         number, phase = when

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tacita.aggregation.secure.secure_coordinator import SecureCoordinator
-from tacita.aggregation.secure.steps import Answer, Outcome, Send, Step, Sum
+from tacita.aggregation.secure.steps import Answer, Outcome, Step, Sum
 from tacita.federation import sum_parts
 from tacita.federation.desk import Desk
 from tacita.federation.draws import Draws
@@ -141,7 +141,7 @@ class SumCoordinator(ServerCoordinator):
         sends = self._machine.release(step)
         if step.writes:
             self._save()
-        self._send_all(sends)
+        sum_parts.post(self._put_out, sends)
         if self._machine.stage != stage:
             self._since = now
         if step.outcome is not None:
@@ -149,11 +149,6 @@ class SumCoordinator(ServerCoordinator):
         elif self._machine.stage != "answers":
             for name in self._machine.awaited:
                 self.patience.wait((name, "sum"), now)
-
-    def _send_all(self, sends: Iterable[Send]) -> None:
-        for send in sends:
-            place = sum_parts.place_of(send)
-            self._put_out("secure", send.to, place, sum_parts.arrays_of(send))
 
     def _end(self, outcome: Outcome, now: float) -> None:
         """A sum is combined; a round that is void changes nothing, and was paid for."""
@@ -187,7 +182,7 @@ class SumCoordinator(ServerCoordinator):
             super()._ask(peer, now)
         elif peer in machine.awaited:
             sends = machine.release(machine.again())
-            self._send_all(send for send in sends if send.to == peer)
+            sum_parts.post(self._put_out, (s for s in sends if s.to == peer))
         else:
             self.patience.forget((peer, "sum"))
 

@@ -60,15 +60,12 @@ def exchange_of(when: tuple[int, int], phases: int) -> int:
     return (number - 1) * phases + phase
 
 
-def place_of(send: Send) -> tuple[int, int]:
-    """Number and phase of a letter of the protocol."""
-    return send.number, _KINDS.index(send.kind)
-
-
-def arrays_of(send: Send) -> list[np.ndarray]:
-    """Its bytes, as an array."""
-    assert isinstance(send.content, bytes)
-    return [np.frombuffer(send.content, np.uint8)]
+def post(put_out: Callable[..., None], sends: Iterable[Send]) -> None:
+    """Put letters of the protocol into a party's outbox."""
+    for send in sends:
+        assert isinstance(send.content, bytes)
+        place = send.number, _KINDS.index(send.kind)
+        put_out("secure", send.to, place, [np.frombuffer(send.content, np.uint8)])
 
 
 def read(letter: Letter) -> tuple[str, bytes]:

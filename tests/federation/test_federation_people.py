@@ -248,7 +248,7 @@ def test_what_is_left_is_told_unless_it_could_tell_of_rows(tmp_path: Path):
         agent._agree_to(run)
         with agent.site.open_ledger():
             agent.site.prepare(run, agent._outline)
-            assert set(json.loads(agent.remark("ask"))) == words
+            assert set(json.loads(agent.remark("ask", "coordinator"))) == words
 
 
 def release_all(agent: Agent, run: Any) -> float:
