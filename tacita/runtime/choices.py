@@ -97,7 +97,7 @@ def aggregation_of(
     aggregation: Aggregation | None,
     who: Schedule | None = None,
 ) -> Aggregation:
-    """How letters are joined; refused where nobody joins any."""
+    """How a coordinator, or a node on a graph, joins letters; or a refusal."""
     if isinstance(algorithm, Summed):
         most = problem.n_agents
         if who is not None and who.kind == "cohort":
@@ -110,11 +110,10 @@ def aggregation_of(
             "expected aggregation a rule such as tacita.aggregation.Mean(), got "
             f"aggregation={aggregation!r}"
         )
-    name = type(algorithm).__name__
     if isinstance(algorithm, GraphAlgorithm):
-        check.refuse(
-            f"{name} has no coordinator who joins letters; leave aggregation out"
-        )
+        _require_neighbours(problem, algorithm, aggregation)
+        return aggregation
+    name = type(algorithm).__name__
     if isinstance(aggregation, ON_GRAPHS):
         check.refuse(
             f"{type(aggregation).__name__} starts from a node's own letter; it goes "
@@ -122,17 +121,15 @@ def aggregation_of(
         )
     algorithm.joining.refuse(name, aggregation)
     aggregation.check(problem.n_agents)
+    if who is not None and who.kind == "cohort" and algorithm.averages == "active":
+        aggregation.check(who.size)
     return aggregation
 
 
-def neighbours_rule_of(
-    problem: Problem, algorithm: GraphAlgorithm, aggregation: Aggregation | None
-) -> Aggregation:
-    """How a node joins its neighbours' letters; refused where those are duals."""
-    if aggregation is None:
-        return Mean()
-    if isinstance(aggregation, type) or not callable(aggregation):
-        return aggregation_of(problem, algorithm, aggregation)
+def _require_neighbours(
+    problem: Problem, algorithm: GraphAlgorithm, aggregation: Aggregation
+) -> None:
+    """Refuse a rule whose letters are duals, or of which a node gets too few."""
     if algorithm.joining.rules != Rules.ANY:
         check.refuse(
             f"letters of {type(algorithm).__name__} are no models, or differ from edge "
@@ -145,7 +142,6 @@ def neighbours_rule_of(
             f"{aggregation!r} joins at least {aggregation.least} letters, and a node "
             f"has {fewest} neighbours only; take more edges or count on fewer liars"
         )
-    return aggregation
 
 
 def attack_of(problem: Problem, algorithm: Any, attack: Attack | None) -> Attack | None:

@@ -154,11 +154,13 @@ def received(stage: Stage, carry: Carry) -> Any:
     plain = world.links.slots is None or isinstance(world.aggregation, Mean)
     if plain and (world.attack is None or not world.attack.on_edges):
         return deliver(world.links, carry.mail.letters)
+    # No algorithm on a graph has a second exchange: that key serves the rule.
+    nodes = jnp.arange(world.population.n_agents)
     return deliver_by_rule(
         world.links,
         world.aggregation,
         world.attack,
-        rule_key(stage.coordinator_key(0)),
+        jax.vmap(lambda node: stage.agent_key(node, 1))(nodes),
         carry.mail.letters,
         stage.number,
     )

@@ -289,14 +289,24 @@ def test_no_budget_for_an_algorithm_that_looks_at_the_rows(tmp_path: Path):
         party.with_budget(setting, "ada", ledger, None)
 
 
-def test_nobody_joins_letters_on_a_graph():
-    run = describe(
+def on_a_ring(rule: Any) -> Any:
+    return describe(
         algorithm={"name": "FedRelax", "alpha": 0.4, "damping": 0.1},
         graph={"kind": "ring"},
-        run={"rounds": 3, "aggregation": "Mean"},
+        run={"rounds": 3, "aggregation": rule},
     )
-    with pytest.raises(tacita.TacitaError, match="has no coordinator who joins"):
-        party.setting_of(run, blank_problem(run))
+
+
+def test_the_rule_of_a_graph_stands_in_the_signed_description():
+    runs = [on_a_ring({"name": "ClippedGossip", "drop": k}) for k in (0, 1)]
+    for k, run in enumerate(runs):
+        made = party.setting_of(run, blank_problem(run))
+        rule = made.roles.aggregation
+        assert isinstance(rule, tacita.aggregation.ClippedGossip) and rule.drop == k
+    assert runs[0].digest != runs[1].digest
+    many = on_a_ring({"name": "Bridge", "trim": 1})
+    with pytest.raises(tacita.TacitaError, match="a node has 2 neighbours only"):
+        party.setting_of(many, blank_problem(many))
 
 
 def test_a_description_names_whom_its_budget_is_against():

@@ -14,7 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacita
-from tacita.aggregation import CenteredClipping, Median
+from tacita.aggregation import (
+    Bridge,
+    Buckets,
+    CenteredClipping,
+    ClippedGossip,
+    Median,
+    NearestToOwn,
+    TrimmedMean,
+)
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.federation.in_process import Faults, InProcess
 from tacita.problem.oracles import Full
@@ -64,6 +72,31 @@ def test_another_rule_than_the_mean(name: str, rule: Any, tmp_path: Path):
         shared, agents = made.run(BAD_POST)
         np.testing.assert_allclose(shared, run.params, rtol=0, atol=1e-12)
         np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        ClippedGossip(drop=1),
+        Bridge(trim=1),
+        NearestToOwn(liars=1),
+        Buckets(size=2, rule=TrimmedMean(trim=0)),
+    ],
+    ids=lambda rule: type(rule).__name__,
+)
+def test_rules_at_the_nodes_of_a_graph(rule: Any, tmp_path: Path):
+    # One node has fewer neighbours than the others: its slots are filled up.
+    edges = [(i, j) for i in range(5) for j in range(i)]
+    graph = tacita.problem.graph.Graph.from_edges(range(5), edges[1:])
+    problem = tacita.problem.synthetic.linear(
+        agents=5, features=2, samples=6, graph=graph
+    )
+    algorithm = tacita.FedGD(alpha=1.0)
+    chosen = {"participation": 0.7, "aggregation": rule}
+    run = tacita.simulate(problem, algorithm, ROUNDS, 3, record=(), **chosen)
+    made = InProcess(tmp_path, problem, algorithm, ROUNDS, 3, **chosen)
+    _, agents = made.run(BAD_POST)
+    np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize(
