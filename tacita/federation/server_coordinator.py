@@ -103,6 +103,12 @@ class ServerCoordinator(Party):
         everybody = len(self._confirmed) == len(self.agents)
         return self.over and (everybody or self._lingered)
 
+    @property
+    def seen(self) -> dict[str, dict[str, float]]:
+        """How agents' letters lay; nothing under a mean, which keeps no letter."""
+        seen = self._tally.seen
+        return {} if seen is None else seen.told(self.agents)
+
     @in_double_precision
     def model(self) -> np.ndarray:
         """The shared model."""
@@ -126,7 +132,8 @@ class ServerCoordinator(Party):
         self._tally.open(form, work.first_letters(0))
         for agent in range(n):
             self._tally.add(agent, to_list(work.first_letters(agent)))
-        joint = self._tally.close(work.keeps(last), self._draws.rule(0, 0))
+        keeps, rule = work.keeps(last), self._draws.rule(0, 0)
+        joint = self._tally.close(keeps, rule, watch=False)  # nobody wrote these
         key, letter = self._draws.noise(0, 0, joint), form.in_types(joint)
         state = work.algorithm.init_coordinator(work.start)
         self.state, self.broadcast = work.combine(last, key, state, letter, 0, n)

@@ -347,6 +347,10 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
         "seconds_since": {"ada": 0.4},
         "told": {"ada": {"round": 3.0, "spent": 0.75, "allowed": 2.0}},
         "under_way": {"ada": [2, 5]},
+        "letters": {
+            "ada": dict.fromkeys(("distance", "cosine", "length", "rank"), 0.25)
+            | {"used": 1.0, "letters": 8, "times_used": 6.5}
+        },
         "promise": {"delta": 1e-5, "observer": "coordinator", "unit": "record"},
         "sent": 7,
         "sent_bytes": 4096,
@@ -358,7 +362,9 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
     answer = CliRunner().invoke(app, ["federation", "status", str(tmp_path)])
     assert answer.exit_code == 0
     lines = answer.output.splitlines()
-    (ada,) = (line.split() for line in lines if line.strip().startswith("ada"))
+    ada, seen = (line.split() for line in lines if line.strip().startswith("ada"))
+    assert seen[1:] == [*["0.25"] * 4, "1", "6.5", "of", "8"]
+    assert "nobody is left out" in answer.output
     assert ada[:2] == ["ada", "yes"] and ada[-2:] == ["3", "1.25"]
     (bob,) = (line.split() for line in lines if line.strip().startswith("bob"))
     assert bob[1:3] == ["no", "never"]
