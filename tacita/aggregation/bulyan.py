@@ -13,6 +13,7 @@ from jax import Array
 from tacita.aggregation.gram import squared_distances
 from tacita.aggregation.krum import scores
 from tacita.aggregation.robust_rule import RobustRule, Vectors
+from tacita.aggregation.sorting import nearest
 from tacita.trees import count, frozen
 
 
@@ -54,7 +55,5 @@ class Bulyan(RobustRule):
 def mean_around_median(given: Vectors, keep: Array) -> Array:
     """The mean of every coordinate's `keep` values nearest their median."""
     away = jnp.abs(given.or_infinite - given.median)
-    order = jnp.argsort(away, axis=0, stable=True)
-    values = jnp.take_along_axis(given.letters, order, axis=0)
-    near = jnp.arange(len(values))[:, None] < keep
-    return jnp.sum(jnp.where(near, values, 0), axis=0) / jnp.maximum(keep, 1)
+    total = jnp.sum(jnp.where(nearest(away, keep), given.letters, 0), axis=0)
+    return total / jnp.maximum(keep, 1)

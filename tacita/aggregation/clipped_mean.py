@@ -36,7 +36,7 @@ class ClippedMean(RobustRule):
 
     def join(self, given: Vectors) -> Array:
         """The mean of the clamped values."""
-        ordered, h = given.ordered, given.heard
-        low = ordered[self.trim]
-        high = ordered[jnp.maximum(h - 1 - self.trim, 0)]
+        last = jnp.maximum(given.heard - 1 - self.trim, 0)
+        low = given.of_ordered(lambda rising: rising[self.trim])
+        high = given.of_ordered(lambda rising: rising[last])
         return given.shares @ jnp.clip(given.letters, low, high)

@@ -36,10 +36,3 @@ def distances_to_mix(inner: Array, mix: Array) -> Array:
     towards = inner @ mix
     squared = jnp.diagonal(inner) - 2 * towards + mix @ towards
     return jnp.sqrt(jnp.maximum(squared, 0))
-
-
-def nearest(distances: Array, keep: Array | int) -> Array:
-    """Which of every row are its `keep` least; ties go to the lower number."""
-    order = jnp.argsort(distances, axis=-1, stable=True)
-    rank = jnp.argsort(order, axis=-1, stable=True)
-    return rank < keep

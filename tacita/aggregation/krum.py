@@ -9,18 +9,22 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-from tacita.aggregation.gram import nearest, squared_distances
+from tacita.aggregation.gram import squared_distances
 from tacita.aggregation.robust_rule import RobustRule, Vectors, ratio
+from tacita.aggregation.sorting import nearest, of_sorted
 from tacita.trees import count, frozen
 
 
 def scores(apart: Array, active: Array, liars: Array | int) -> Array:
     """Krum's scores of the active letters, infinite for the others."""
     others = jnp.where(jnp.eye(len(active), dtype=bool), jnp.inf, apart)
-    others = jnp.where(active[None, :], others, jnp.inf)
+    others = jnp.where(active[:, None], others, jnp.inf)
     company = jnp.maximum(jnp.sum(active) - liars - 2, 1)
-    near = jnp.arange(len(active)) < company
-    total = jnp.sum(jnp.where(near, jnp.sort(others, axis=1), 0), axis=1)
+    near = jnp.arange(len(active))[:, None] < company
+    # Distances are the same from both sides, so that columns serve for rows.
+    total = of_sorted(
+        others, lambda rising: jnp.sum(jnp.where(near, rising, 0), axis=0)
+    )
     return jnp.where(active, total, jnp.inf)
 
 
@@ -89,4 +93,4 @@ class MultiKrum(RobustRule):
         """The best letters, all of them."""
         keep = given.heard - self.liars - 2 if self.keep is None else self.keep
         score = scores(squared_distances(given), given.active, self.liars)
-        return nearest(score, keep) & given.active
+        return nearest(score[:, None], keep)[:, 0] & given.active

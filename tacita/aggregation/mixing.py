@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacita.aggregation.gram import nearest, squared_distances
+from tacita.aggregation.gram import squared_distances
 from tacita.aggregation.median import Median
 from tacita.aggregation.robust_rule import RobustRule, Vectors
+from tacita.aggregation.sorting import nearest
 from tacita.aggregation.trimmed_mean import TrimmedMean
 from tacita.trees import count, frozen
 
@@ -56,7 +57,8 @@ class NearestNeighbourMixing(RobustRule):
         apart = squared_distances(given)
         apart = jnp.where(jnp.eye(len(apart), dtype=bool), -1, apart)
         keep = given.heard - self.liars
-        near = nearest(apart, keep) & given.active[:, None] & given.active[None, :]
+        # Distances are the same from both sides, so that columns serve for rows.
+        near = nearest(apart, keep).T & given.active[:, None] & given.active[None, :]
         share = near.astype(given.letters.dtype) / jnp.maximum(keep, 1)
         return share.astype(given.letters.dtype) @ given.letters
 

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.aggregation.gram import nearest
 from tacita.aggregation.norm_clipping import lengths_from, shortened
 from tacita.aggregation.robust_rule import RobustRule, Vectors
+from tacita.aggregation.sorting import nearest
 from tacita.aggregation.trimmed_mean import TrimmedMean
 from tacita.trees import count, frozen, number
 
@@ -102,7 +102,8 @@ class NearestToOwn(RobustRule):
     def join(self, given: Vectors) -> Array:
         """The mean of the near ones."""
         keep = given.heard - self.liars
-        near = nearest(lengths_from(given, given.centre), keep) & given.active
+        away = lengths_from(given, given.centre)[:, None]
+        near = nearest(away, keep)[:, 0] & given.active
         total = near.astype(given.letters.dtype) @ given.letters
         return (given.centre + total) / (keep + 1)
 

@@ -7,6 +7,7 @@ those of Y. Allouah et al., "Fixing by Mixing", AISTATS 2023.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 
 from tacita import check
 from tacita.aggregation.rule import Heard
-from tacita.aggregation.sorting import sorted_columns
+from tacita.aggregation.sorting import of_sorted
 from tacita.trees import in_double_precision
 
 #: Rows are claims: nobody's letter weighs more than this many times the median one.
@@ -47,10 +48,12 @@ class Vectors(NamedTuple):
         total = jnp.sum(heard)
         return heard / jnp.where(total > 0, total, 1)
 
-    @property
-    def ordered(self) -> Array:
-        """Every coordinate's heard values in rising order, infinity behind them."""
-        return sorted_columns(self.or_infinite)
+    def of_ordered(self, function: Callable[[Array], Array]) -> Array:
+        """A function of every coordinate's values in rising order, (n, w) -> (w,).
+
+        Infinity stands behind the values that are heard.
+        """
+        return of_sorted(self.or_infinite, function)
 
     @property
     def or_infinite(self) -> Array:
@@ -60,7 +63,7 @@ class Vectors(NamedTuple):
     @property
     def median(self) -> Array:
         """Of every coordinate: the mean of the two middle values."""
-        return middle(self.ordered, self.heard)
+        return self.of_ordered(lambda rising: middle(rising, self.heard))
 
 
 class RobustRule:

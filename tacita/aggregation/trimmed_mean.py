@@ -49,7 +49,9 @@ class TrimmedMean(RobustRule):
             return trimmed_by_mass(given, self.trim / jnp.maximum(given.heard, 1))
         rank, h = jnp.arange(len(given.active))[:, None], given.heard
         left = (rank >= self.trim) & (rank < h - self.trim)
-        total = jnp.sum(jnp.where(left, given.ordered, 0), axis=0)
+        total = given.of_ordered(
+            lambda rising: jnp.sum(jnp.where(left, rising, 0), axis=0)
+        )
         return total / jnp.maximum(h - 2 * self.trim, 1)
 
     def used(self, given: Vectors) -> Array:

@@ -14,7 +14,7 @@ import tacita
 from tacita import aggregation as agg
 from tacita.aggregation import Heard
 from tacita.aggregation.robust_rule import MOST_WEIGHT, Vectors
-from tacita.aggregation.sorting import sorted_columns
+from tacita.aggregation.sorting import _stages, nearest, of_sorted
 from tacita.trees import double_precision
 
 N, D, LIARS = 11, 4, 2
@@ -164,9 +164,37 @@ def test_kappa_is_not_exceeded(rule):
         assert float(jnp.max(ratios(keys))) <= rule.kappa(N, LIARS)
 
 
-def test_wide_letters_are_sorted_by_a_network():
-    rows = np.random.default_rng(0).standard_normal((33, 4000))
-    rows[5:9] = np.inf
+def test_a_network_sorts_any_number_of_rows():
+    """All of them up to 20: what sorts zeros and ones sorts everything."""
+    rng = np.random.default_rng(0)
+    for n in (*range(1, 21), 100):
+        rows = rng.integers(0, 2, (n, 400)) if n > 8 else all_patterns(n)
+        partners, lower = _stages(n)
+        for partner, low in zip(
+            partners.reshape(-1, n), lower.reshape(-1, n), strict=True
+        ):
+            other = rows[partner]
+            rows = np.where((rows < other) == low[:, None], rows, other)
+        assert np.all(np.diff(rows, axis=0) >= 0), n
+
+
+def all_patterns(n: int) -> np.ndarray:
+    return (np.arange(2**n)[None, :] >> np.arange(n)[:, None]) & 1
+
+
+@pytest.mark.parametrize("width", [3, 300])
+def test_columns_are_sorted(width):
+    """In blocks of which the last laps over; what is no number counts as infinite."""
+    rows = np.random.default_rng(0).standard_normal((7, width))
+    rows[5] = np.inf
+    rows[2, 1] = np.nan
+    rows[3:5, 0] = rows[0, 0]
+    known = np.sort(np.where(np.isnan(rows), np.inf, rows), axis=0)
     with double_precision():
-        found = sorted_columns(jnp.asarray(rows))
-    np.testing.assert_array_equal(found, np.sort(rows, axis=0))
+        given = jnp.asarray(rows)
+        for k in (0, 4):
+            found = of_sorted(given, lambda rising, k=k: rising[k])
+            np.testing.assert_array_equal(found, known[k])
+        away = np.abs(np.round(rows[[0, 1, 3, 4, 6]], 1))  # with ties
+        rank = np.argsort(np.argsort(away, axis=0, kind="stable"), axis=0)
+        np.testing.assert_array_equal(nearest(jnp.asarray(away), 3), rank < 3)
