@@ -70,6 +70,8 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.truth
 	$(BIN)/python -m bench.audit_power
 	$(BIN)/python -m bench.mixing
+	$(BIN)/python -m bench.robust
+	$(BIN)/python -m bench.attacks_on_digits
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         privacy,
         problem,
         report,
+        robust,
         runtime,
     )
     from tacita.aggregation import SecureSum
@@ -71,6 +72,7 @@ __all__ = [
     "private",
     "problem",
     "report",
+    "robust",
     "runtime",
     "simulate",
     "simulate_estimators",
@@ -84,7 +86,7 @@ __all__ = [
 _ROOMS = (
     *("algorithm", "problem", "runtime", "trace", "privacy", "tuning", "variants"),
     *("check", "audits", "aggregation", "data", "federation", "job", "keys"),
-    *("participation", "report", "sampling", "theory", "trees"),
+    *("participation", "report", "robust", "sampling", "theory", "trees"),
 )
 
 

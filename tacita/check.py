@@ -110,6 +110,7 @@ not_negative = Range(">= 0", lambda v: v >= 0)
 inside_unit = Range("in (0, 1)", lambda v: (v > 0) & (v < 1))
 #: A rate of sampling.
 fraction = Range("in (0, 1]", lambda v: (v > 0) & (v <= 1))
+any_number = Range("a finite number", lambda v: np.isfinite(v))
 #: What is kept of something that has to move on.
 below_one = Range("in [0, 1)", lambda v: (v >= 0) & (v < 1))
 

@@ -21,6 +21,7 @@ ORDER = (
     ("theory",),
     ("algorithm",),
     ("aggregation",),
+    ("robust",),
     ("trace",),
     ("privacy",),
     ("runtime",),

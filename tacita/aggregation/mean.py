@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -25,6 +26,24 @@ class Mean:
     def additive(self) -> bool:
         """Yes: it is the mean itself."""
         return True
+
+    @property
+    def least(self) -> int:
+        """One letter is a mean."""
+        return 1
+
+    @property
+    def bound(self) -> float | None:
+        """A letter counts as far as it lies: its writer has to clip it."""
+        return math.inf
+
+    def bears(self, agents: int) -> int:
+        """None: a single liar takes it anywhere."""
+        return 0
+
+    def kappa(self, agents: int, liars: int) -> float:
+        """Infinite with a liar."""
+        return math.inf if liars else 0.0
 
     def check(self, agents: int) -> None:
         """Serves any number."""

@@ -21,6 +21,7 @@ class Heard(NamedTuple):
     weights: Array  # of every agent's letter
     active: Array | None  # whether it is heard; None: all of them are
     key: Array  # for rules that draw
+    centre: Letters = None  # what honest letters lie around; None: zero
 
 
 class Aggregation(Protocol):
@@ -32,6 +33,32 @@ class Aggregation(Protocol):
 
         Where it is not, all letters of an exchange are kept until the last has come.
         Privacy reads it too: only in a mean does everybody's noise cover everybody.
+        """
+        ...
+
+    @property
+    def least(self) -> int:
+        """The fewest letters that it can join; with fewer a round says nothing new."""
+        ...
+
+    @property
+    def bound(self) -> float | None:
+        """How far from the centre a letter counts, in a mean of equal weights.
+
+        None where no number bounds what one letter does: noise of a coordinator's
+        would cover nothing.
+        """
+        ...
+
+    def bears(self, agents: int) -> int:
+        """How many liars among so many agents cannot carry it away."""
+        ...
+
+    def kappa(self, agents: int, liars: int) -> float:
+        """How far liars move it, at most, by the spread of the honest letters.
+
+        ||rule - mean_S||^2 <= kappa mean_S ||x_i - mean_S||^2 for every set S of
+        agents - liars letters; infinite where no such bound is known.
         """
         ...
 

@@ -19,6 +19,7 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Edges, Gradients, Number
 from tacita.algorithm.coupled import Coupled
+from tacita.algorithm.joining import NO_COORDINATOR, Around, Joining, Rules
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.oracles import AgentOracle, Full, Minibatch, Oracle
 from tacita.theory import gtv
@@ -51,6 +52,8 @@ class _GTVDescent(Coupled):
     oracle: Oracle
     penalty: Any = penalties.coupling("squared")
     need_connected: bool = flag(True)
+
+    joining: ClassVar[Joining] = Joining(Around.OWN, Rules.ANY, NO_COORDINATOR)
 
     def gradients(self) -> Gradients:
         """One."""

@@ -19,7 +19,6 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import (
-    NOISE_WEARS_OFF,
     Averages,
     Gradients,
     Number,
@@ -27,6 +26,7 @@ from tacita.algorithm.base import (
     ServerAlgorithm,
 )
 from tacita.algorithm.defaults import splitting_rho
+from tacita.algorithm.joining import NOISE_WEARS_OFF, Around, Joining, Rules
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import fed_plt as theory
@@ -65,7 +65,7 @@ class FedPLT(ServerAlgorithm):
     oracle: Oracle = Full()
 
     averages: ClassVar[Averages] = Averages.ALL
-    why_not_summed: ClassVar[str] = NOISE_WEARS_OFF
+    joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, NOISE_WEARS_OFF)
     composite: ClassVar[bool] = True
     source: ClassVar[str] = (
         "N. Bastianello et al., Enhancing Privacy in Federated Learning through Local "

@@ -22,6 +22,7 @@ from tacita.algorithm.base import (
     ServerAlgorithm,
     descend,
 )
+from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.algorithm.solvers import exact_prox
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -58,6 +59,7 @@ class FedProx(ServerAlgorithm):
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
 
+    joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY)
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 10"
 
     def refuse_problem(self, problem: Problem) -> None:

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Summed
+from tacita.aggregation import Aggregation, Summed
 from tacita.audits.attack import best_attack, noise_rests, score_runs
 from tacita.audits.batch_tests import batch_faults
 from tacita.audits.canary import Canary, neighbours
@@ -159,6 +159,7 @@ def audit(
     canary: Canary | None = None,
     attacks: Sequence[str] | None = None,
     seed: int = 0,
+    aggregation: Aggregation | None = None,
 ) -> Audit:
     """Try to refute what an observer is said to learn of one record, at most.
 
@@ -184,6 +185,7 @@ def audit(
         attacks: Of "matched", "batches" and "learned"; the pilot chooses among them.
             Default those that apply.
         seed: Of all randomness.
+        aggregation: As in `tacita.simulate`.
     """
     ready = prepare(problem, algorithm)
     scope = Scope(known_observer(ready, observer), relation=relation_of(ready))
@@ -208,10 +210,12 @@ def audit(
         canary,
         attacks,
         np.random.default_rng(np.random.SeedSequence(seed)),
+        aggregation,
     )
     if claim is None:
         data = neighbours(problem, plan.canaries[plan.kinds[0]][0])[0]
-        claim = _own_claim(ready, data, scope, plan.agent, rounds, participation)
+        known = (participation, aggregation)
+        claim = _own_claim(ready, data, scope, plan.agent, rounds, *known)
     error = 1 - confidence
     chosen = best_attack(plan, None if claim is None else allowed_by(claim, delta))
     key, for_batches = jax.random.split(jax.random.key(seed))
@@ -261,9 +265,10 @@ def _own_claim(
     agent: int,
     rounds: int,
     participation: Any,
+    aggregation: Aggregation | None,
 ) -> Guarantee | None:
     """What Tacita itself guarantees, or None where it guarantees nothing."""
-    turns = planned(problem, rounds, participation, in_step=True)
+    turns = planned(problem, rounds, participation, aggregation, in_step=True)
     question = turns.question(
         scope=scope,
         agent=agent,

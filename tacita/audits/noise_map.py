@@ -52,6 +52,7 @@ class Overhearing:
     """The mean, noting the letters that it joins."""
 
     additive = False  # so that all letters of an exchange come together
+    least = 1
 
     def __init__(self) -> None:
         self.heard: list[Heard] = []

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacita import check
+from tacita.aggregation import Aggregation
 from tacita.audits.canary import (
     Canary,
     mean_gradient,
@@ -54,6 +55,7 @@ class Plan:
         canaries: By kind.
         attacks: What may be tried.
         rng: For seeds.
+        aggregation: As in `tacita.simulate`.
     """
 
     problem: Problem
@@ -66,6 +68,7 @@ class Plan:
     canaries: dict[str, list[Canary]]
     attacks: tuple[str, ...]
     rng: np.random.Generator
+    aggregation: Aggregation | None = None
 
     @classmethod
     def of(
@@ -80,6 +83,7 @@ class Plan:
         canary: Canary | None,
         attacks: Sequence[str] | None,
         rng: np.random.Generator,
+        aggregation: Aggregation | None = None,
     ) -> Plan:
         """Choose canaries and attacks, or take those that were given."""
         chosen = _choose(algorithm, scope, attacks)
@@ -94,7 +98,7 @@ class Plan:
                 canaries |= _more_kinds(where, rounds, groups, rng)
         lanes = -(-runs // groups)
         about = (scope, rounds, lanes, participation, agent)
-        return cls(problem, algorithm, *about, canaries, chosen, rng)
+        return cls(problem, algorithm, *about, canaries, chosen, rng, aggregation)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -104,7 +108,12 @@ class Plan:
     def simulate(self, canary: Canary) -> Group:
         """Fresh runs on either side."""
         pair = neighbours(self.problem, canary)
-        made = (self.algorithm, self.participation, self.scope.observer)
+        made = (
+            self.algorithm,
+            self.participation,
+            self.scope.observer,
+            self.aggregation,
+        )
         worlds = tuple(world_of(data, *made) for data in pair)
         seeds = self.rng.integers(0, 2**62, (2, self.lanes), dtype=np.uint64)
         views = tuple(
@@ -116,6 +125,7 @@ class Plan:
                 self.agent,
                 self.participation,
                 self.scope.observer,
+                self.aggregation,
             )
             for data, own in zip(pair, seeds, strict=True)
         )

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check, keys
-from tacita.aggregation import Heard, Summed
+from tacita.aggregation import Aggregation, Heard, Summed
 from tacita.aggregation.secure import dequantise
 from tacita.algorithm.base import Averages, GraphAlgorithm
 from tacita.privacy.letters.secure_sum import honest_noises
@@ -51,6 +51,7 @@ def watch(
     agent: int,
     participation: Any = 1.0,
     observer: Observer = Observer.COORDINATOR,
+    aggregation: Aggregation | None = None,
 ) -> tuple[Seen, np.ndarray]:
     """Run once per seed; what one agent sent, and the final models.
 
@@ -58,7 +59,7 @@ def watch(
     noise that this observer knows. `algorithm` is ready: all its numbers are set. Call
     in double precision.
     """
-    world = world_of(problem, algorithm, participation, observer)
+    world = world_of(problem, algorithm, participation, observer, aggregation)
     # Letters, broadcasts and states of all rounds; scores of all rows of one round.
     one = 4 * rounds * problem.dim + 3 * problem.population.rows.y.size
     batch = max(1, min(len(seeds), _AT_ONCE // one))
@@ -79,6 +80,7 @@ def world_of(
     algorithm: Any,
     participation: Any,
     observer: Observer = Observer.COORDINATOR,
+    aggregation: Aggregation | None = None,
 ) -> World:
     """The problem as the runtime sees it; algorithms with one letter a round only.
 
@@ -90,7 +92,9 @@ def world_of(
             f"{type(algorithm).__name__} has several letters a round, which an audit "
             "does not record"
         )
-    world = make_world(problem, algorithm, participation, lanes=True)
+    world = make_world(
+        problem, algorithm, participation, aggregation=aggregation, lanes=True
+    )
     if not isinstance(algorithm, Summed):
         return world
     if world.schedule.kind != "all":
@@ -106,6 +110,7 @@ class Listening:
     """A secure sum's rule, noting what it is handed and what comes out."""
 
     additive = False
+    least = 1
 
     def __init__(self, rule: Any) -> None:
         self._rule = rule

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 import tacita
 from tacita.cli import (
     algorithms,
+    attack,
     audit,
     cache,
     compare,
@@ -116,6 +117,7 @@ app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("algorithms", epilog=algorithms.EXAMPLE)(algorithms.algorithms)
 app.add_typer(data.app, name="data")
 app.add_typer(privacy.app, name="privacy")
+app.command("attack", epilog=attack.EXAMPLE)(attack.attack)
 app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(papers.app, name="papers")

@@ -167,6 +167,8 @@ def _options(run: RunTable, made: Problem, how: Algorithm) -> dict[str, Any]:
         del options["aggregation"]  # the algorithm has it
     elif run.aggregation is not None:
         options["aggregation"] = records.build_rule(run.aggregation)
+    if run.attack is not None:
+        options["attack"] = records.build_attack(run.attack)
     if "error" in record:
         options["reference"] = how.goal(made)
     return options

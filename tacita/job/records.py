@@ -15,6 +15,7 @@ from tacita.algorithm.base import Algorithm
 from tacita.check import refuse
 from tacita.job.calls import call, check_keys, look_up, plain_name, take_kind
 from tacita.job.run_file import AlgorithmTable
+from tacita.robust import ATTACKS, Attack
 from tacita.runtime.finish import describe
 from tacita.trace import plain_values
 from tacita.trees import rules
@@ -77,9 +78,23 @@ def table_of_sum(rule: SecureSum) -> dict[str, Any]:
 
 def build_rule(table: Any) -> Aggregation:
     """Make the rule that joins letters, as a run file or a description names it."""
+    return _rule("run.aggregation", table)
+
+
+def _rule(where: str, table: Any) -> Aggregation:
+    """A rule; one that asks another rule has a table of that in its own."""
     by_name = {rule.__name__: rule for rule in RULES}
-    cls, rest = take_kind("run.aggregation", table, by_name, "name")
-    return call("run.aggregation", cls, rest)
+    cls, rest = take_kind(where, table, by_name, "name")
+    if "rule" in rest:
+        rest = {**rest, "rule": _rule(f"{where}.rule", rest["rule"])}
+    return call(where, cls, rest)
+
+
+def build_attack(table: Any) -> Attack:
+    """Make the attack that a run file names."""
+    by_name = {attack.__name__: attack for attack in ATTACKS}
+    cls, rest = take_kind("run.attack", table, by_name, "name")
+    return call("run.attack", cls, rest)
 
 
 def _make(where: str, cls: Any, given: dict[str, Any], algorithm: type) -> Any:

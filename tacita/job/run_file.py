@@ -107,6 +107,11 @@ class RunTable(_Table):
         description='a rule that joins letters, such as "Mean", or "secure"; a secure '
         "sum with numbers is a table [secure] of its own",
     )
+    attack: dict[str, Any] | None = Field(
+        None,
+        description='a table such as { name = "SignFlip", agents = [8, 9] }',
+    )
+    watch: bool = Field(False, description="true or false")
     mapping: Literal["auto", "together", "one_by_one"] = Field(
         "auto", description='"auto", "together" or "one_by_one"'
     )

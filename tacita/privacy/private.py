@@ -55,6 +55,7 @@ def private(
     schedule: NoiseSchedule | str | None = None,
     aggregation: Choice = None,
     in_step: bool = False,
+    liars: int = 0,
 ) -> A:
     """The same algorithm with clipping and noise set for a budget, or a refusal.
 
@@ -92,6 +93,7 @@ def private(
         in_step: On a graph, whether every letter will arrive in its round, as in
             `tacita.simulate` without `asynchronous=`. `GossipSGD` needs less noise then
             against who sees the last models only.
+        liars: How many agents are assumed to lie: their noise hides nobody.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=5, features=3, samples=100)
@@ -103,7 +105,7 @@ def private(
     (1.0, 'record', 'replace_one')
     """
     epsilon, delta = inputs.positive(epsilon=epsilon), inputs.inside_unit(delta=delta)
-    rounds = inputs.whole(rounds=rounds)
+    rounds, liars = inputs.whole(rounds=rounds), check.count(0, liars=liars)
     if isinstance(algorithm, Summed):
         algorithm, aggregation = (
             algorithm.algorithm,
@@ -128,6 +130,7 @@ def private(
             participation=participation,
             unit=unit,
             relation=relation,
+            liars=liars,
         )  # pyright: ignore[reportReturnType]
     plan = _Plan(
         problem=problem,
@@ -138,6 +141,7 @@ def private(
             participation=participation,
             aggregation=rule,
             in_step=in_step,
+            liars=liars,
         ),
         scope=Scope(known_observer(ready, observer), unit, relation),
         delta=delta,

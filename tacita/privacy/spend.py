@@ -53,11 +53,12 @@ def planned(
     rounds: int,
     participation: Any,
     aggregation: Any = None,
-    **known: bool,
+    **known: Any,
 ) -> Turns:
     """What a plan can say of participation: a probability per agent.
 
-    What else is `known`, `looked`, `seeded` and `in_step`, goes into every question.
+    What else is `known`, `looked`, `seeded`, `in_step` and `liars`, goes into every
+    question.
     """
     n = problem.n_agents
     who = schedule_for(participation, n)

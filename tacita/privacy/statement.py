@@ -22,6 +22,7 @@ from tacita.privacy.letters import guarantee, letters_of
 from tacita.privacy.scope import Relation, Scope, Unit
 from tacita.privacy.spend import Turns, largest, observers, planned, stand_ins
 from tacita.problem.problem import Problem
+from tacita.robust import ATTACKS
 from tacita.trace import SEED_ASKED_FOR, PrivacyReport, PrivacyRow, Run
 
 #: What epsilons are told at where nobody named a delta.
@@ -85,6 +86,7 @@ def report(
         "looked": looked,
         "seeded": run.info.get("seed") == SEED_ASKED_FOR,
         "in_step": told.get("asynchronous") is None,
+        "liars": _liars(told.get("attack"), problem.n_agents),
     }
     counted = planned(problem, run.rounds, participation, aggregation, **known)
     history = _early_turns(run, problem.n_agents) if history is None else history
@@ -105,19 +107,28 @@ def forecast(
     delta: float | None = None,
     aggregation: Choice = None,
     in_step: bool = False,
+    liars: int = 0,
 ) -> PrivacyReport:
     """What a run would cost: which epsilon, for whom, at the noise that is set.
 
     With participation below 1 the bounds hold over the draw of who takes part.
-    `in_step` is as in `tacita.private`.
+    `in_step` and `liars` are as in `tacita.private`.
     """
     rounds = inputs.whole(rounds=rounds)
     algorithm = summed(algorithm, aggregation)
     looked = looks_at_rows(algorithm, problem)
-    known = {"looked": looked, "in_step": in_step}
+    known = {"looked": looked, "in_step": in_step, "liars": liars}
     turns = planned(problem, rounds, participation, aggregation, **known)
     made = _report(algorithm.resolve(problem), problem, turns, rounds, delta)
     return dataclasses.replace(made, planned=True)
+
+
+def _liars(attack: dict[str, Any] | None, n: int) -> int:
+    """Agents whose noise hides nobody; all, where liars answer single letters."""
+    if attack is None:
+        return 0
+    sees = {one.__name__: one.sees_letters for one in ATTACKS}
+    return n if sees.get(attack["name"], True) else len(attack["agents"])
 
 
 def _early_turns(run: Run, n: int) -> tuple[np.ndarray, np.ndarray]:

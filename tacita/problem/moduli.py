@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacita import check
-from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.model.linear import Huber, Linear, Logistic, Softmax
 from tacita.problem.population import Population
 
 #: Agents whose Gram matrices are held in memory at once.
@@ -57,7 +57,7 @@ def within(population: Population, bound: float, n_agents: int) -> Moduli:
 
 def _require_known(population: Population) -> None:
     model = population.model
-    if not isinstance(model, Linear | Logistic | Softmax):
+    if not isinstance(model, Linear | Huber | Logistic | Softmax):
         name = getattr(model, "name", type(model).__name__)
         check.refuse(f"the smoothness of {name} is not known; give step_size= yourself")
 

@@ -20,8 +20,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from tacita import check
 from tacita.problem import moduli
-from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.model.linear import Huber, Linear, Logistic, Softmax
 from tacita.problem.population import Population
+from tacita.problem.reweighted import reweighted
 from tacita.trees import double_precision
 
 #: Above this dimension the Hessian is applied to vectors, not formed.
@@ -32,7 +33,7 @@ _MOST_STEPS = 200
 
 def optimum(population: Population, start: np.ndarray) -> np.ndarray:
     """Minimise sum_i f_i + h to rounding; refuses what has no computable minimiser."""
-    if not isinstance(population.model, Linear | Logistic | Softmax):
+    if not isinstance(population.model, Linear | Huber | Logistic | Softmax):
         check.refuse(
             "solve() needs a linear, logistic or softmax model: the exact optimum of "
             "other models is not computable; compare losses instead"
@@ -40,6 +41,8 @@ def optimum(population: Population, start: np.ndarray) -> np.ndarray:
     with double_precision():
         exact = in_float64(population)
         w = np.asarray(start, dtype=np.float64)
+        if isinstance(population.model, Huber):
+            w = reweighted(exact, w)
         return _newton(exact, w) if population.h is None else _proximal(exact, w)
 
 

@@ -1,6 +1,7 @@
 """What a run tells: tables, pictures, and one page that holds them all."""
 
 from tacita.report.measures import rounds_to_reach
+from tacita.report.resilience import draw_resilience, resilience_table
 from tacita.report.tables import (
     Table,
     communication,
@@ -13,9 +14,11 @@ from tacita.report.write import write_report
 __all__ = [
     "Table",
     "communication",
+    "draw_resilience",
     "final_metrics",
     "metrics_of_one",
     "reached",
+    "resilience_table",
     "rounds_to_reach",
     "write_report",
 ]

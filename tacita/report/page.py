@@ -12,7 +12,16 @@ import tomli_w
 from matplotlib.figure import Figure
 
 from tacita.data.holdings_picture import held_picture
-from tacita.report import facts, guarantees, html, measures, nodes, numbers, tables
+from tacita.report import (
+    facts,
+    guarantees,
+    html,
+    letters,
+    measures,
+    nodes,
+    numbers,
+    tables,
+)
 from tacita.report.curves import curve
 from tacita.report.sweeps import apart
 from tacita.theme import THEMES, Theme, png
@@ -23,6 +32,7 @@ _SHOWN_INFO = (
     "communication",
     "data_notes",
     "holdings",
+    "letters",
     "nodes",
     "turns",
     "versions",
@@ -59,6 +69,7 @@ class Page:
             self._metrics(),
             self._privacy(),
             self._nodes(),
+            self._letters(),
             self._communication(),
             self._holdings(),
             self._origin(),
@@ -157,6 +168,25 @@ class Page:
             content = html.table(nodes.nodes_table(told))
             parts.append(html.folded("The numbers", content))
         return html.section("nodes", "Every node's errors", *parts) if parts else ""
+
+    def _letters(self) -> str:
+        """How letters lay among each other, where a run watched them."""
+        parts = []
+        for label, run in self._runs.items():
+            told = run.info.get("letters")
+            if told is None:
+                continue
+            if len(self._runs) > 1:
+                parts.append(html.paragraph(label, "kicker"))
+            parts.append(html.paragraph(letters.WARNING, "note"))
+            shown = self._picture(
+                f"letters-{_safe(label)}.png",
+                "distance of every agent's letter by round",
+                lambda t, n=told: letters.distances(n, t),
+            )
+            parts.append(html.figure(shown, "Distance to the joint letter"))
+            parts.append(html.table(letters.letters_table(told)))
+        return html.section("letters", "Every agent's letters", *parts) if parts else ""
 
     def _communication(self) -> str:
         several = any(facts.several(r) for r in self._runs.values())

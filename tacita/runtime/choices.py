@@ -11,11 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Aggregation, Mean, Summed
+from tacita.aggregation import ON_GRAPHS, Aggregation, Mean, Summed
 from tacita.aggregation.secure.summed import summed
-from tacita.algorithm.base import GraphAlgorithm
+from tacita.algorithm.base import Delivery, GraphAlgorithm
+from tacita.algorithm.joining import Rules
 from tacita.participation import Schedule, schedule_for
+from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
+from tacita.robust import Attack
 from tacita.runtime import measure
 
 
@@ -94,7 +97,7 @@ def aggregation_of(
     aggregation: Aggregation | None,
     who: Schedule | None = None,
 ) -> Aggregation:
-    """How letters are joined; refused where nobody joins any."""
+    """How a coordinator, or a node on a graph, joins letters; or a refusal."""
     if isinstance(algorithm, Summed):
         most = problem.n_agents
         if who is not None and who.kind == "cohort":
@@ -108,12 +111,60 @@ def aggregation_of(
             f"aggregation={aggregation!r}"
         )
     if isinstance(algorithm, GraphAlgorithm):
+        _require_neighbours(problem, algorithm, aggregation)
+        return aggregation
+    name = type(algorithm).__name__
+    if isinstance(aggregation, ON_GRAPHS):
         check.refuse(
-            f"{type(algorithm).__name__} has no coordinator who joins letters; leave "
-            "aggregation out"
+            f"{type(aggregation).__name__} starts from a node's own letter; it goes "
+            f"with algorithms on a graph such as FedGD, not with {name}"
         )
+    algorithm.joining.refuse(name, aggregation)
     aggregation.check(problem.n_agents)
+    if who is not None and who.kind == "cohort" and algorithm.averages == "active":
+        aggregation.check(who.size)
     return aggregation
+
+
+def _require_neighbours(
+    problem: Problem, algorithm: GraphAlgorithm, aggregation: Aggregation
+) -> None:
+    """Refuse a rule whose letters are duals, or of which a node gets too few."""
+    if algorithm.joining.rules != Rules.ANY:
+        check.refuse(
+            f"letters of {type(algorithm).__name__} are no models, or differ from edge "
+            "to edge; leave aggregation out, or use FedGD, FedSGD or FedRelax"
+        )
+    assert problem.graph is not None
+    fewest = int(np.min(np.asarray(problem.graph.neighbour_counts)))
+    if fewest < aggregation.least:
+        check.refuse(
+            f"{aggregation!r} joins at least {aggregation.least} letters, and a node "
+            f"has {fewest} neighbours only; take more edges or count on fewer liars"
+        )
+
+
+def attack_of(problem: Problem, algorithm: Any, attack: Attack | None) -> Attack | None:
+    """Who lies; refused where the liars are no agents, or cannot lie that way."""
+    if attack is None:
+        return None
+    if not isinstance(attack, Attack):
+        check.refuse(
+            "expected attack such as tacita.robust.SignFlip(agents=(8, 9)), got "
+            f"attack={attack!r}"
+        )
+    attack.check(problem)
+    if attack.on_edges and getattr(algorithm, "delivery", None) != Delivery.SUM:
+        check.refuse(
+            f"{type(attack).__name__} tells each neighbour something else; it goes "
+            "with FedGD, FedSGD or FedRelax on a graph"
+        )
+    if attack.sees_letters and isinstance(algorithm, Summed):
+        check.refuse(
+            f"{type(attack).__name__} answers single letters, which a secure sum "
+            "hides from liars too; use an attack that knows less, such as SignFlip"
+        )
+    return attack
 
 
 def stop_index(record: tuple[Any, ...], stop: Any) -> int | None:
@@ -155,3 +206,24 @@ def folder_of(folder: str | os.PathLike[str] | None, resume: bool) -> Path | Non
     except TypeError:
         check.refuse(f"expected checkpoint the path of a folder, got {folder!r}")
     return check.folder(checkpoint=path)
+
+
+def watch_of(algorithm: Any, watch: bool, lanes: bool) -> bool:
+    """Whether letters are watched; refused where they are secret, or lie on a graph."""
+    if not check.flag(watch=watch):
+        return False
+    if isinstance(algorithm, GraphAlgorithm) or lanes:
+        check.refuse(
+            "watch=True looks at the letters that a coordinator gets, of one seed; "
+            "leave it out on a graph and with seeds="
+        )
+    if isinstance(algorithm, Summed):
+        check.refuse(
+            "watch=True looks at single letters, which a secure sum hides; leave it out"
+        )
+    if is_private(algorithm):
+        check.refuse(
+            "watch=True would tell readers of the run about single letters, which only "
+            "the coordinator sees; leave it out of a private run"
+        )
+    return True

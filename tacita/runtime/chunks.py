@@ -79,7 +79,7 @@ class Chunks:
         watched = shown or self._folder is not None
         # A report of privacy shows how epsilon grew, so it looks at turns this often.
         look = -(-rounds // _LOOKS) if self._counts_turns else rounds
-        if not self._plan.record and not watched:
+        if not self._plan.record and not self._plan.watch and not watched:
             every = look
         size, most = 1 if watched else CAPACITY, max(1, look // every)
         with Bar(shown, rounds, self.rounds) as bar:
@@ -99,7 +99,9 @@ class Chunks:
     def _chunk(self, carry: Any, records: int, every: int) -> tuple[float, Any]:
         began = time.perf_counter()
         lanes = self._bases.agents.shape[:1] if self._plan.lanes else ()
-        book = jnp.zeros((*lanes, len(self._plan.record), CAPACITY), jnp.float64)
+        rows = len(self._plan.record)
+        rows += np.size(carry.seen) if self._plan.watch else 0
+        book = jnp.zeros((*lanes, rows, CAPACITY), jnp.float64)
         carry, book, made = advance(
             *self._fixed, self.rounds, carry, book, records, every, *self._limits
         )

@@ -22,16 +22,19 @@ from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
-from tacita.runtime import choices, delivery, measure
+from tacita.robust import Attack
+from tacita.runtime import choices, measure
 from tacita.runtime.finish import describe, versions
-from tacita.runtime.gather import Mail
+from tacita.runtime.gather import Mail, finite_rows
 from tacita.runtime.rounds import (
     Carry,
     Stage,
     World,
     event_of,
     first_carry,
+    lied,
     mean_weights,
+    received,
     rule_key,
 )
 from tacita.runtime.seat import combine
@@ -60,12 +63,17 @@ def debug(
     reference: Any = None,
     asynchronous: Asynchronous | None = None,
     aggregation: Choice = None,
+    attack: Attack | None = None,
 ) -> Run:
     """As `simulate`, one agent at a time. A failing agent is named, as is a NaN."""
     choices.problem_of(problem)
     algorithm = choices.summed_by(problem, algorithm, participation, aggregation)
     ready = prepare(problem, algorithm)
-    world = make_world(problem, ready, participation, asynchronous, aggregation)
+    liars = choices.attack_of(problem, ready, attack)
+    problem = problem if liars is None else liars.poison(problem)
+    world = make_world(
+        problem, ready, participation, asynchronous, aggregation, attack=liars
+    )
     drawn = seeds_of(is_private(ready), seed)
     base = drawn.roots()
     chosen = measure.choose(record, problem, reference)
@@ -136,14 +144,16 @@ def _round(problem: Problem, stage: Stage, carry: Carry) -> Carry:
     if isinstance(stage.algorithm, GraphAlgorithm):
         assert stage.world.links is not None
         if inbox is None:
-            inbox = delivery.deliver(stage.world.links, carry.mail.letters)
+            inbox = received(stage, carry)
         states, answers = _ask_all(
             problem, stage, 0, carry.states, {i: inbox[i] for i in active}
         )
+        answers = _lied(stage, 0, carry, answers)
         post = Mail((), _filed(carry.mail.letters, answers))
         return carry._replace(states=states, mail=post, turns=turns, transit=under_way)
     for phase in range(len(stage.algorithm.phases)):
-        if active or stage.algorithm.averages == "all":
+        least = stage.algorithm.joining.least(stage.world.aggregation)
+        if active or stage.algorithm.averages == "all" or least == 0:
             carry = _server_exchange(problem, stage, phase, active, carry)
     return carry._replace(turns=turns)
 
@@ -153,20 +163,62 @@ def _server_exchange(
 ) -> Carry:
     told = dict.fromkeys(active, carry.broadcast)
     states, answers = _ask_all(problem, stage, phase, carry.states, told)
+    answers = _lied(stage, phase, carry, answers)
+    active = [*answers]
     world, key = stage.world, stage.coordinator_key(phase)
     weights, kept = mean_weights(stage.algorithm, world.population), carry.mail
+    before, heard = () if world.attack is None else carry.broadcast, None
     if stage.keeps_letters(phase):
         letters = _filed(carry.mail.letters, answers)
+    elif len(active) < stage.algorithm.joining.least(world.aggregation):
+        return carry._replace(states=states, before=before)
+    elif not active:
+        letters, heard = _nobodys(stage, carry), jnp.zeros(len(weights), bool)
     else:
         letters = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
         weights = weights[jnp.asarray(active)]
-    heard = Heard(letters, weights, None, rule_key(key))
-    joint = _joined(stage, phase, heard, active, carry.broadcast)
+    centre = stage.algorithm.joining.centre(carry.broadcast)
+    given = Heard(letters, weights, heard, rule_key(key), centre)
+    joint = _joined(stage, phase, given, active, carry.broadcast)
     if stage.keeps_letters(phase):
         kept = Mail(joint, letters)
     now = world.round(stage.number, len(active))
     memory, broadcast = combine(phase, stage.algorithm, now, key, carry.memory, joint)
-    return Carry(memory, broadcast, states, kept, carry.turns)
+    return Carry(memory, broadcast, states, kept, carry.turns, before=before)
+
+
+def _nobodys(stage: Stage, carry: Carry) -> Any:
+    """The letters of a round in which nobody is heard: zeros, for their form."""
+    agent, key = stage.world.seats(stage.algorithm)[0], stage.agent_key(0, 0)
+    state = tree_rows(carry.states, 0)
+    one = jax.eval_shape(
+        lambda: agent.answer(stage.number, 0, key, state, carry.broadcast)[1]
+    )
+    n = stage.world.population.n_agents
+    return jax.tree.map(lambda leaf: jnp.zeros((n, *leaf.shape), leaf.dtype), one)
+
+
+def _lied(
+    stage: Stage, phase: int, carry: Carry, answers: dict[int, Any]
+) -> dict[int, Any]:
+    """The letters after liars had their way; those that are not finite are silence."""
+    lies = lied(stage, phase, carry)
+    if lies is None or not answers:
+        return answers
+    numbers, active = jnp.asarray([*answers]), None
+    stacked = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
+    if stage.world.schedule.kind != "cohort":
+        # As in a simulation: everybody has a place, the silent too.
+        n = stage.world.population.n_agents
+        active = jnp.zeros(n, bool).at[numbers].set(True)
+        stacked = jax.tree.map(
+            lambda a: jnp.zeros((n, *a.shape[1:]), a.dtype).at[numbers].set(a), stacked
+        )
+    told = lies(stacked, None if active is not None else numbers, active)
+    places = [*answers] if active is not None else range(len(answers))
+    sound = finite_rows(told)
+    rows = zip(answers, places, strict=True)
+    return {i: tree_rows(told, k) for i, k in rows if sound[k]}
 
 
 def _joined(

@@ -8,8 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tacita.aggregation import Aggregation, Heard
+from tacita.aggregation.robust_rule import RobustRule, Vectors
 from tacita.algorithm.base import Edges, GraphAlgorithm
 from tacita.problem.graph import Graph, Slots, exchange, neighbour_sum
+from tacita.robust import Attack, Dissensus
 
 
 class Links(NamedTuple):
@@ -17,14 +20,14 @@ class Links(NamedTuple):
 
     edges: Edges
     routes: Graph | Slots
-    slots: Slots | None = None  # of asynchronous runs, whatever the delivery
+    slots: Slots | None = None  # where letters are needed one by one all the same
 
 
 def of(
-    graph: Graph, algorithm: GraphAlgorithm, dtype: Any, asynchronous: bool = False
+    graph: Graph, algorithm: GraphAlgorithm, dtype: Any, one_by_one: bool = False
 ) -> Links:
     """Lay the graph out for the way in which the algorithm's letters are delivered."""
-    on_edges = jax.tree.map(jnp.asarray, graph.slots) if asynchronous else None
+    on_edges = jax.tree.map(jnp.asarray, graph.slots) if one_by_one else None
     degree = jnp.asarray(graph.degrees, dtype)
     counts = jnp.asarray(graph.neighbour_counts)
     if algorithm.delivery == "sum":
@@ -47,3 +50,58 @@ def deliver(links: Links, letters: Array) -> Array:
     if isinstance(links.routes, Graph):
         return neighbour_sum(links.routes, letters)
     return exchange(links.routes, letters)
+
+
+def deliver_by_rule(
+    links: Links,
+    rule: Aggregation,
+    attack: Attack | None,
+    keys: Array,
+    letters: Array,
+    number: Any,
+) -> Array:
+    """What every agent receives when a rule joins its neighbours' letters."""
+    slots = links.slots
+    assert slots is not None
+    weights = jnp.asarray(slots.weight, letters.dtype)
+    honest = jnp.ones(len(letters), bool)
+    if attack is not None:
+        honest = jnp.asarray(attack.honest(len(letters)))
+
+    def at_one(own: Array, near: Array, weight: Array, mask: Array, *rest: Any) -> Any:
+        heard = letters[near]
+        if isinstance(attack, Dissensus):
+            heard = attack.tell(own, heard, weight, honest[near] | ~mask, number)
+        return at_node(rule, own, heard, weight, mask, *rest)
+
+    near, mask = jnp.asarray(slots.neighbour), jnp.asarray(slots.mask)
+    return jax.vmap(at_one)(letters, near, weights, mask, keys, links.edges.degree)
+
+
+def at_node(
+    rule: Aggregation,
+    own: Array,
+    letters: Array,
+    weights: Array,
+    mask: Array,
+    key: Array,
+    degree: Array,
+) -> Array:
+    """What one node receives: its degree times the rule's letter.
+
+    In place of sum_j A_ij letter_j, so that algorithms run unchanged.
+
+    Args:
+        rule: What joins the letters.
+        own: The node's own letter, (d,): the rule's centre.
+        letters: Its neighbours', (slots, d).
+        weights: Of its edges.
+        mask: Which slots are edges.
+        key: Of the rule.
+        degree: The sum of the weights.
+    """
+    if isinstance(rule, RobustRule):
+        # As in its own call, nothing is looked at where there is no edge.
+        heard = jnp.where(mask[:, None], letters, 0)
+        return degree * rule.join(Vectors(heard, mask, weights, own, key))
+    return degree * rule(Heard(letters, weights, mask, key, own))

@@ -17,6 +17,7 @@ from jax import Array
 
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.keys import Keys
+from tacita.robust.detection import SIGNS
 from tacita.runtime.measure import measure
 from tacita.runtime.rounds import Carry, Stage, World, first_carry, one_round
 
@@ -35,6 +36,7 @@ class RunPlan:
         sweep: Whether the algorithm's numbers differ between lanes.
         stop: Position of the metric that stops the run, or None.
         rising: Whether it stops the run by being large, as an accuracy does.
+        watch: Whether it is recorded how letters lay among each other.
     """
 
     record: tuple[Any, ...]
@@ -43,6 +45,7 @@ class RunPlan:
     sweep: bool = False
     stop: int | None = None
     rising: bool = False
+    watch: bool = False
 
     def enough(self, values: Any, tolerance: Any) -> Any:
         """Whether values of the stopping metric are good enough to stop."""
@@ -75,7 +78,11 @@ def begin(
     """
     first = _per_lane(plan, lambda a, base: first_carry(world, a, base, start), 2)
     # A letter may be the state itself, but `advance` takes every array as its own.
-    return jax.tree.map(jnp.copy, first(algorithm, bases))
+    carry = jax.tree.map(jnp.copy, first(algorithm, bases))
+    if plan.watch:
+        nothing = jnp.full((len(SIGNS), world.population.n_agents), jnp.nan)
+        carry = carry._replace(seen=nothing)
+    return carry
 
 
 def finish(plan: RunPlan, algorithm: Any, carry: Any) -> tuple[Array, Array]:
@@ -121,17 +128,17 @@ def advance(
             0,
             every,
             lambda j, c: one_round(
-                Stage(world, a, base, first + j + 1, plan.together), c
+                Stage(world, a, base, first + j + 1, plan.together, plan.watch), c
             ),
             state,
         )
+        seen = jnp.ravel(state.seen) if plan.watch else jnp.zeros(0, jnp.float64)
         if not plan.record:
-            return state, jnp.zeros(0, jnp.float64)
+            return state, seen
         shared, agents = models(a, state)
         own = isinstance(a, GraphAlgorithm)
-        return state, measure(
-            plan.record, world.population, shared, agents, own, reference
-        )
+        values = measure(plan.record, world.population, shared, agents, own, reference)
+        return state, jnp.concatenate([values, seen])
 
     def body(loop: tuple) -> tuple:
         k, state, pages, _ = loop

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from tacita.problem.problem import Problem
+from tacita.robust.detection import SIGNS
 from tacita.runtime import traffic
 from tacita.runtime.engine import RunPlan
 from tacita.runtime.measure import name_of
@@ -101,6 +102,10 @@ def to_run(
     if problem.n_agents <= _MANY_AGENTS:
         info["holdings"] = problem.holdings(by_class=not seeds.private)
         info["turns"] = turns
+    if plan.watch:
+        seen = book[len(plan.record) :].reshape(len(SIGNS), problem.n_agents, -1)
+        told = {sign: rows.round(6) for sign, rows in zip(SIGNS, seen, strict=True)}
+        info["letters"] = {"round": metrics["round"], **told}
     return Run(params, agents, metrics, config, info)
 
 

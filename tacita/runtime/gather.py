@@ -18,9 +18,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.flatten_util import ravel_pytree
 
 from tacita.aggregation import Aggregation, Heard
 from tacita.aggregation.mean import keep_silent, weighted_sum
+from tacita.aggregation.robust_rule import RobustRule
+from tacita.robust.detection import look
 from tacita.trees import tree_rows
 
 #: Multiply-adds of one local gradient above which agents are computed one by one.
@@ -33,6 +36,7 @@ class Mail(NamedTuple):
 
     joint: Any
     letters: Any
+    seen: Any = ()  # how the letters lay among each other, where somebody watches
 
 
 #: A mail of which nothing needs to be kept.
@@ -60,33 +64,56 @@ class Gathering(NamedTuple):
     weights: Array  # of the agents' letters
     rule: Aggregation | None  # None on a graph, where nobody joins letters
     key: Array  # of the rule
+    centre: Any  # of the rule: what honest letters lie around
+    #: Letters and the numbers of who wrote them (None: everybody), and who is heard ->
+    #: the letters after liars had their way; None where nobody lies.
+    lies: Callable[[Any, Array | None, Array | None], Any] | None
     keep: bool  # every agent's last letter stays valid
     together: bool  # vmapped rather than one by one
+    watch: bool = False  # whether to see how letters lay
 
     def everyone(self) -> tuple[Any, Mail, Any]:
         """All agents answer."""
+        if self.lies is not None:
+            return self.mask(jnp.ones(len(self.weights), bool))
         states, letters = self._ask_everyone()
         joint = self._join(letters, self.weights, None)
-        return states, Mail(joint, letters if self.keep else ()), len(self.weights)
+        seen = self._seen(letters, joint, None, None)
+        kept = letters if self.keep else ()
+        return states, Mail(joint, kept, seen), len(self.weights)
 
     def cohort(self, numbers: Array) -> tuple[Any, Mail, Any]:
         """The agents `numbers` answer: gather, compute, scatter."""
         fresh, letters = self._ask(self.slices, numbers)
         states = _write(self.slices.state, numbers, fresh)
         weights, count = self.weights[numbers], len(numbers)
+        letters, heard = self._told(letters, numbers, None)
+        if heard is not None:
+            count = jnp.sum(heard)
         if not self.keep:
-            return states, Mail(self._join(letters, weights, None), ()), count
+            joint = self._join(letters, weights, heard)
+            seen = self._seen(letters, joint, heard, numbers)
+            return states, Mail(joint, (), seen), count
+        if heard is not None:
+            old = tree_rows(self.post.letters, numbers)
+            letters = keep_silent(heard, letters, old)
         return states, self._replaced(self.post, numbers, weights, letters), count
 
     def mask(self, active: Array) -> tuple[Any, Mail, Any]:
         """Everybody is computed, only the active ones are heard."""
         fresh, letters = self._ask_everyone()
         states = keep_silent(active, fresh, self.slices.state)
+        letters, heard = self._told(letters, None, active)
+        active = active if heard is None else heard
         count = jnp.sum(active)
         if not self.keep:
-            return states, Mail(self._join(letters, self.weights, active), ()), count
+            joint = self._join(letters, self.weights, active)
+            seen = self._seen(letters, joint, active, None)
+            return states, Mail(joint, (), seen), count
         letters = keep_silent(active, letters, self.post.letters)
-        return states, Mail(self._join(letters, self.weights, None), letters), count
+        joint = self._join(letters, self.weights, None)
+        seen = self._seen(letters, joint, None, None)
+        return states, Mail(joint, letters, seen), count
 
     def blocks(self, active: Array, block: int) -> tuple[Any, Mail, Any]:
         """The active agents are gathered and computed `block` at a time."""
@@ -129,11 +156,35 @@ class Gathering(NamedTuple):
             lambda pair: self.one(pair[0], tree_rows(slices, pair[1])), (keys, numbers)
         )
 
+    def _told(
+        self, letters: Any, numbers: Array | None, active: Array | None
+    ) -> tuple[Any, Array | None]:
+        """Letters as they come, and who is heard: none whose letter is not finite."""
+        if self.lies is None:
+            return letters, active
+        letters = self.lies(letters, numbers, active)
+        sound = finite_rows(letters)
+        return letters, sound if active is None else sound & active
+
     def _join(self, letters: Any, weights: Array, active: Array | None) -> Any:
         """The rule's letter; nothing on a graph."""
         if self.rule is None:
             return ()
-        return self.rule(Heard(letters, weights, active, self.key))
+        return self.rule(Heard(letters, weights, active, self.key, self.centre))
+
+    def _seen(
+        self, letters: Any, joint: Any, active: Array | None, numbers: Array | None
+    ) -> Any:
+        """How the letters lay, (signs, N); nothing where nobody watches."""
+        if not self.watch:
+            return ()
+        weights = jnp.ones(len(jax.tree.leaves(letters)[0]))
+        heard = Heard(letters, weights, active, self.key, self.centre)
+        table = look(RobustRule().vectors(heard), ravel_pytree(joint)[0], self.rule)
+        if numbers is None:
+            return table
+        empty = jnp.full((len(table), len(self.weights)), jnp.nan)
+        return empty.at[:, numbers].set(table)
 
     def _replaced(
         self, post: Mail, numbers: Array, weights: Array, letters: Any
@@ -141,14 +192,15 @@ class Gathering(NamedTuple):
         """The mail after the letters of the agents `numbers` were replaced."""
         kept = _write(post.letters, numbers, letters)
         if self.rule is None or not self.rule.additive:
-            return Mail(self._join(kept, self.weights, None), kept)
+            joint = self._join(kept, self.weights, None)
+            return Mail(joint, kept, self._seen(kept, joint, None, None))
         change = jax.tree.map(jnp.subtract, letters, tree_rows(post.letters, numbers))
         # Blocks are filled up with agents of weight zero.
         shift, total = weighted_sum(weights, change), jnp.sum(self.weights)
         mean = jax.tree.map(
             lambda m, c: m + c / total.astype(m.dtype), post.joint, shift
         )
-        return Mail(mean, kept)
+        return Mail(mean, kept, self._seen(kept, mean, None, None))
 
     def _no_letters(self, block: int) -> Any:
         """A sum of letters before any was added."""
@@ -156,6 +208,13 @@ class Gathering(NamedTuple):
             lambda: self._ask(self.slices, jnp.zeros(block, jnp.int32))[1]
         )
         return jax.tree.map(lambda s: jnp.zeros(s.shape[1:], s.dtype), sample)
+
+
+def finite_rows(letters: Any) -> Array:
+    """Which agents' letters are finite."""
+    leaves = [leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(letters)]
+    finite = [jnp.all(jnp.isfinite(leaf), axis=1) for leaf in leaves]
+    return jnp.all(jnp.stack(finite), axis=0)
 
 
 def _write(old: Any, numbers: Array, new: Any) -> Any:

@@ -15,14 +15,17 @@ from jax import Array
 
 from tacita import keys
 from tacita.aggregation import Aggregation, Heard, Mean
+from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import GraphAlgorithm, Round
 from tacita.participation import Schedule
 from tacita.problem.population import Population
+from tacita.robust import Attack
 from tacita.runtime import transit
-from tacita.runtime.delivery import Links, deliver
+from tacita.runtime.delivery import Links, deliver, deliver_by_rule
 from tacita.runtime.gather import NOTHING, Gathering, Mail, Slice
 from tacita.runtime.seat import Seats
 from tacita.runtime.transit import Asynchronous
+from tacita.trees import tree_rows
 
 
 class World(NamedTuple):
@@ -33,6 +36,7 @@ class World(NamedTuple):
     schedule: Schedule
     asynchronous: Asynchronous | None = None
     aggregation: Aggregation = Mean()
+    attack: Attack | None = None
 
     def seats(self, algorithm: Any) -> Seats:
         """All agents' places."""
@@ -54,6 +58,8 @@ class Carry(NamedTuple):
     mail: Mail  # what stays valid of the letters of the round's last exchange
     turns: Array  # in how many rounds every agent was active
     transit: Any = ()  # letters under way, of an asynchronous run
+    seen: Any = ()  # how the last letters lay among each other, where somebody watches
+    before: Any = ()  # the broadcast before the last, which liars may remember
 
 
 def mean_weights(algorithm: Any, population: Population) -> Array:
@@ -82,12 +88,15 @@ def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> 
         keys.coordinator_key(base, 0, 0),
         mean_weights(algorithm, world.population),
     )
-    joint = world.aggregation(Heard(letters, weights, None, rule_key(key)))
+    # These letters depend on no rows, and nobody lies yet.
+    centre = tree_rows(letters, 0)
+    joint = world.aggregation(Heard(letters, weights, None, rule_key(key), centre))
     memory, broadcast = algorithm.phases[-1].combine(
         key, algorithm.init_coordinator(everyone.mean(axis=0)), joint, world.round(0, n)
     )
     kept = Mail(joint, letters) if algorithm.averages == "all" else NOTHING
-    return Carry(memory, broadcast, states, kept, turns)
+    before = () if world.attack is None else broadcast
+    return Carry(memory, broadcast, states, kept, turns, before=before)
 
 
 def rule_key(key: Array) -> Array:
@@ -103,6 +112,7 @@ class Stage(NamedTuple):
     keys: keys.Keys
     number: Any  # of the round; the first is 1
     together: bool = True  # whether agents are computed vmapped
+    watch: bool = False  # whether it is seen how letters lay among each other
 
     def agent_key(self, agent: Any, phase: int) -> Array:
         """The key of one agent's exchange."""
@@ -129,12 +139,59 @@ def one_round(stage: Stage, carry: Carry) -> Carry:
     carry = carry._replace(turns=_count_turns(world.schedule, carry.turns, active))
     if isinstance(stage.algorithm, GraphAlgorithm):
         assert world.links is not None
-        inbox = deliver(world.links, carry.mail.letters)
+        inbox = received(stage, carry)
         states, post, _ = _exchange(stage, 0, carry, active, inbox)
         return carry._replace(states=states, mail=post)
     for phase in range(len(stage.algorithm.phases)):
         carry = _server_exchange(stage, phase, carry, active)
     return carry
+
+
+def received(stage: Stage, carry: Carry) -> Any:
+    """What every node of a graph receives, by the rule where one was chosen."""
+    world = stage.world
+    assert world.links is not None
+    plain = world.links.slots is None or isinstance(world.aggregation, Mean)
+    if plain and (world.attack is None or not world.attack.on_edges):
+        return deliver(world.links, carry.mail.letters)
+    # No algorithm on a graph has a second exchange: that key serves the rule.
+    nodes = jnp.arange(world.population.n_agents)
+    return deliver_by_rule(
+        world.links,
+        world.aggregation,
+        world.attack,
+        jax.vmap(lambda node: stage.agent_key(node, 1))(nodes),
+        carry.mail.letters,
+        stage.number,
+    )
+
+
+def lied(stage: Stage, phase: int, carry: Carry) -> Any:
+    """What liars make of letters; None where nobody lies. See `Gathering.lies`."""
+    attack = stage.world.attack
+    if attack is None or attack.on_edges:
+        return None
+    everybody = jnp.asarray(attack.honest(stage.world.population.n_agents))
+
+    def lies(letters: Any, numbers: Array | None, active: Array | None) -> Any:
+        honest = everybody if numbers is None else everybody[numbers]
+        honest = honest if active is None else honest & active
+        said = attack.lie(
+            jax.random.fold_in(stage.coordinator_key(phase), 2),
+            letters,
+            honest,
+            stage.algorithm.joining.centre(carry.broadcast),
+            stage.number,
+            stage.algorithm.joining.centre(carry.before),
+        )
+        if not isinstance(stage.world.aggregation, ModularSum):
+            return said
+        weights = mean_weights(stage.algorithm, stage.world.population)
+        own = weights if numbers is None else weights[numbers]
+        within = stage.world.aggregation.sayable(said, own)
+        return jnp.where(honest[:, None], said, within)
+
+    return lies
 
 
 def event_of(stage: Stage, carry: Carry) -> tuple[Array, Array, Any]:
@@ -173,15 +230,24 @@ def _server_exchange(
         stage.world.round(stage.number, count),
     )
     if isinstance(count, Array) and stage.algorithm.averages == "active":
-        # Nobody answered: the coordinator has nothing new to say.
+        # Too few answered: the coordinator has nothing new to say.
+        least = stage.algorithm.joining.least(stage.world.aggregation)
         told = jax.tree.map(
-            lambda new, old: jnp.where(count > 0, new, old),
+            lambda new, old: jnp.where(count >= least, new, old),
             told,
             (carry.memory, carry.broadcast),
         )
     memory, broadcast = told
     kept = post if stage.keeps_letters(phase) else carry.mail
-    return Carry(memory, broadcast, states, kept, carry.turns)
+    before = () if stage.world.attack is None else carry.broadcast
+    return carry._replace(
+        memory=memory,
+        broadcast=broadcast,
+        states=states,
+        mail=kept._replace(seen=()),
+        seen=post.seen,
+        before=before,
+    )
 
 
 def _who(world: World, key: Array) -> Array | None:
@@ -222,8 +288,11 @@ def _exchange(
         mean_weights(stage.algorithm, world.population),
         None if graph else world.aggregation,
         rule_key(stage.coordinator_key(phase)),
+        stage.algorithm.joining.centre(carry.broadcast),
+        lied(stage, phase, carry),
         stage.keeps_letters(phase),
         stage.together,
+        stage.watch and not graph,
     )
     if active is None:
         return gathering.everyone()
@@ -231,6 +300,7 @@ def _exchange(
         return gathering.cohort(active)
     # A rule that needs the letters one by one takes none in blocks.
     few = world.asynchronous is None and (graph or world.aggregation.additive)
+    few = few and world.attack is None and not stage.watch
     if few and world.schedule.block:
         return gathering.blocks(active, world.schedule.block)
     return gathering.mask(active)

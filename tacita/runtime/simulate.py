@@ -21,6 +21,7 @@ from tacita.privacy.letters import is_private
 from tacita.privacy.statement import attach
 from tacita.problem.oracles import Oracle
 from tacita.problem.problem import Problem
+from tacita.robust import Attack
 from tacita.runtime import choices, delivery, gather, measure, transit
 from tacita.runtime.chunks import Chunks
 from tacita.runtime.engine import RunPlan, begin, finish
@@ -55,6 +56,8 @@ def simulate(
     mapping: str = "auto",
     asynchronous: Asynchronous | None = None,
     aggregation: Choice = None,
+    attack: Attack | None = None,
+    watch: bool = False,
 ) -> Run:
     """Simulate a federation and return the run.
 
@@ -84,6 +87,9 @@ def simulate(
             asynchronous run; a round is then an event. See `tacita.Asynchronous`.
         aggregation: How the coordinator joins letters; default their mean, "secure"
             for a `tacita.SecureSum` over everybody.
+        attack: Who lies, and how, such as `tacita.robust.SignFlip(agents=(8, 9))`.
+        watch: Record how every agent's letter lay among the others, as
+            `run.info["letters"]`, for people to look at; nobody is left out by it.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=20)
@@ -94,9 +100,15 @@ def simulate(
     choices.problem_of(problem)
     algorithm = choices.summed_by(problem, algorithm, participation, aggregation)
     ready = prepare(problem, algorithm)
+    liars = choices.attack_of(problem, ready, attack)
+    problem = problem if liars is None else liars.poison(problem)
     many = seeds is not None
     plan = make_plan(problem, ready, record, reference, stop, mapping, many)
-    world = make_world(problem, ready, participation, asynchronous, aggregation, many)
+    world = make_world(
+        problem, ready, participation, asynchronous, aggregation, many, liars
+    )
+    if choices.watch_of(ready, watch, many):
+        plan = dataclasses.replace(plan, watch=True)
     folder = choices.folder_of(checkpoint, resume)
     drawn = seeds_of(is_private(ready), seed, seeds, folder if resume else None)
     return _run(
@@ -111,6 +123,7 @@ def simulate(
             "stop": dict(stop) if stop else None,
             "asynchronous": describe(asynchronous),
             "aggregation": describe(rule_of(ready, aggregation)),
+            "attack": describe(attack),
         },
         rounds=rounds,
         every=record_every,
@@ -262,7 +275,7 @@ def _run(
         parts = (
             problem.population,
             algorithm,
-            (world.schedule, world.asynchronous, world.aggregation),
+            (world.schedule, world.asynchronous, world.aggregation, world.attack),
             jax.tree.map(jax.random.key_data, bases),
             start,
             reference,
@@ -318,6 +331,7 @@ def make_world(
     asynchronous: Asynchronous | None = None,
     aggregation: Any = None,
     lanes: bool = False,
+    attack: Attack | None = None,
 ) -> World:
     """What the compiled program is given: rows, edges, who is active, the rule."""
     who = choices.schedule_of(problem, algorithm, participation, lanes)
@@ -325,12 +339,17 @@ def make_world(
     network = None
     if isinstance(algorithm, GraphAlgorithm):
         assert problem.graph is not None
-        network = delivery.of(
-            problem.graph, algorithm, problem.dtype, asynchronous is not None
-        )
+        one_by_one = asynchronous is not None or attack is not None
+        one_by_one |= aggregation is not None
+        network = delivery.of(problem.graph, algorithm, problem.dtype, one_by_one)
     transit.require(asynchronous, algorithm)
+    if asynchronous is not None and (aggregation is not None or attack is not None):
+        check.refuse(
+            "letters that are late are joined by their mean, and nobody lies about "
+            "them; leave aggregation and attack out, or asynchronous"
+        )
     population = algorithm.oracle.prepare(problem.population)
-    return World(population, network, who, asynchronous, join)
+    return World(population, network, who, asynchronous, join, attack)
 
 
 def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:

@@ -1,6 +1,20 @@
 """Choosing numbers by theory and trial, and judging models by held-out rows."""
 
+from tacita.tuning.resilience import (
+    Resilience,
+    resilience,
+    usual_attacks,
+    usual_rules,
+)
 from tacita.tuning.tune import tune
 from tacita.tuning.validate import NodeErrors, validate
 
-__all__ = ["NodeErrors", "tune", "validate"]
+__all__ = [
+    "NodeErrors",
+    "Resilience",
+    "resilience",
+    "tune",
+    "usual_attacks",
+    "usual_rules",
+    "validate",
+]

@@ -67,9 +67,9 @@ def test_the_rule_that_is_shown_runs():
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.S):
         exec(block, names)
-    assert names["run"].config["run"]["aggregation"] == {"name": "Median"}
-    with pytest.raises(tacita.TacitaError, match="at least 3 agents"):
-        names["Median"]().check(2)
+    assert names["run"].config["run"]["aggregation"] == {"name": "Middle"}
+    with pytest.raises(tacita.TacitaError, match="at least 2 letters"):
+        names["Middle"]().check(1)
 
 
 def test_the_readme_leads_to_every_page():

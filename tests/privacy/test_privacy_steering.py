@@ -129,7 +129,7 @@ def test_settled_rounds_are_the_exact_law_of_a_contraction(kept):
 
 
 def test_a_rule_that_passes_single_letters_on_hides_nothing():
-    from tests.aggregation.rules import Median
+    from tacita.aggregation import Median
 
     noisy = tacita.Noisy(std=0.3, oracle=tacita.Clipped(norm=1.0))
     algorithm = tacita.FedAvg(step_size=0.5, local_steps=3, oracle=noisy)

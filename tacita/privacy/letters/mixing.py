@@ -46,6 +46,7 @@ def by_mixing(algorithm: GossipSGD, problem: Problem, question: Question) -> Gua
     """Composition, or against who sees the last models only, steering by mixing."""
     composed = by_composition(algorithm, problem, question)
     everybody = question.in_step and question.active == problem.n_agents
+    everybody = everybody and question.plain
     whole = question.rounds == question.total and question.participation == 1.0
     last = question.scope.observer == Observer.FINAL_MODEL
     if not (last and everybody and whole and question.rounds):

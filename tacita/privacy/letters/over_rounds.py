@@ -69,7 +69,7 @@ def until_the_last_model(one: Guarantee, question: Question, kept: float) -> Gua
     last = question.scope.observer == Observer.FINAL_MODEL
     always = question.rounds == question.total and question.participation == 1.0
     # An agent of a federation knows its own rows only, and counts on nobody else.
-    together = (question.active or 1) > 1
+    together = (question.active or 1) > 1 and question.plain
     if not (last and always and together and kept < 1 and one.mu is not None):
         return over_rounds(one, question)
     curve = GaussianCurve(one.mu * math.sqrt(settled(kept, question.rounds)))

@@ -49,6 +49,7 @@ class Question:
             before: none is late, none is lost. Known of synchronous simulations only.
         number: Of a question about one round alone, which; the first is 1.
         aggregation: How the coordinator joins letters.
+        liars: Agents assumed to lie, whose noise hides nobody.
         looked: Whether theory set a number of the algorithm from the rows.
         seeded: Whether somebody chose the seed that all noise comes from.
     """
@@ -62,8 +63,14 @@ class Question:
     in_step: bool = False
     number: int | None = None
     aggregation: Aggregation = Mean()
+    liars: int = 0
     looked: bool = False
     seeded: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether letters are joined by their mean and nobody lies: rounds contract."""
+        return self.aggregation.additive and self.liars == 0
 
     def releases(
         self,

@@ -123,7 +123,8 @@ def noise_of_a_mean(
     share = weights * step
     spread = share * np.asarray(std, dtype=float)  # of one step, in the mean
     known = 1 if observer == Observer.NEIGHBOUR else 0
-    helpers = max(question.active - 1 - known, 0)
+    # Liars know their own noise, and may send none.
+    helpers = max(question.active - 1 - known - question.liars, 0)
     reach = spread**2 / _effort(steps, step * smoothness)
     others = np.sort(np.delete(reach, question.agent))[:helpers].sum()
     own = spread[question.agent] ** 2

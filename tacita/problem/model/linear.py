@@ -127,6 +127,46 @@ class Linear(_Scalar):
 
 
 @dataclass(frozen=True)
+class Huber(_Scalar):
+    """Linear regression that one wild label cannot carry away (Jung, 10.4).
+
+    With r = x.w - y the loss is r^2 up to |r| = delta and 2 delta |r| - delta^2 beyond:
+    `Linear` for a large delta, 2 delta times the absolute loss for a small one.
+
+    Attributes:
+        features: Numbers in a row.
+        delta: Residuals beyond it count by their length, not by its square.
+    """
+
+    delta: float = 1.0
+
+    def __post_init__(self) -> None:
+        check.positive(delta=self.delta)
+
+    @property
+    def classes(self) -> int | None:
+        """None: a regression."""
+        return None
+
+    def loss_of(self, s: Array, y: Array) -> Array:
+        """r^2, or 2 delta |r| - delta^2."""
+        r = jnp.abs(s - y)
+        near = jnp.minimum(r, self.delta)
+        return near * (2 * r - near)
+
+    def residual(self, s: Array, y: Array) -> Array:
+        """2 r, no longer than 2 delta."""
+        return 2 * jnp.clip(s - y, -self.delta, self.delta)
+
+    #: Flat beyond delta.
+    curvature_bounds = (0.0, 2.0)
+
+    def predict(self, w: Array, x: Array) -> Array:
+        """The predicted value."""
+        return self.scores(w, x)
+
+
+@dataclass(frozen=True)
 class Logistic(_Scalar):
     """Logistic regression with labels -1/+1, loss log(1 + exp(-y x.w))."""
 

@@ -1,0 +1,128 @@
+"""What a robust rule costs: against its bare arithmetic, and in a round.
+
+Rules join 100 letters of 5 numbers (workload A) and of 100 000, in both precisions;
+NumPy sorts the same letters, or multiplies them with each other: no more than that, so
+that means and distances come on top. Then a round of FedAvg with a rule against the
+plain round. All in processor time, which other programs do not change much. Run it with
+`python -m bench.robust`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import tacita
+from tacita import aggregation as agg
+from tacita.aggregation.robust_rule import RobustRule, Vectors
+from tacita.trees import double_precision
+
+LETTERS, LIARS = 100, 10
+OUT = Path(__file__).parent / "results" / "robust.json"
+RULES: dict[str, tuple[RobustRule, str]] = {
+    "TrimmedMean": (agg.TrimmedMean(trim=LIARS), "sort"),
+    "Median": (agg.Median(), "sort"),
+    "GeometricMedian": (agg.GeometricMedian(), "distances"),
+    "Krum": (agg.Krum(liars=LIARS), "distances"),
+    "NNM + TrimmedMean": (
+        agg.NearestNeighbourMixing(liars=LIARS, rule=agg.TrimmedMean(trim=LIARS)),
+        "both",
+    ),
+}
+
+
+def fastest(work: Callable[[], Any], times: int = 7) -> float:
+    """Processor seconds of the fastest of several calls, after one that compiles."""
+    work()
+    took = []
+    for _ in range(times):
+        began = time.process_time()
+        work()
+        took.append(time.process_time() - began)
+    return min(took)
+
+
+def repeated(work: Callable[[], Any], times: int) -> Callable[[], None]:
+    """Work that is too short for the clock, many times over."""
+
+    def many() -> None:
+        for _ in range(times):
+            work()
+
+    return many
+
+
+def rules(width: int, kind: type) -> dict[str, dict[str, float]]:
+    """Processor seconds of every rule, and by its bare arithmetic."""
+    rows = np.random.default_rng(0).standard_normal((LETTERS, width)).astype(kind)
+    times = max(1, 100_000 // width)
+    sort = fastest(repeated(lambda: np.sort(rows, axis=0), times))
+    product = fastest(repeated(lambda: rows @ rows.T, times))
+    bare = {"sort": sort, "distances": product, "both": sort + product}
+    found = {}
+    for name, (rule, work) in RULES.items():
+        given = Vectors(
+            jnp.asarray(rows),
+            jnp.ones(LETTERS, bool),
+            None,
+            jnp.zeros(width, kind),
+            jax.random.key(0),
+        )
+        join = jax.jit(rule.join)
+        call = repeated(
+            lambda join=join, given=given: join(given).block_until_ready(), times
+        )
+        took = fastest(call) / times
+        least = bare[work] / times
+        found[name] = {"seconds": took, "bare": least, "ratio": took / least}
+    return found
+
+
+def rounds() -> dict[str, float]:
+    """Seconds of a round of workload A, plain and with a rule."""
+    problem = tacita.problem.synthetic.logistic(agents=100, features=5, samples=250)
+    chosen: dict[str, Any] = {"mean": None} | {k: v[0] for k, v in RULES.items()}
+    found = {}
+    for name, rule in chosen.items():
+
+        def run(count: int, rule: Any = rule) -> float:
+            began = time.process_time()
+            how = tacita.FedAvg(step_size=0.1, local_steps=5)
+            tacita.simulate(problem, how, count, record=(), aggregation=rule)
+            return time.process_time() - began
+
+        run(1)
+        short, long = min(run(1) for _ in range(3)), min(run(1001) for _ in range(3))
+        found[name] = (long - short) / 1000
+    return found
+
+
+def main() -> None:
+    """Print and write down."""
+    with double_precision():
+        told: dict[str, Any] = {
+            f"100 x {width} {kind.__name__}": rules(width, kind)
+            for width in (5, 100_000)
+            for kind in (np.float64, np.float32)
+        }
+    for size, table in told.items():
+        for name, row in table.items():
+            print(
+                f"{size:22} {name:20} {1e3 * row['seconds']:9.3f} ms  "
+                f"{row['ratio']:6.2f} x NumPy"
+            )
+    told["round of FedAvg"] = rounds()
+    for name, took in told["round of FedAvg"].items():
+        print(f"round of FedAvg        {name:20} {1e3 * took:9.3f} ms")
+    OUT.write_text(json.dumps(told, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

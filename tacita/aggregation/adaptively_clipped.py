@@ -1,0 +1,51 @@
+"""Adaptive clipping: the longest letters are cut to the next one's length.
+
+Y. Allouah et al., "Adaptive gradient clipping for robust federated learning", 2024.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from tacita.aggregation.norm_clipping import lengths_from, shortened
+from tacita.aggregation.robust_rule import RobustRule, Vectors
+from tacita.aggregation.trimmed_mean import TrimmedMean
+from tacita.trees import count, frozen
+
+
+@frozen
+class AdaptivelyClipped(RobustRule):
+    """Shortens the floor(2f(n-f)/n) longest differences, then asks another rule.
+
+    Attributes:
+        liars: f, how many agents may lie.
+        rule: What joins the shortened letters.
+    """
+
+    liars: int = count(1, at_least=0)
+    rule: Any = TrimmedMean(trim=1)
+
+    @property
+    def least(self) -> int:
+        """N > 2 f, and what the other rule needs."""
+        return max(2 * self.liars + 1, self.rule.least)
+
+    def bears(self, agents: int) -> int:
+        """As many as the other rule bears, and it was told of."""
+        return min(self.liars, self.rule.bears(agents))
+
+    def join(self, given: Vectors) -> Array:
+        """The other rule of the shortened letters."""
+        return self.rule.join(given._replace(letters=self.clipped(given)))
+
+    def clipped(self, given: Vectors) -> Array:
+        """The letters, the longest differences from the centre shortened."""
+        h = given.heard
+        cut = 2 * self.liars * (h - self.liars) // jnp.maximum(h, 1)
+        lengths = jnp.sort(lengths_from(given, given.centre))
+        radius = lengths[jnp.maximum(h - cut - 1, 0)]
+        near = shortened(given.letters - given.centre, radius)
+        return jnp.where(given.active[:, None], given.centre + near, 0)

@@ -1,0 +1,38 @@
+"""Distances between letters out of their inner products: one matrix product for all.
+
+A point that is a mix of letters, sum_i c_i x_i, is known by its coefficients c: its
+distances to the letters follow from the Gram matrix without another look at them.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from tacita.aggregation.robust_rule import Vectors
+
+
+def gram(given: Vectors) -> Array:
+    """Inner products of the letters, seen from the centre; zero for the unheard.
+
+    Seen from where honest letters lie, wild ones cost the others no digits.
+    """
+    seen = jnp.where(given.active[:, None], given.letters - given.centre, 0)
+    return seen @ seen.T
+
+
+def squared_distances(given: Vectors) -> Array:
+    """(n, n); infinite from and to letters that are not heard, zero to oneself."""
+    inner = gram(given)
+    lengths = jnp.diagonal(inner)
+    apart = jnp.maximum(lengths[:, None] + lengths[None, :] - 2 * inner, 0)
+    apart = jnp.where(jnp.eye(len(lengths), dtype=bool), 0, apart)
+    both = given.active[:, None] & given.active[None, :]
+    return jnp.where(both, apart, jnp.inf)
+
+
+def distances_to_mix(inner: Array, mix: Array) -> Array:
+    """||x_i - sum_j c_j x_j|| for every i; coefficients c sum to 1."""
+    towards = inner @ mix
+    squared = jnp.diagonal(inner) - 2 * towards + mix @ towards
+    return jnp.sqrt(jnp.maximum(squared, 0))

@@ -1,0 +1,45 @@
+"""RFA: a few steps of smoothed Weiszfeld.
+
+K. Pillutla et al., "Robust aggregation for federated learning", IEEE TSP 2022.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacita import check
+from tacita.aggregation.gram import distances_to_mix, gram
+from tacita.aggregation.robust_rule import RobustRule, Vectors
+from tacita.trees import count, frozen, number, one_of
+
+
+@frozen
+class RFA(RobustRule):
+    """From the mean, z <- sum_i b_i x_i / sum_i b_i, b_i = w_i / max(nu, ||x_i - z||).
+
+    Attributes:
+        steps: How many.
+        smoothing: nu, a distance below which letters pull no harder.
+        weights: "uniform", or "samples".
+    """
+
+    steps: int = count(4)
+    smoothing: float = number(check.positive, 1e-6)
+    weights: str = one_of("uniform", "samples")
+
+    @property
+    def least(self) -> int:
+        """As the geometric median."""
+        return 3
+
+    def join(self, given: Vectors) -> Array:
+        """All steps."""
+        inner, shares = gram(given), given.shares
+
+        def step(_: Array, mix: Array) -> Array:
+            pull = shares / jnp.maximum(self.smoothing, distances_to_mix(inner, mix))
+            return pull / jnp.sum(pull)
+
+        return jax.lax.fori_loop(0, self.steps, step, shares) @ given.letters

@@ -1,0 +1,80 @@
+"""`tacita attack`: which rule would hold on the user's own problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tacita
+from tacita.cli.options import Changes
+from tacita.cli.show import show
+
+EXAMPLE = "Example:  tacita attack run.toml --liars 8,9 --aggregation TrimmedMean"
+
+
+def attack(
+    path: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run file, or a run folder.")
+    ],
+    liars: Annotated[
+        str | None,
+        typer.Option(help="Numbers of the agents that lie; the last fifth of them."),
+    ] = None,
+    attacks: Annotated[
+        list[str] | None,
+        typer.Option("--attack", help="An attack of the table; all. Repeatable."),
+    ] = None,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option("--aggregation", help="A rule of the table; all. Repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where to write; runs/attack-1, -2, ... if left out."),
+    ] = None,
+    change: Changes = None,
+) -> None:
+    """Try every attack against every rule, and say which rule to take.
+
+    Prints what each rule reaches, draws it, and recommends in words. Nothing here
+    touches the data of others: the liars are simulated.
+    """
+    job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
+    n = job.problem.n_agents
+    who = _numbers(liars) if liars else range(n - max(1, n // 5), n)
+    known = tacita.tuning.usual_rules(n, len(who))
+    lies = tacita.tuning.usual_attacks(job.problem, who)
+    made = tacita.tuning.resilience(
+        job.problem,
+        job.algorithm,
+        job.options["rounds"],
+        liars=who,
+        rules=_chosen("--aggregation", known, rules),
+        attacks=_chosen("--attack", lies, attacks),
+        seed=job.options["seed"],
+    )
+    table = tacita.report.resilience_table(made)
+    show(table.columns, table.rows, "right")
+    typer.echo(f"\n{made.metric}; the honest agents alone reach {made.alone:.3f}")
+    typer.echo(made.recommendation())
+    folder = out or tacita.job.folder.next_free("attack")
+    typer.echo(f"picture: {tacita.report.draw_resilience(made, folder)}")
+
+
+def _numbers(words: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in words.split(","))
+    except ValueError:
+        tacita.check.refuse(
+            f"--liars {words!r}: expected numbers of agents such as --liars 8,9"
+        )
+
+
+def _chosen(option: str, known: dict, wanted: list[str] | None) -> dict:
+    for word in wanted or ():
+        if word not in known:
+            near = tacita.check.nearest(word, known)
+            tacita.check.refuse(f"{option} {word!r} is not in the table; {near}")
+    return known if wanted is None else {word: known[word] for word in wanted}

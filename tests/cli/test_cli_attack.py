@@ -1,0 +1,73 @@
+"""`tacita attack`, and run files that name rules and attacks."""
+
+from __future__ import annotations
+
+import pytest
+
+import tacita
+
+RUN = """
+[problem]
+data = "synthetic-logistic"
+agents = 6
+features = 3
+samples = 20
+
+[algorithm]
+name = "FedAvg"
+step_size = 0.5
+
+[run]
+rounds = 4
+watch = true
+aggregation = { name = "NearestNeighbourMixing", liars = 1, rule = "Median" }
+attack = { name = "SignFlip", agents = [5], strength = 50.0 }
+"""
+
+
+@pytest.fixture
+def run_file(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text(RUN)
+    return path
+
+
+def test_a_run_file_names_a_rule_and_an_attack(run_file):
+    job = tacita.job.read(run_file)
+    rule, attack = job.options["aggregation"], job.options["attack"]
+    assert isinstance(rule.rule, tacita.aggregation.Median)
+    assert attack.agents == (5,) and attack.strength == 50.0
+    told = job.simulate()
+    assert "letters" in told.info
+    resolved = told.config["resolved"]["run"]
+    assert resolved["aggregation"]["rule"] == {"name": "Median"}
+    assert resolved["attack"]["agents"] == [5]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ('run.attack={name="SignFlop", agents=[1]}', "SignFlip"),
+        ('run.attack={name="SignFlip", agents=[1], strenght=2}', "strength"),
+        ('run.aggregation={name="Buckets", rule="Meen"}', "run.aggregation.rule"),
+    ],
+)
+def test_what_is_unknown_is_refused(run_file, change, words):
+    with pytest.raises(tacita.TacitaError, match=words):
+        tacita.job.read(run_file, [change])
+
+
+def test_the_table_is_printed_and_drawn(tacita_, run_file, tmp_path):
+    said = tacita_.ok(
+        *("attack", str(run_file), "--attack", "sign x10"),
+        *("--aggregation", "Median", "--out", str(tmp_path / "out")),
+    )
+    assert "sign x10" in said and "Median" in said
+    assert "take Median: at worst it reaches" in said
+    assert (tmp_path / "out" / "attacks.png").stat().st_size > 1000
+
+
+def test_refusals_of_the_table(tacita_, run_file):
+    for option, value in (("--liars", "x"), ("--attack", "nonsense")):
+        (line,) = tacita_.refused("attack", str(run_file), option, value)
+        assert line.startswith(option)
