@@ -13,6 +13,7 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import GraphAlgorithm, Round
 from tacita.federation.shapes import Form
+from tacita.federation.wire import LARGEST
 from tacita.problem import moduli
 from tacita.problem.graph import Graph
 from tacita.problem.moduli import Moduli
@@ -21,6 +22,16 @@ from tacita.problem.problem import Problem
 from tacita.runtime import delivery
 from tacita.runtime.seat import Seat, combine, split_numbers
 from tacita.trees import replace, tree_rows
+
+#: What an agent takes where its local steps get exact noise: steps from larger numbers
+#: would lose the digits that a record changes.
+_LARGEST_BEFORE_INTEGERS = 2.0**20
+
+
+def largest_entry(algorithm: Any) -> float:
+    """The largest entry of what an agent is told, or of a neighbour's letter."""
+    exact = algorithm.noise_kind == "integers"
+    return _LARGEST_BEFORE_INTEGERS if exact else LARGEST
 
 
 def refuse_theory() -> NoReturn:
@@ -167,6 +178,7 @@ class GraphWork:
         edges = tree_rows(delivery.of(graph, algorithm, self.start.dtype).edges, agent)
         self._seat = Seat(for_agent([k[agent] for k in numbers]), local, edges)
         self.slots = algorithm.delivery == "slots"
+        self.largest = largest_entry(algorithm)
         mine = np.asarray(graph.receivers) == agent
         # Ascending, as in the graph: sums over neighbours keep one order.
         self.neighbours: list[int] = np.asarray(graph.senders)[mine].tolist()

@@ -13,6 +13,7 @@ import pytest
 import tacita
 from tacita import keys
 from tacita.federation import setting as party
+from tacita.federation.budget import privacy_of, with_budget
 from tacita.federation.description import Description
 from tacita.federation.draws import OwnDraws, SharedDraws
 from tacita.federation.in_process import InProcess, InProcessPost, run_in_process
@@ -59,7 +60,7 @@ def rows(first: float = 1.0) -> dict[str, Any]:
 def noise(run: Description, folder: Path, first: float = 1.0) -> float:
     made = party.setting_of(run, own_problem(run, rows(first)))
     with Ledger(folder / f"{run.digest}-{first}.db") as ledger:
-        ready, _ = party.with_budget(made, "ada", ledger, None)
+        ready, _ = with_budget(made, "ada", ledger, None)
     return float(np.max(letters_of(ready.roles.algorithm).noise_std))
 
 
@@ -166,8 +167,8 @@ def test_a_report_says_that_everybody_knows_shared_noise(tmp_path: Path):
         run.tables["run"].update(more)  # pyright: ignore
         made = party.setting_of(run, own_problem(run, rows()))
         with Ledger(tmp_path / f"{known}.db") as ledger:
-            ready, _ = party.with_budget(made, "ada", ledger, None)
-        assert len(party.privacy_of(ready, 4).violated()) == known
+            ready, _ = with_budget(made, "ada", ledger, None)
+        assert len(privacy_of(ready, 4).violated()) == known
 
 
 def test_a_report_says_whose_noise_it_is():
