@@ -26,6 +26,7 @@ from tacita.federation import (
 )
 from tacita.federation import setting as party
 from tacita.federation.agent_keys import OwnKeys
+from tacita.federation.budget import privacy_of, with_budget
 from tacita.federation.description import Description
 from tacita.federation.own_rows import blank_problem, own_problem
 from tacita.federation.party import Withdrawn
