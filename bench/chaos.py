@@ -2,6 +2,7 @@
 
     python -m bench.chaos --kills 10000
     python -m bench.chaos --minutes 5
+    python -m bench.chaos --only sums --runs 200
 
 Three kinds of trials take turns: federations of real processes over a real broker,
 ended with SIGKILL (agents, coordinator and broker alike); processes that charge a
@@ -26,6 +27,7 @@ import threading
 import time
 import traceback
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +49,7 @@ SUMS = {
     "algorithm": {"name": "DPSGD", "step_size": 0.3},
     "secure": {"least": 3, "rows": 30},
 }
-RUNS = (PRIVATE, SUMS)
+RUNS = {"letters": PRIVATE, "sums": SUMS}
 #: Deaths that a forked writer of a ledger dies in one trial.
 WRITERS = 40
 #: Bytes that no file may pass while the disk is "full": less than a checkpoint.
@@ -221,9 +223,9 @@ class Trial:
         self.tally[f"runs of processes with {self._kind}, all bits the same"] += 1
 
 
-def processes(folder: Path, seed: int, calm: list[np.ndarray]) -> Counter[str]:
+def processes(folder: Path, seed: int, calm: dict[str, np.ndarray]) -> Counter[str]:
     """A federation of real processes; `calm` is what undisturbed runs give."""
-    which = random.Random(seed).randrange(len(RUNS))
+    which = random.Random(seed).choice(sorted(calm))
     trial = Trial(folder, seed, RUNS[which])
     try:
         trial.check(trial.run(kills=25, seconds=420.0), calm[which])
@@ -263,6 +265,10 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=10_000, help="deaths in all")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--runs", type=float, default=float("inf"), help="trials")
+    parser.add_argument(
+        "--only", choices=RUNS, help="federations of real processes of this kind alone"
+    )
     told = parser.parse_args()
     begun, tally, faults = time.monotonic(), Counter[str](), []
     stopped = threading.Event()
@@ -274,21 +280,25 @@ def main() -> int:
 
     def over() -> bool:
         late = time.monotonic() - begun > 60 * told.minutes
-        return late or deaths() >= told.kills or stopped.is_set()
+        enough = deaths() >= told.kills or tally["trials"] >= told.runs
+        return late or enough or stopped.is_set()
 
     with tempfile.TemporaryDirectory() as base:
-        calm = [calm_model(Path(base) / f"calm-{k}", run) for k, run in enumerate(RUNS)]
+        calm = {
+            kind: calm_model(Path(base) / f"calm-{kind}", run)
+            for kind, run in RUNS.items()
+            if told.only in (None, kind)
+        }
+        real = partial(processes, calm=calm)
         for seed in itertools.count(told.seed):  # trials of all kinds, in turns
-            kinds = (
-                writers,
-                lambda f, s: processes(f, s, calm),
-                *[inside] * (2 * len(EVENTS)),
-            )[:: -1 if seed % 2 else 1]
+            kinds = (writers, real, *[inside] * (2 * len(EVENTS)))
+            kinds = (real,) if told.only else kinds[:: -1 if seed % 2 else 1]
             for k, kind in enumerate(kinds):
                 if over():
                     break
                 folder = Path(base) / f"{seed}-{k}"
                 folder.mkdir()
+                tally["trials"] += 1
                 try:
                     tally += kind(folder, seed * len(kinds) + k)
                 except (Exception, AssertionError) as fault:

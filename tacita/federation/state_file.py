@@ -11,6 +11,7 @@ takes two and a new file. A note that is not whole was not followed by any lette
 
 from __future__ import annotations
 
+import errno
 import hmac
 import json
 import os
@@ -85,7 +86,8 @@ class StateFile:
             try:
                 head = len(content).to_bytes(_LENGTH, "little")
                 whole = head + self._digest_of_note(content) + content
-                os.pwrite(file, whole, self._end)
+                if os.pwrite(file, whole, self._end) < len(whole):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 if self._durable:
                     sync_file(file)
             finally:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import tacita
 from tacita.aggregation.secure.steps import Drop, Keep, Row
 from tacita.federation import sum_parts
 from tacita.federation.state_file import NOTES, StateFile
@@ -83,6 +86,18 @@ def test_notes_are_swapped_by_nobody(tmp_path: Path):
     half = len(whole) // 2
     path.write_bytes(whole[half:] + whole[:half])
     assert found(tmp_path) == []
+
+
+def test_a_note_that_finds_no_room_is_refused(tmp_path: Path, monkeypatch: Any):
+    """A short write raises nothing by itself; a letter would leave without its note."""
+    made = saved(tmp_path, b"first")
+    real = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda f, c, at: real(f, c[: len(c) // 2], at))
+    with pytest.raises(tacita.TacitaError, match=r"party\.notes: No space left"):
+        made.note(b"second")
+    monkeypatch.undo()
+    made.note(b"third")
+    assert found(tmp_path) == [b"first", b"third"]
 
 
 def test_a_step_comes_back_from_its_note():
