@@ -227,9 +227,13 @@ def _form(reader: Reader, whole: int) -> tuple[np.dtype, tuple[int, ...]]:
 def require_bounded(
     arrays: Sequence[np.ndarray],
     most_norm: float | None = None,
-    largest: float = LARGEST,
+    largest: float | None = None,
 ) -> None:
-    """Refuse NaN, entries beyond `largest`, and a norm beyond the one agreed on."""
+    """Refuse NaN, entries beyond `largest`, and a norm beyond the one agreed on.
+
+    Entries are bounded by `LARGEST` in any case.
+    """
+    largest = LARGEST if largest is None else largest
     for array in arrays:
         # Written so that NaN is refused; numbers up to this do not overflow below.
         if array.dtype.kind == "f" and array.size:

@@ -13,7 +13,6 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import GraphAlgorithm, Round
 from tacita.federation.shapes import Form
-from tacita.federation.wire import LARGEST
 from tacita.problem import moduli
 from tacita.problem.graph import Graph
 from tacita.problem.moduli import Moduli
@@ -28,10 +27,13 @@ from tacita.trees import replace, tree_rows
 _LARGEST_BEFORE_INTEGERS = 2.0**20
 
 
-def largest_entry(algorithm: Any) -> float:
-    """The largest entry of what an agent is told, or of a neighbour's letter."""
+def largest_entry(algorithm: Any) -> float | None:
+    """The largest entry of what an agent is told, or of a neighbour's letter.
+
+    None for what any letter may hold.
+    """
     exact = algorithm.noise_kind == "integers"
-    return _LARGEST_BEFORE_INTEGERS if exact else LARGEST
+    return _LARGEST_BEFORE_INTEGERS if exact else None
 
 
 def refuse_theory() -> NoReturn:
