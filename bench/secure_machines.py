@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tacita.aggregation.secure.dealing import Dealer, by_exchange, opened
 from tacita.aggregation.secure.letters import Entries
 from tacita.aggregation.secure.opened_secrets import OpenedSecrets
-from tacita.aggregation.secure.roster import Roster, check_entries
 from tacita.aggregation.secure.signatures import keys_message
 from tacita.aggregation.secure.terms import Terms
+from tacita.aggregation.secure.window_roster import Roster, check_entries
 
 #: Agents, colluding, least, entries of a letter.
 CASES = (

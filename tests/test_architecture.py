@@ -13,8 +13,8 @@ PACKAGE = Path(__file__).parent.parent / "tacita"
 ORDER = (
     ("check",),
     ("trees",),
-    ("random_numbers", "keys", "theme", "disk"),
-    ("sampling",),
+    ("random_numbers", "keys", "theme", "disk", "gaussian_table"),
+    ("sampling", "integer_noise"),
     ("participation",),
     ("data",),
     ("problem",),

@@ -21,6 +21,7 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.joining import NO_COORDINATOR, Joining
+from tacita.integer_noise import refuse_single
 from tacita.problem.oracles import AgentOracle, Oracle
 from tacita.problem.prox import Proximable
 from tacita.trees import filled, replace, rules
@@ -99,6 +100,8 @@ class Algorithm:
     aggregation: Any = None
     #: Of noise that it adds to letters, or to their sum, itself; None adds none.
     noise_std: Number = None
+    #: Of which kind that noise is: "float", or "integers" on a grid.
+    noise_kind: str = "float"
     #: How agents solve their proximal problems, where the algorithm leaves that open.
     solver: Any = None
 
@@ -149,6 +152,7 @@ class Algorithm:
                 check.refuse(
                     f"expected {name} one number, common to all agents, got an array"
                 )
+        refuse_single(self.noise_kind, problem.dtype)
         if self.solver is not None:
             self.solver.check(problem, self.oracle)
 

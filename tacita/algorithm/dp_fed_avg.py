@@ -17,13 +17,14 @@ Private Recurrent Language Models", ICLR 2018, with the fixed denominator.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacita import check
+from tacita import check, integer_noise
 from tacita.algorithm.base import (
     ModelState,
     Number,
@@ -31,7 +32,11 @@ from tacita.algorithm.base import (
     ServerAlgorithm,
     gradient_steps,
 )
-from tacita.algorithm.from_zero import StepsFromZero
+from tacita.algorithm.from_zero import (
+    StepsFromZero,
+    steps_from_zero,
+    steps_without_rows,
+)
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
@@ -54,12 +59,15 @@ class DPFedAvg(StepsFromZero, ServerAlgorithm):
             amplified.
         noise_std: Of the noise in a gradient: a letter has step_size noise_std
             N(0, I) added, once. None adds none. One number or one per client.
+        noise_kind: "float" for floating-point Gaussians, or "integers": what rows add
+            is rounded to a grid and gets noise of exact integers, as in federations.
     """
 
     step_size: Number = number(check.positive, theory=descent.safe_step_size)
     local_steps: int = count(5)
     oracle: Oracle = Full()
     noise_std: Number = number(check.not_negative)
+    noise_kind: str = integer_noise.noise_kind()
 
     joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, no_sum=None)
     source: ClassVar[str] = "B. McMahan et al., FedAvg, with noise in every letter"
@@ -73,10 +81,22 @@ class DPFedAvg(StepsFromZero, ServerAlgorithm):
     ) -> tuple[ModelState, Array]:
         """w_i <- w, then Q times w_i <- w_i - eta g_i(w_i); then noise."""
         for_rows, for_noise = jax.random.split(key)
-        w = gradient_steps(for_rows, oracle, inbox, self.step_size, self.local_steps)
-        if self.noise_std is not None:
-            noise = normal(for_noise, w.shape, w.dtype)
-            w = w + self.step_size * self.noise_std * noise
+        steps = (self.step_size, self.local_steps)
+        if self.noise_std is None:
+            w = gradient_steps(for_rows, oracle, inbox, *steps)
+            return ModelState(w), w
+        noised = partial(
+            integer_noise.noised,
+            std=self.step_size * self.noise_std,
+            kind=self.noise_kind,
+        )
+        if self.noise_kind == "float":
+            w = noised(for_noise, gradient_steps(for_rows, oracle, inbox, *steps))
+        else:
+            # From zero: the digits of a broadcast are its sender's choice.
+            moved = noised(for_noise, steps_from_zero(for_rows, oracle, inbox, *steps))
+            known = steps_without_rows(oracle.local.regulariser, inbox, *steps)
+            w = inbox + known + moved
         return ModelState(w), w
 
 

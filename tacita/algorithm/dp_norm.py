@@ -19,10 +19,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacita import check
+from tacita import check, integer_noise
 from tacita.algorithm.base import Delivery, Edges, GraphAlgorithm, Number
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.random_numbers import normal
 from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
 
@@ -53,6 +52,9 @@ class DPNorm(GraphAlgorithm):
             more lets nodes differ and keeps noise from building up.
         noise_std: sigma, the noise in what letters show of the node's model; None adds
             none. One number or one per node, see `tacita.private`.
+        noise_kind: "float" for floating-point Gaussians, or "integers": what letters
+            show is rounded to a grid and gets noise of exact integers, as in
+            federations.
         form: "corrected" gives an edge the same eta at both its ends; "printed" takes
             each node's own degree, which on irregular graphs minimises sum_i E_i f_i.
         exchange: "synchronous" letters all show the last iterate of a round. Of
@@ -72,6 +74,7 @@ class DPNorm(GraphAlgorithm):
     local_steps: int = count(10)
     alpha: float = number(check.not_negative, 0.0, common=True)
     noise_std: Number = number(check.not_negative)
+    noise_kind: str = integer_noise.noise_kind()
     form: str = one_of("corrected", "printed")
     exchange: str = one_of("synchronous", "asynchronous")
     letter_noise: str = one_of("fresh", "shared")
@@ -96,8 +99,9 @@ class DPNorm(GraphAlgorithm):
             # One draw for all letters that show the same iterate, else one for each.
             shared = self.letter_noise == "shared"
             noise_shape = w.shape if shared else shown.shape
-            noise = normal(for_noise, noise_shape, w.dtype)
-            shown = shown + self.noise_std * noise
+            kind = self.noise_kind
+            drawn = integer_noise.draws(for_noise, noise_shape, w.dtype, kind)
+            shown = integer_noise.with_noise(shown, drawn, self.noise_std)
         # lambda = (eta/gamma) (z - s (w + n)) and y = (2/eta) lambda - z, together
         # y = ((2 - gamma) z - 2 s (w + n)) / gamma.
         gamma, sign = here.gamma[:, None], edges.sign[:, None]

@@ -29,12 +29,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacita import check
+from tacita import check, integer_noise
 from tacita.algorithm.base import Averages, Number, Round, ServerAlgorithm
 from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.algorithm.joining import Joining
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.random_numbers import normal
 from tacita.theory import descent
 from tacita.trees import count, flag, frozen, number, one_of
 
@@ -73,6 +72,8 @@ class FedSPD(ServerAlgorithm):
         noise_std: Of the noise in a gradient: a letter has 2 noise_std/(rho + gamma_t)
             N(0, I) added, as one local step would carry it over. None adds none. One
             number or one per client, see `tacita.private`.
+        noise_kind: "float" for floating-point Gaussians, or "integers": letters are
+            rounded to a grid and get noise of exact integers, as in federations.
         paper_noise: Allow noise beside a hidden state, to reproduce the paper.
     """
 
@@ -84,6 +85,7 @@ class FedSPD(ServerAlgorithm):
     oracle: Oracle = Full()
     state: str = one_of("public", "hidden")
     noise_std: Number = number(check.not_negative)
+    noise_kind: str = integer_noise.noise_kind()
     paper_noise: bool = flag(False)
 
     averages: ClassVar[Averages] = Averages.ALL
@@ -129,8 +131,8 @@ class FedSPD(ServerAlgorithm):
         # y_i = 2 x_i - x0 - lam_i/rho (+ noise), which is x_i - lam_i/rho afterwards
         letter = 2 * x - x0 - lam / rho
         if self.noise_std is not None:
-            noise = normal(for_noise, x.shape, x.dtype)
-            letter = letter + 2 * self.noise_std / (rho + gamma) * noise
+            std = 2 * self.noise_std / (rho + gamma)
+            letter = integer_noise.noised(for_noise, letter, std, self.noise_kind)
         if self.state == "public":
             # x~ = (y_i + x0 + lam_i/rho)/2
             u = x = (letter + x0 + lam / rho) / 2

@@ -33,6 +33,11 @@ class Wrapper(ServerAlgorithm):
         """The inner algorithm's."""
         return self.algorithm.averages
 
+    @property
+    def noise_kind(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The inner algorithm's."""
+        return self.algorithm.noise_kind
+
     def require_one_exchange(self, what: str) -> None:
         """Refuse an inner algorithm without a coordinator, or with several letters."""
         inner = self.algorithm

@@ -36,6 +36,9 @@ def plan(
     largest_noise: Annotated[
         float | None, typer.Option(help="Refuse more noise than this in a gradient.")
     ] = None,
+    noise_kind: Annotated[
+        str | None, typer.Option(help="float, or integers as in federations.")
+    ] = None,
     schedule: Annotated[
         str | None,
         typer.Option(help="How noise is spread: uniform, prefix or momentum."),
@@ -64,6 +67,7 @@ def plan(
         norm=norm,
         largest_noise=largest_noise,
         schedule=schedule,
+        noise_kind=noise_kind,
         **asked,
     )
     planned = job.with_algorithm(safe)

@@ -49,6 +49,7 @@ _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
         "delta": check.inside_unit,
         "norm": check.positive,
         "schedule": partial(check.one_of, ("uniform", "prefix", "momentum")),
+        "noise_kind": partial(check.one_of, ("float", "integers")),
         "unit": partial(check.one_of, ("record", "client")),
         "observer": partial(check.one_of, ("coordinator", "colluders", "neighbour")),
     },

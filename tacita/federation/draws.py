@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from tacita import keys
+from tacita.federation.chacha_keys import chacha_key
 from tacita.federation.party import bytes_of
 
 
@@ -26,9 +25,8 @@ def derive(secret: bytes, purpose: str, length: int = 32) -> bytes:
 
 
 def key_for(secret: bytes, purpose: str) -> Array:
-    """The key of a generator, for one purpose."""
-    words = np.frombuffer(derive(secret, purpose, 8), np.uint32)
-    return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+    """The key of a cryptographic generator, for one purpose."""
+    return chacha_key(derive(secret, purpose))
 
 
 class Draws(Protocol):

@@ -176,7 +176,7 @@ class GraphAgent(Party):
         if one.round != self._calendar.last(j, min(one.round, self._calendar.rounds)):
             raise LetterRefused("a letter of a round in which its sender is silent")
         self._work.letter.check(letter.arrays)
-        require_bounded(letter.arrays, self._terms.most_norm)
+        require_bounded(letter.arrays, self._terms.most_norm, self._work.largest)
         if self._deadline is not None and one.round >= self._heard[j]:
             self._newest[j] = letter.arrays[0]
         self._heard[j] = max(self._heard[j], one.round)

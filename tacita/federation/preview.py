@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tacita.federation.budget import plan_of
 from tacita.federation.description import Description
 from tacita.federation.invitation import Invitation
 from tacita.federation.own_rows import OwnRows, own_problem
 from tacita.federation.policy import Policy
 from tacita.federation.rehearsal import outgoing, require_allowed, require_parts_allowed
-from tacita.federation.setting import Setting, plan_of, setting_of
+from tacita.federation.setting import Setting, setting_of
 from tacita.privacy import Ledger
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from tacita.aggregation import Summed
 from tacita.check import refuse
+from tacita.federation.budget import with_budget
 from tacita.federation.description import Description
 from tacita.federation.invitation import Invitation
 from tacita.federation.policy import Policy
-from tacita.federation.setting import Setting, blank_setting, with_budget
+from tacita.federation.setting import Setting, blank_setting
 from tacita.federation.work import GraphWork
 from tacita.privacy import Ledger, letters_of
 from tacita.trees import in_double_precision

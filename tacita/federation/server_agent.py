@@ -22,7 +22,7 @@ from tacita.federation.receipts import When
 from tacita.federation.shapes import Form, by_round, to_list
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_bounded
-from tacita.federation.work import ServerWork, answer
+from tacita.federation.work import ServerWork, answer, largest_entry
 from tacita.runtime.seat import Seat
 from tacita.trees import in_double_precision
 
@@ -148,7 +148,7 @@ class ServerAgent(Party):
         if phase >= self._server.phases or not arrays:
             raise LetterRefused(f"there is no exchange {phase}")
         told = self._server.exchanges[phase].told.for_compiled(arrays[:-1])
-        require_bounded(arrays)
+        require_bounded(arrays, largest=largest_entry(self._seat.algorithm))
         if arrays[-1].shape != () or arrays[-1].dtype != np.int64:
             raise LetterRefused("the question does not name the letter last counted")
         counted = int(arrays[-1])

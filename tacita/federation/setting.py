@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -18,10 +17,8 @@ from tacita.algorithm.base import GraphAlgorithm
 from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation import sum_setting
-from tacita.federation.account import Account
 from tacita.federation.agent_keys import AgentKeys, OwnKeys, SharedKeys
 from tacita.federation.description import Description
-from tacita.federation.desk import ChargeLetter, no_charge
 from tacita.federation.draws import Draws, OwnDraws, SharedDraws, derive
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.roles import Roles
@@ -31,29 +28,14 @@ from tacita.federation.terms import Terms
 from tacita.federation.work import Outline, refuse_theory
 from tacita.job import records
 from tacita.job.graphs import build as build_graph
-from tacita.privacy import (
-    Guarantee,
-    Ledger,
-    Observer,
-    Question,
-    Scope,
-    forecast,
-    guarantee,
-    letters_of,
-    private,
-)
-from tacita.privacy.accounting.guarantee import violated
+from tacita.privacy import Observer
 from tacita.privacy.blind import looks_at_rows
-from tacita.privacy.clipped import schedule_of
 from tacita.problem import Problem
 from tacita.problem.graph import Graph
 from tacita.runtime import choices
 from tacita.runtime.simulate import prepare
-from tacita.trace import PrivacyReport
 from tacita.trees import in_double_precision, rules
 
-#: Rounding that a sum of many releases may differ by from their product.
-_ROUNDING = 1 + 1e-9
 _SECRET = "secret.locked"
 #: Seconds that an agent on a graph stays for neighbours that are behind.
 _LINGER = 60.0
@@ -205,153 +187,3 @@ def coordinator_draws(setting: Setting, secret: bytes) -> Draws:
     if "shared_seed" in setting.run.run:
         return SharedDraws(setting.roles.base)
     return OwnDraws(derive(secret, f"coordinator {setting.run.digest}"))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a run's budget means for one agent.
-
-    Attributes:
-        setting: The run, with the noise that the budget asks for.
-        prices: What the letters of every round cost; the first round is 1.
-        after: The epsilon of all runs of these rows together once this one is over.
-        allowed: The epsilon that the ledger is to allow them.
-    """
-
-    setting: Setting
-    prices: Mapping[int, Guarantee]
-    after: float
-    allowed: float
-
-    @property
-    def price(self) -> Guarantee:
-        """What the first round costs."""
-        return self.prices[1]
-
-
-@in_double_precision
-def plan_of(
-    setting: Setting,
-    name: str,
-    ledger: Ledger,
-    limit: float | None,
-    separate: Sequence[Sequence[str]] | None = None,
-    account: str | None = None,
-) -> Plan:
-    """Set the agent's noise for the run's budget; nothing is written.
-
-    Refused where the ledger has no room for the whole run.
-
-    Args:
-        setting: A run with a budget.
-        name: The agent.
-        ledger: Where its letters are charged.
-        limit: The epsilon that all its runs together may spend, against any person;
-            None for whatever this run adds.
-        separate: Observers who never compare notes, as in `Ledger.allow`.
-        account: What its rows are called in the ledger; default its own name.
-    """
-    run, roles, told = setting.run, setting.roles, setting.run.privacy
-    assert told is not None
-    epsilon, promise = float(told["epsilon"]), setting.promise
-    delta = promise["delta"]
-    ready = private(
-        setting.known,
-        roles.algorithm,
-        epsilon=epsilon,
-        rounds=run.rounds,
-        norm=told.get("norm"),
-        schedule=told.get("schedule"),
-        **promise,
-    )
-    relation = letters_of(ready).relation
-    scope = Scope(promise["observer"], promise["unit"], relation)
-    number = run.agents.index(name) if roles.on_graph else 0
-    asked = Question(scope=scope, agent=number, rounds=1)
-    prices = _prices(ready, setting.known, asked, run.rounds)
-    price = prices[1]
-    _refuse_violated(price)
-    whole = {"agent": account or name, "run": run.digest, "delta": delta}
-    after = ledger.after(prices, separate=separate, **whole)
-    if limit is not None and not after <= limit * _ROUNDING:
-        refuse(
-            f"with this run epsilon would come to {after:.4g} against the "
-            f"{scope.observer} and whoever may be in league with it, for one "
-            f"{scope.unit} (delta={delta:g}; {price.theorem}), and {limit:g} is "
-            "allowed here for all runs together; ask for a smaller epsilon"
-        )
-    allowed = max(epsilon, after * _ROUNDING) if limit is None else limit
-    changed = replace(setting, roles=replace(roles, algorithm=ready))
-    return Plan(changed, prices, after, allowed)
-
-
-def with_budget(
-    setting: Setting,
-    name: str,
-    ledger: Ledger,
-    limit: float | None,
-    separate: Sequence[Sequence[str]] | None = None,
-    account: str | None = None,
-) -> tuple[Setting, ChargeLetter]:
-    """Set the agent's noise for the run's budget, and how its letters are charged.
-
-    As `plan_of`, whose arguments it takes; the ledger is then told what it allows.
-    """
-    if setting.run.privacy is None:
-        return setting, no_charge
-    account = account or name
-    plan = plan_of(setting, name, ledger, limit, separate, account)
-    scope = plan.price.scope
-    budget = {
-        "agent": account,
-        "epsilon": plan.allowed,
-        "delta": setting.promise["delta"],
-        "unit": scope.unit,
-        "relation": scope.relation,
-        "separate": separate,
-    }
-    ledger.allow(**budget)
-    binding = None if limit is None else budget
-    charge = Account(ledger, account, setting.run.digest, plan.prices, binding)
-    return plan.setting, charge
-
-
-def _prices(
-    algorithm: Any, problem: Problem, asked: Question, rounds: int
-) -> dict[int, Guarantee]:
-    """What the letters of every round cost together; the first round is 1."""
-    numbers = range(1, rounds + 1)
-    if schedule_of(algorithm.oracle) is None:
-        return dict.fromkeys(numbers, guarantee(algorithm, problem, asked))
-    return {
-        number: guarantee(algorithm, problem, replace(asked, number=number))
-        for number in numbers
-    }
-
-
-def _refuse_violated(price: Guarantee) -> None:
-    """Refuse a price that is known not to hold.
-
-    Whether it does depends on the description only, so that the refusal tells nothing.
-    """
-    for one in price.assumptions:
-        if one.status == "violated":
-            refuse(
-                "the run's epsilon would not hold, for numbers would come from private "
-                "rows; add a public bound on rows to the description, problem.bound"
-            )
-
-
-@in_double_precision
-def privacy_of(setting: Setting, rounds: int) -> PrivacyReport:
-    """What each observer may have learnt of this agent's rows in so many rounds.
-
-    The agent knows of no noise but its own, so nobody else's is counted on.
-    """
-    algorithm, rounds = setting.roles.algorithm, max(rounds, 1)
-    told = replace(forecast(setting.known, algorithm, rounds=rounds), planned=False)
-    if "shared_seed" not in setting.run.run:
-        return told
-    known = violated("no observer knows the noise: everybody has run.shared_seed")
-    rows = [replace(r, assumptions=(*r.assumptions, vars(known))) for r in told.rows]
-    return replace(told, rows=tuple(rows))

@@ -11,13 +11,14 @@ import numpy as np
 from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation.account import Account
+from tacita.federation.budget import privacy_of, with_budget
 from tacita.federation.description import Description
 from tacita.federation.desk import no_charge
 from tacita.federation.judgement import Judge
 from tacita.federation.own_rows import OwnRows, own_problem
 from tacita.federation.policy import PolicyInForce
 from tacita.federation.rehearsal import require_parts_allowed
-from tacita.federation.setting import Setting, privacy_of, setting_of, with_budget
+from tacita.federation.setting import Setting, setting_of
 from tacita.federation.wire import Identity
 from tacita.privacy import Ledger
 from tacita.trace import PrivacyReport

@@ -3,10 +3,15 @@
 The file is a letter to oneself (`wire.py`) behind a keyed digest. The key is derived
 from the party's own secret, so a torn file is noticed and so is one that somebody
 changed without knowing that secret.
+
+What changes little is noted beside it: a second file of notes that belong to this very
+state, each written behind the last. That takes one wait for the disk where a new state
+takes two and a new file. A note that is not whole was not followed by any letter.
 """
 
 from __future__ import annotations
 
+import errno
 import hmac
 import json
 import os
@@ -18,16 +23,18 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tacita.check import refuse
-from tacita.disk import write_whole
+from tacita.disk import refused_if_unwritable, sync_file, sync_folder, write_whole
 from tacita.federation import wire
 from tacita.federation.reading import read_table
 from tacita.federation.wire import Identity, Letter, LetterRefused
 
-NAME = "party.state"
+NAME, NOTES = "party.state", "party.notes"
 _MAGIC = b"TACITST1"
 _DIGEST = 32
 #: Bytes before the letter: what the file is, and its digest.
 HEAD = len(_MAGIC) + _DIGEST
+#: Bytes of the length of a note.
+_LENGTH = 8
 
 
 class StateFile:
@@ -45,6 +52,8 @@ class StateFile:
     ) -> None:
         self.path = folder / NAME
         self._key, self._identity, self._durable = key, identity, durable
+        #: Digest of the newest state, how many notes it has, and where they end.
+        self._state, self._count, self._end = b"", 0, 0
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def save(self, words: Mapping[str, Any], **groups: Sequence[np.ndarray]) -> None:
@@ -54,17 +63,54 @@ class StateFile:
         unique, places = _without_repeats([a for g in groups.values() for a in g])
         order = np.asarray(places, np.int64)
         content = wire.encode(Letter(self._identity, (order, *unique), text))
+        digest = self._digest(content)
 
         def fill(path: Path) -> None:
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(file, "wb") as stream:
-                stream.write(_MAGIC + self._digest(content))
+                stream.write(_MAGIC + digest)
                 stream.write(content)
 
         if self._durable:
             write_whole(self.path, fill)
         else:
             fill(self.path)
+        self._state, self._count, self._end = digest, 0, 0
+
+    def note(self, content: bytes) -> None:
+        """Write down what changed since the last state; returns when it is there."""
+        path = self.path.with_name(NOTES)
+        with refused_if_unwritable(path):
+            new = not path.exists()
+            file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                head = len(content).to_bytes(_LENGTH, "little")
+                whole = head + self._digest_of_note(content) + content
+                if os.pwrite(file, whole, self._end) < len(whole):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                if self._durable:
+                    sync_file(file)
+            finally:
+                os.close(file)
+            if new and self._durable:
+                sync_folder(path.parent)
+        self._count, self._end = self._count + 1, self._end + len(whole)
+
+    def notes(self) -> list[bytes]:
+        """What was noted since the state that was loaded."""
+        path = self.path.with_name(NOTES)
+        content = path.read_bytes() if path.exists() else b""
+        found: list[bytes] = []
+        while True:
+            start = self._end + _LENGTH + _DIGEST
+            size = int.from_bytes(content[self._end : self._end + _LENGTH], "little")
+            told, note = content[start - _DIGEST : start], content[start : start + size]
+            # Notes of older states stand behind those of this one, or none does.
+            whole = hmac.compare_digest(told, self._digest_of_note(note))
+            if not whole or len(note) < size:
+                return found
+            found.append(note)
+            self._count, self._end = self._count + 1, start + size
 
     def load(self) -> tuple[dict[str, Any], dict[str, list[np.ndarray]]] | None:
         """The last state, or None if there is none; refused if it is not whole."""
@@ -82,6 +128,7 @@ class StateFile:
             self._refuse("is damaged or was changed")
         if letter.identity != self._identity:
             self._refuse("belongs to another run or party")
+        self._state, self._count, self._end = told, 0, 0
         order, *unique = letter.arrays
         words = read_table(letter.text, "the checkpoint", wire.most_text("state"))
         arrays = (unique[i] for i in order)
@@ -90,6 +137,10 @@ class StateFile:
 
     def _digest(self, content: bytes) -> bytes:
         return hmac.digest(self._key, content, "sha256")
+
+    def _digest_of_note(self, note: bytes) -> bytes:
+        """Bound to the state that it follows, and to its place."""
+        return self._digest(self._state + self._count.to_bytes(8, "little") + note)
 
     def _refuse(self, what: str) -> NoReturn:
         refuse(

@@ -140,7 +140,7 @@ class SumCoordinator(ServerCoordinator):
         stage = self._machine.stage
         sends = self._machine.release(step)
         if step.writes:
-            self._save()
+            self.desk.state_file.note(sum_parts.as_note(step.writes))
         sum_parts.post(self._put_out, sends)
         if self._machine.stage != stage:
             self._since = now
@@ -192,5 +192,6 @@ class SumCoordinator(ServerCoordinator):
 
     def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
         super()._restore(words, groups)
-        kept, _ = sum_parts.of_parts(words["sum"], groups["own"])
+        notes = self.desk.state_file.notes()
+        kept, _ = sum_parts.of_parts(words["sum"], groups["own"], notes)
         self._machine = SecureCoordinator(self._sum_terms, kept)

@@ -1,20 +1,22 @@
 """What both parties of a secure sum need: its terms, its letters, what is on the disk.
 
 The machines (`aggregation/secure`) know no disk and no network. What they have written
-down becomes a part of the party's checkpoint, which is replaced whole; their letters
-travel as letters of the kind "secure", whose phase says which of them it is.
+down becomes a part of the party's checkpoint, which is replaced whole once a round;
+what they write in between is noted beside it. Their letters travel as letters of the
+kind "secure", whose phase says which of them it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tacita.aggregation.secure import letters
 from tacita.aggregation.secure.letters import ENTRY_BYTES, SIGNATURE_BYTES
-from tacita.aggregation.secure.steps import Row, Send
+from tacita.aggregation.secure.steps import Drop, Keep, Row, Send, Write
 from tacita.aggregation.secure.terms import MOST_WINDOW
 from tacita.aggregation.secure.terms import Terms as SumTerms
 from tacita.check import TacitaError, refuse
@@ -100,12 +102,49 @@ def as_parts(
 
 
 def of_parts(
-    words: Mapping[str, Any], arrays: Sequence[np.ndarray]
+    words: Mapping[str, Any], arrays: Sequence[np.ndarray], notes: Iterable[bytes]
 ) -> tuple[dict[str, bytes], list[Row]]:
-    """The same out of a checkpoint."""
+    """The same out of a checkpoint and the notes beside it."""
     content, kept, at = arrays[0].tobytes(), {}, 0
     for name, size in words["kept"]:
         kept[name] = content[at : at + size]
         at += size
     rows = [Row(kind, n, bytes.fromhex(digest)) for kind, n, digest in words["rows"]]
+    for write in (write for note in notes for write in of_note(note)):
+        if isinstance(write, Row):
+            rows.append(write)
+        elif isinstance(write, Keep):
+            kept[write.name] = write.content
+        else:
+            kept.pop(write.name, None)
     return kept, rows
+
+
+def as_note(writes: Iterable[Write]) -> bytes:
+    """The writes of one step, as bytes."""
+    told, contents = [], []
+    for write in writes:
+        if isinstance(write, Row):
+            told.append(["row", write.kind, write.number, write.digest.hex()])
+        elif isinstance(write, Keep):
+            told.append(["keep", write.name, len(write.content)])
+            contents.append(write.content)
+        else:
+            told.append(["drop", write.name])
+    head = json.dumps(told).encode()
+    return b"".join([len(head).to_bytes(4, "little"), head, *contents])
+
+
+def of_note(note: bytes) -> Iterator[Write]:
+    """The writes that a note of this party's own tells."""
+    at = 4 + int.from_bytes(note[:4], "little")
+    for what, *about in json.loads(note[4:at]):
+        if what == "row":
+            kind, number, digest = about
+            yield Row(kind, number, bytes.fromhex(digest))
+        elif what == "keep":
+            name, size = about
+            yield Keep(name, note[at : at + size])
+            at += size
+        else:
+            yield Drop(*about)

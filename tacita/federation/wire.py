@@ -225,14 +225,21 @@ def _form(reader: Reader, whole: int) -> tuple[np.dtype, tuple[int, ...]]:
 
 
 def require_bounded(
-    arrays: Sequence[np.ndarray], most_norm: float | None = None
+    arrays: Sequence[np.ndarray],
+    most_norm: float | None = None,
+    largest: float | None = None,
 ) -> None:
-    """Refuse NaN, entries beyond `LARGEST`, and a norm beyond the one agreed on."""
+    """Refuse NaN, entries beyond `largest`, and a norm beyond the one agreed on.
+
+    Entries are bounded by `LARGEST` in any case.
+    """
+    largest = LARGEST if largest is None else largest
     for array in arrays:
         # Written so that NaN is refused; numbers up to this do not overflow below.
         if array.dtype.kind == "f" and array.size:
-            if not (array.max() < LARGEST and array.min() > -LARGEST):
-                raise LetterRefused("the letter holds NaN or entries beyond 2^50")
+            if not (array.max() < largest and array.min() > -largest):
+                beyond = f"2^{math.log2(largest):.0f}"
+                raise LetterRefused(f"the letter holds NaN or entries beyond {beyond}")
     if most_norm is not None and not norm_of(arrays) <= most_norm:
         raise LetterRefused(f"a letter with a norm beyond {most_norm:g}")
 

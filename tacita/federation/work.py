@@ -23,6 +23,19 @@ from tacita.runtime import delivery
 from tacita.runtime.seat import Seat, combine, split_numbers
 from tacita.trees import replace, tree_rows
 
+#: What an agent takes where its local steps get exact noise: steps from larger numbers
+#: would lose the digits that a record changes.
+_LARGEST_BEFORE_INTEGERS = 2.0**20
+
+
+def largest_entry(algorithm: Any) -> float | None:
+    """The largest entry of what an agent is told, or of a neighbour's letter.
+
+    None for what any letter may hold.
+    """
+    exact = algorithm.noise_kind == "integers"
+    return _LARGEST_BEFORE_INTEGERS if exact else None
+
 
 def refuse_theory() -> NoReturn:
     """Refuse to have numbers set from rows."""
@@ -170,6 +183,7 @@ class GraphWork:
         edges = tree_rows(delivery.of(graph, algorithm, self.start.dtype).edges, agent)
         self._seat = Seat(for_agent([k[agent] for k in numbers]), local, edges)
         self.slots = algorithm.delivery == "slots"
+        self.largest = largest_entry(algorithm)
         mine = np.asarray(graph.receivers) == agent
         # Ascending, as in the graph: sums over neighbours keep one order.
         self.neighbours: list[int] = np.asarray(graph.senders)[mine].tolist()

@@ -28,7 +28,6 @@ from tacita.privacy.letters import Letters, Question, around, letters_of
 from tacita.privacy.letters.composition import noisy_gradients, one_round
 from tacita.privacy.letters.over_rounds import scheduled
 from tacita.privacy.letters.question import clipped_oracle, number_of
-from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Unit
 from tacita.problem.oracles import AgentOracle
 from tacita.problem.problem import Problem
@@ -101,7 +100,8 @@ class AdaptiveClipping(Wrapper):
         for_letter, for_share = jax.random.split(key)
         scale = inbox.norm / self._clipped.norm
         clipped = replace(self._clipped, norm=inbox.norm)
-        noisy = Noisy(std=oracle.oracle.std * scale, oracle=clipped)  # of this round
+        std = oracle.oracle.std * scale
+        noisy = replace(oracle.oracle, std=std, oracle=clipped)  # of this round
         inner = replace(self.algorithm, oracle=noisy)
         here = AgentOracle(noisy, oracle.local)
         state, letter = inner.local(for_letter, here, state, inbox.broadcast)

@@ -9,15 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 
-from tacita import check
+from tacita import check, integer_noise
 from tacita.privacy.noise_schedule import NoiseSchedule
+from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.oracles import Full, Oracle
 from tacita.problem.population import Local, Population
-from tacita.random_numbers import normal
-from tacita.trees import frozen, needed, static
+from tacita.trees import frozen, needed, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -31,6 +30,9 @@ class Noisy:
         std: Of the noise; one number or one per agent, see `tacita.private`.
         oracle: Whose gradients; `Clipped` ones if the noise is to bound what they say.
         schedule: How the noise differs between rounds; None for constant noise.
+        noise_kind: "float" for floating-point Gaussians, or "integers": gradients of
+            the rows are rounded to a grid and get noise of exact integers, as in
+            federations; needs double precision.
         correlation: Refused: noise that is correlated over the rounds gains nothing
             where every record is in every round.
 
@@ -43,6 +45,7 @@ class Noisy:
     std: Any = needed(check.not_negative)
     oracle: Oracle = Full()
     schedule: NoiseSchedule | None = None
+    noise_kind: str = integer_noise.noise_kind()
     correlation: None = static(default=None)
 
     def __post_init__(self) -> None:
@@ -61,7 +64,7 @@ class Noisy:
         if self.schedule is None:
             return self
         std = self.std * self.schedule.multiple(number)
-        return Noisy(std=std, oracle=self.oracle)
+        return replace(self, std=std, schedule=None)
 
     @property
     def random(self) -> bool:
@@ -74,8 +77,9 @@ class Noisy:
         return self.oracle.norm
 
     def check(self, problem: Problem) -> None:
-        """Refuse what the inner oracle refuses."""
+        """Refuse what the inner oracle refuses, and integers in single precision."""
         self.oracle.check(problem)
+        integer_noise.refuse_single(self.noise_kind, problem.dtype)
 
     def prepare(self, population: Population) -> Population:
         """What the inner oracle prepares."""
@@ -94,11 +98,19 @@ class Noisy:
             for_noise = jax.random.fold_in(key, 1)
         # Drawn flat, which short vectors gain from.
         size, dtype = local.model.dim, local.rows.x.dtype
-        noise = normal(for_noise, (steps * size,), dtype).reshape(steps, size)
-        return self.oracle.draws(local, for_rows, steps), noise
+        flat = integer_noise.draws(for_noise, (steps * size,), dtype, self.noise_kind)
+        return self.oracle.draws(local, for_rows, steps), flat.reshape(steps, size)
 
     def grad(self, local: Local, draw: tuple[Any, Array], w: Array) -> Array:
         """The inner oracle's gradient + std N(0, I)."""
         rows, noise = draw
-        std = jnp.asarray(self.std, noise.dtype)  # a schedule's is in double precision
-        return self.oracle.grad(local, rows, w) + std * noise
+        if self.noise_kind == "float":
+            return integer_noise.with_noise(
+                self.oracle.grad(local, rows, w), noise, self.std
+            )
+        # The regulariser tells nothing of rows, and w may be anything: only what
+        # rows add is rounded.
+        of_rows = replace(local, regulariser=SquaredL2(weight=0.0))
+        data = self.oracle.grad(of_rows, rows, w)
+        released = integer_noise.with_noise(data, noise, self.std)
+        return released + local.regulariser.grad(w)

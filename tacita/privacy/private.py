@@ -13,6 +13,7 @@ import numpy as np
 from tacita import check
 from tacita.aggregation import Choice, SecureSum, Summed
 from tacita.algorithm.base import Algorithm
+from tacita.integer_noise import refuse_single
 from tacita.privacy import inputs
 from tacita.privacy.accounting.calibrate import affordable_rounds, calibrate_noise
 from tacita.privacy.accounting.guarantee import Guarantee
@@ -20,6 +21,7 @@ from tacita.privacy.adaptive import AdaptiveClipping
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.clipped import Clipped, Promise, schedule_of, without_noise
 from tacita.privacy.letters import Letters, letters_of
+from tacita.privacy.letters.on_grid import noise_kind_of, of_kind
 from tacita.privacy.noise_schedule import NoiseSchedule
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.private_sums import private_sum
@@ -56,6 +58,7 @@ def private(
     aggregation: Choice = None,
     in_step: bool = False,
     liars: int = 0,
+    noise_kind: str | None = None,
 ) -> A:
     """The same algorithm with clipping and noise set for a budget, or a refusal.
 
@@ -94,6 +97,9 @@ def private(
             `tacita.simulate` without `asynchronous=`. `GossipSGD` needs less noise then
             against who sees the last models only.
         liars: How many agents are assumed to lie: their noise hides nobody.
+        noise_kind: "float" for floating-point Gaussians, or "integers", exact ones on a
+            grid, as federations use by default; then every noisy gradient, or letter,
+            counts in full, whoever looks. Default: that of the algorithm.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=5, features=3, samples=100)
@@ -111,13 +117,17 @@ def private(
             algorithm.algorithm,
             aggregation or algorithm.aggregation,
         )
+    kind = noise_kind or noise_kind_of(algorithm)
     ready = _clipped(problem, algorithm, norm)
     if relation is None:
         relation = letters_of(ready).relation
     rule = SecureSum() if aggregation == "secure" else aggregation
     if isinstance(rule, SecureSum):
         _refuse_for_sums(
-            quantile=quantile, largest_noise=largest_noise, schedule=schedule
+            quantile=quantile,
+            largest_noise=largest_noise,
+            schedule=schedule,
+            noise_kind=noise_kind,
         )
         return private_sum(
             problem,
@@ -132,6 +142,7 @@ def private(
             relation=relation,
             liars=liars,
         )  # pyright: ignore[reportReturnType]
+    _refuse_kind(problem, kind, quantile)
     plan = _Plan(
         problem=problem,
         algorithm=ready,
@@ -147,6 +158,7 @@ def private(
         delta=delta,
         quantile=quantile,
         schedule=_schedule(algorithm, schedule, rounds),
+        noise_kind=kind,
     )
     multiplier = calibrate_noise(
         lambda z: plan.guarantee(z, rounds),
@@ -157,6 +169,16 @@ def private(
     if largest_noise is not None:
         plan.refuse_more_than(largest_noise, multiplier, epsilon, rounds)
     return plan.with_noise(multiplier, epsilon)
+
+
+def _refuse_kind(problem: Problem, kind: str, quantile: float | None) -> None:
+    check.one_of(("float", "integers"), noise_kind=kind)
+    refuse_single(kind, problem.dtype)
+    if kind == "integers" and quantile is not None:
+        check.refuse(
+            "the share of records that are clipped has floating-point noise; leave "
+            "quantile out, or use noise_kind='float'"
+        )
 
 
 def _refuse_for_sums(**given: Any) -> None:
@@ -249,6 +271,7 @@ class _Plan:
     delta: float
     quantile: float | None
     schedule: NoiseSchedule | None
+    noise_kind: str
 
     @property
     def tolerance(self) -> float:
@@ -286,7 +309,7 @@ class _Plan:
         )
 
     def _noised(self, clipped: Letters, noise: Any) -> Any:
-        made = clipped.with_noise(self._rounded(noise))
+        made = of_kind(clipped.with_noise(self._rounded(noise)), self.noise_kind)
         if self.schedule is None:
             return made
         if not isinstance(made.oracle, Noisy):

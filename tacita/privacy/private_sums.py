@@ -17,13 +17,9 @@ from tacita.privacy.accounting.calibrate import calibrate_noise
 from tacita.privacy.accounting.compose import account
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.clipped import Promise
+from tacita.privacy.letters.on_grid import rounding_of
 from tacita.privacy.letters.question import Increment, Question
-from tacita.privacy.letters.secure_sum import (
-    honest_noises,
-    increment_of,
-    rounding_of,
-    weight_of,
-)
+from tacita.privacy.letters.secure_sum import honest_noises, increment_of, weight_of
 from tacita.privacy.scope import Observer, Scope
 from tacita.problem.problem import Problem
 from tacita.trees import replace
@@ -172,7 +168,8 @@ class _Plan:
         """The grid and everybody's noise."""
         entries = self.problem.dim
         slack = max(
-            rounding_of(moved, entries, self.scope.relation) for _, moved in self._moved
+            rounding_of(moved.rows, entries, self.scope.relation)
+            for _, moved in self._moved
         )
         about = (entries, agents, honest, largest, slack)
         return fitted(multiplier, self.change, *about)

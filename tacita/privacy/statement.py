@@ -19,6 +19,7 @@ from tacita.privacy import inputs
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.clipped import Promise, clipping_of
 from tacita.privacy.letters import guarantee, letters_of
+from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.scope import Relation, Scope, Unit
 from tacita.privacy.spend import Turns, largest, observers, planned, stand_ins
 from tacita.problem.problem import Problem
@@ -31,6 +32,10 @@ DEFAULT_DELTA = 1e-5
 _SIMULATED = (
     "floating-point Gaussians of JAX's generator, which is for simulations: their last "
     "digits are not covered by any theorem above"
+)
+_SIMULATED_INTEGERS = (
+    "exact integers on a grid, drawn by JAX's generator, which is for simulations; a "
+    "federation draws them by ChaCha20 with secret keys"
 )
 _SIMULATED_SUM = (
     "exact integers on a grid; in this simulation those of the whole sum are drawn at "
@@ -153,7 +158,9 @@ def attach(
     """A simulated run with its report in it; see `report`."""
     known = {"aggregation": aggregation, "history": history, "looked": looked}
     made = report(run, problem, algorithm, **known)
-    noise = _SIMULATED_SUM if isinstance(algorithm, Summed) else _SIMULATED
+    noise = _SIMULATED_INTEGERS if has_integers(algorithm) else _SIMULATED
+    if isinstance(algorithm, Summed):
+        noise = _SIMULATED_SUM
     return dataclasses.replace(run, privacy=dataclasses.replace(made, noise=noise))
 
 

@@ -16,10 +16,10 @@ import pytest
 from tacita.aggregation.secure import letters, masks
 from tacita.aggregation.secure.dealing import Dealer
 from tacita.aggregation.secure.letters import Alive, Entries, Open
-from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.shares import join, number
 from tacita.aggregation.secure.signatures import keys_message, set_message
 from tacita.aggregation.secure.steps import Send, Step
+from tacita.aggregation.secure.window_roster import Roster
 from tacita.check import TacitaError
 from tests.aggregation.secure_parties import Town, question_of, signing_key, terms_of
 from tests.aggregation.test_secure_rosters import readable

@@ -11,8 +11,8 @@ import pytest
 from tacita.aggregation.secure import masks
 from tacita.aggregation.secure.derive import stream
 from tacita.aggregation.secure.masks import KEY, SELF
-from tacita.aggregation.secure.roster import LOW_ORDER
 from tacita.aggregation.secure.shares import PRIME
+from tacita.aggregation.secure.window_roster import LOW_ORDER
 
 VECTORS = json.loads((Path(__file__).parent / "secagg_vectors.json").read_text())
 

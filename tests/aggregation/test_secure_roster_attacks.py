@@ -15,10 +15,10 @@ from tacita.aggregation.secure.letters import (
     Opening,
     Shares,
 )
-from tacita.aggregation.secure.roster import LOW_ORDER
 from tacita.aggregation.secure.shares import PRIME, number
 from tacita.aggregation.secure.signatures import keys_message
 from tacita.aggregation.secure.steps import Step
+from tacita.aggregation.secure.window_roster import LOW_ORDER
 from tacita.check import TacitaError
 from tests.aggregation.secure_attackers import (
     HUB,

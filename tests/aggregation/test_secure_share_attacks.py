@@ -16,9 +16,9 @@ from tacita.aggregation.secure.letters import (
     Want,
 )
 from tacita.aggregation.secure.recovery import decode
-from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.shares import PRIME, join, number
 from tacita.aggregation.secure.steps import Void
+from tacita.aggregation.secure.window_roster import Roster
 from tacita.check import TacitaError
 from tests.aggregation.secure_attackers import (
     HUB,

@@ -10,7 +10,7 @@ import pytest
 import tacita
 from tacita import keys
 from tacita.aggregation import Heard, Summed, secure
-from tacita.aggregation.secure import noise_table, simulated_noise
+from tacita.aggregation.secure import noise_table
 from tacita.runtime import engine
 from tacita.runtime.secret_noise import context_of, secret_bytes
 from tacita.trees import replace
@@ -90,15 +90,6 @@ def test_a_simulation_has_the_noise_of_all_agents_together():
     assert abs(noise.mean()) < 5 * expected / np.sqrt(len(noise))
     steps = noise * 5 / safe.aggregation.step
     np.testing.assert_allclose(steps, np.round(steps), atol=1e-4)
-
-
-def test_words_in_jax_find_the_values_of_the_table():
-    rng = np.random.default_rng(0)
-    words = rng.integers(0, 2**64, 20_000, dtype=np.uint64)
-    words[:4] = 1, 2**64 - 1, 2**63, 12345
-    with jax.enable_x64(True):
-        found = jax.jit(simulated_noise.from_words)(jnp.asarray(words))
-    np.testing.assert_array_equal(found, noise_table.draw(words, np.zeros_like(words)))
 
 
 def test_a_round_with_too_few_letters_is_void():

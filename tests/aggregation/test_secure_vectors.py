@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tacita
+from tacita import gaussian_table
 from tacita.aggregation import secure
 from tacita.aggregation.secure import noise_table
 from tacita.aggregation.secure.derive import derive, digest, stream
@@ -59,11 +60,11 @@ def test_sums_wrap(case):
 
 
 def test_the_table():
-    known, told = noise_table.table(), VECTORS["table"]
-    assert (noise_table.BASE, noise_table.TAIL) == (told["base"], told["tail"])
+    known, told = gaussian_table.table(), VECTORS["table"]
+    assert (gaussian_table.BASE, gaussian_table.TAIL) == (told["base"], told["tail"])
     assert len(known.exact) == told["entries"]
     for one in told["boundaries"]:
-        at = one["value"] + noise_table.REACH
+        at = one["value"] + gaussian_table.REACH
         assert known.exact[at] == int(one["boundary"], 16)
 
 
@@ -82,17 +83,17 @@ def test_draws(case):
         np.array([int(word, 16) for word in case[half]], np.uint64)
         for half in ("first_words", "second_words")
     ]
-    assert noise_table.draw(*words).tolist() == case["values"]
+    assert gaussian_table.draw(*words).tolist() == case["values"]
 
 
 def test_draws_at_below_and_above_every_boundary():
     """Against counting boundaries; where halves of words tie the second decides."""
-    exact = noise_table.table().exact
+    exact = gaussian_table.table().exact
     words = [b + k for b in exact for k in (-1, 0, 1) if 0 <= b + k < 2**128]
     words = sorted(set(words))
     counted = np.searchsorted(np.array(exact, object), np.array(words, object), "right")
-    drawn = noise_table.draw(*halves(words))
-    np.testing.assert_array_equal(drawn, counted.astype(int) - noise_table.REACH)
+    drawn = gaussian_table.draw(*halves(words))
+    np.testing.assert_array_equal(drawn, counted.astype(int) - gaussian_table.REACH)
 
 
 def golden(seed: int, entries: int) -> np.ndarray:
@@ -112,7 +113,7 @@ def test_noise_is_a_sum_of_draws(case):
     for number, k in enumerate(case["multiples"]):
         seed = case["word_seed"] + 2 * number
         words = (golden(seed + j, case["d"]) for j in (0, 1))
-        total = total + k * noise_table.draw(*words)
+        total = total + k * gaussian_table.draw(*words)
     assert np.asarray(total).tolist() == case["z"]
 
 
@@ -135,7 +136,7 @@ def test_the_noise_of_a_sum_has_exactly_its_variance(sigma, agents):
         assert chain[0] == 1
         for number, k in enumerate(chain[1:], 1):
             before = sum(j * j for j in chain[:number])
-            assert Fraction(3 * k) ** 2 <= noise_table.BASE**2 * before
+            assert Fraction(3 * k) ** 2 <= gaussian_table.BASE**2 * before
 
 
 @each("threshold")
@@ -184,7 +185,7 @@ def test_a_planned_sum_cannot_wrap(case):
     """At the largest letters and draws of all agents."""
     made, asked = secure.plan(**case["asked"]), case["asked"]
     letter = secure.quantise(np.array([1e300]), made.step, made.word, asked["largest"])
-    entry = int(letter[0]) + noise_table.REACH * sum(made.multiples)
+    entry = int(letter[0]) + gaussian_table.REACH * sum(made.multiples)
     assert asked["agents"] * entry < 2 ** (made.word - 1)
     honest = asked["least"] - asked["colluding"]
     noise = effective_noise(honest, made.multiples)
@@ -202,7 +203,7 @@ def test_an_agents_noise_is_a_function_of_secret_and_context():
     key = derive(bytes(32), b"noise", digest(b"round 1"))
     by_hand = sum(
         k
-        * noise_table.draw(
+        * gaussian_table.draw(
             stream(key, 2 * n, 50, np.uint64), stream(key, 2 * n + 1, 50, np.uint64)
         )
         for n, k in enumerate((1, 5, 19))
@@ -213,10 +214,10 @@ def test_an_agents_noise_is_a_function_of_secret_and_context():
 def test_the_law_of_draws():
     """Chi-square over 40 cells of equal chance, of 200,000 draws."""
     noise = noise_table.agent_noise(b"a secret of the run itself", b"", (1,), 200_000)
-    known = np.array([b / 2**128 for b in noise_table.table().exact])
-    edges = np.searchsorted(known, np.linspace(0, 1, 41)[1:-1]) - noise_table.REACH
+    known = np.array([b / 2**128 for b in gaussian_table.table().exact])
+    edges = np.searchsorted(known, np.linspace(0, 1, 41)[1:-1]) - gaussian_table.REACH
     cells = np.bincount(np.searchsorted(edges, noise, side="left"), minlength=40)
-    below = known[edges + noise_table.REACH]
+    below = known[edges + gaussian_table.REACH]
     chances = np.diff(np.concatenate([[0], below, [1]]))
     expected = chances * len(noise)
     assert ((cells - expected) ** 2 / expected).sum() < 80  # 39 degrees, p < 1e-4

@@ -16,9 +16,17 @@ from typer.testing import CliRunner
 
 import tacita
 from tacita.cli.app import app
-from tacita.federation import Agent, Hub, Invitation, Policy, PrivateKeys, Request
+from tacita.federation import (
+    Agent,
+    Hub,
+    Invitation,
+    Policy,
+    PrivateKeys,
+    Request,
+)
 from tacita.federation import setting as party
 from tacita.federation.agent_keys import OwnKeys
+from tacita.federation.budget import privacy_of, with_budget
 from tacita.federation.description import Description
 from tacita.federation.own_rows import blank_problem, own_problem
 from tacita.federation.party import Withdrawn
@@ -191,7 +199,7 @@ def test_a_budget_on_a_graph_holds_against_a_neighbour(tmp_path: Path):
     )
     setting = party.setting_of(run, blank_problem(run))
     with Ledger(tmp_path / "ledger.db") as ledger:
-        ready, charge = party.with_budget(setting, "bob", ledger, None)
+        ready, charge = with_budget(setting, "bob", ledger, None)
         for number in range(1, run.rounds + 1):
             name = Identity("f", run.digest, "answer", number, 0, "bob", "")
             charge(name, b"letter")
@@ -199,15 +207,15 @@ def test_a_budget_on_a_graph_holds_against_a_neighbour(tmp_path: Path):
         longer = describe(**{**run.tables, "run": {"rounds": 7}})
         again = replace(setting, run=longer)
         with pytest.raises(tacita.TacitaError, match="1 is allowed here for all runs"):
-            party.with_budget(again, "bob", ledger, 1.0)
+            with_budget(again, "bob", ledger, 1.0)
         # An owner who sets no limit lets every run add its own.
-        party.with_budget(again, "bob", ledger, None)
+        with_budget(again, "bob", ledger, None)
         budget = ledger.budget("bob")
     assert budget is not None and 1.0 < (budget.epsilon or 0) < 2.0
     # The node with two neighbours answers for all of its letters, and no more.
     assert spent["bob", "everybody"] == pytest.approx(1.0, rel=1e-3)
-    half = party.privacy_of(ready, run.rounds // 2)
-    report = party.privacy_of(ready, run.rounds)
+    half = privacy_of(ready, run.rounds // 2)
+    report = privacy_of(ready, run.rounds)
     assert report.row("neighbour").epsilon == pytest.approx(1.0, rel=1e-3)
     assert not report.planned
     assert (half.row("neighbour").epsilon or 9) < 0.9
@@ -226,16 +234,16 @@ def test_one_budget_for_a_server_run_and_a_graph_run(tmp_path: Path):
     apart = [["coordinator"], ["neighbour"]]
     settings = [party.setting_of(run, blank_problem(run)) for run in (server, graph)]
     with Ledger(tmp_path / "ledger.db") as ledger:
-        _, charge = party.with_budget(settings[0], "bob", ledger, 1.0)
+        _, charge = with_budget(settings[0], "bob", ledger, 1.0)
         for number in range(1, server.rounds + 1):
             name = Identity("f", server.digest, "answer", number, 0, "bob", "")
             charge(name, b"letter")
         with pytest.raises(tacita.TacitaError, match=r"1\.46\d against the neighbour"):
-            party.with_budget(settings[1], "bob", ledger, 1.0)
+            with_budget(settings[1], "bob", ledger, 1.0)
         # The same run goes on: what it charged counts once.
-        party.with_budget(settings[0], "bob", ledger, 1.0)
+        with_budget(settings[0], "bob", ledger, 1.0)
         # An owner who knows that these are two people may say so.
-        _, charge = party.with_budget(settings[1], "bob", ledger, 1.0, apart)
+        _, charge = with_budget(settings[1], "bob", ledger, 1.0, apart)
         for number in range(1, graph.rounds + 1):
             name = Identity("f", graph.digest, "answer", number, 0, "bob", "")
             charge(name, b"letter")
@@ -252,7 +260,7 @@ def test_a_run_of_batches_fits_the_budget_it_was_made_for(tmp_path: Path):
     )
     setting = party.setting_of(run, blank_problem(run))
     with Ledger(tmp_path / "ledger.db") as ledger:
-        _, charge = party.with_budget(setting, "bob", ledger, 1.0)
+        _, charge = with_budget(setting, "bob", ledger, 1.0)
         for number in range(1, run.rounds + 1):
             charge(Identity("f", run.digest, "answer", number, 0, "bob", ""), b"letter")
         assert 0.99 < ledger.spent(1e-5)["bob", "everybody"] <= 1.0
@@ -286,7 +294,7 @@ def test_no_budget_for_an_algorithm_that_looks_at_the_rows(tmp_path: Path):
             tacita.TacitaError, match="without a solver needs exact gradients"
         ),
     ):
-        party.with_budget(setting, "ada", ledger, None)
+        with_budget(setting, "ada", ledger, None)
 
 
 def on_a_ring(rule: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ import pytest
 import tacita
 from tacita import keys
 from tacita.federation import setting as party
+from tacita.federation.budget import privacy_of, with_budget
 from tacita.federation.description import Description
 from tacita.federation.draws import OwnDraws, SharedDraws
 from tacita.federation.in_process import InProcess, InProcessPost, run_in_process
 from tacita.federation.own_rows import blank_problem, own_problem
 from tacita.federation.thread_post import PostRoom
+from tacita.federation.wire import LetterRefused, require_bounded
+from tacita.federation.work import largest_entry
 from tacita.privacy import Ledger, letters_of
 from tests.cases import case_of
 from tests.federation.test_federation_crash import Mortal
@@ -39,7 +43,9 @@ each = pytest.mark.parametrize("name", ALGORITHMS)
 
 
 def describe(name: str, bound: float | None = None, **tables: Any) -> Description:
-    made = run_of(rounds=4, privacy=BUDGET, run={"rounds": 4}, **tables)
+    # Fed-PLT's own theorem is about real numbers; integers are composed.
+    budget = BUDGET | ({"noise_kind": "float"} if name == "FedPLT" else {})
+    made = run_of(rounds=4, privacy=budget, run={"rounds": 4}, **tables)
     made["algorithm"] = {"name": name, **ALGORITHMS.get(name, {})} | tables.get(
         "algorithm", {}
     )
@@ -59,7 +65,7 @@ def rows(first: float = 1.0) -> dict[str, Any]:
 def noise(run: Description, folder: Path, first: float = 1.0) -> float:
     made = party.setting_of(run, own_problem(run, rows(first)))
     with Ledger(folder / f"{run.digest}-{first}.db") as ledger:
-        ready, _ = party.with_budget(made, "ada", ledger, None)
+        ready, _ = with_budget(made, "ada", ledger, None)
     return float(np.max(letters_of(ready.roles.algorithm).noise_std))
 
 
@@ -166,8 +172,46 @@ def test_a_report_says_that_everybody_knows_shared_noise(tmp_path: Path):
         run.tables["run"].update(more)  # pyright: ignore
         made = party.setting_of(run, own_problem(run, rows()))
         with Ledger(tmp_path / f"{known}.db") as ledger:
-            ready, _ = party.with_budget(made, "ada", ledger, None)
-        assert len(party.privacy_of(ready, 4).violated()) == known
+            ready, _ = with_budget(made, "ada", ledger, None)
+        assert len(privacy_of(ready, 4).violated()) == known
+
+
+NOISES = {
+    "usual": ({}, {}, {}, "exact integers on a grid of step 9.4.*; from ChaCha20 with"),
+    "asked": ({"noise_kind": "float"}, {}, {}, "floating-point Gaussians, whose last"),
+    "single": ({}, {"dtype": "float32"}, {}, "floating-point Gaussians, whose last"),
+    "shared": (
+        {},
+        {},
+        {"shared_seed": 1},
+        "exact integers on .*; from a seed that everyb",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOISES)
+def test_a_report_names_the_noise(case: str, tmp_path: Path):
+    budget, problem, told, words = NOISES[case]
+    run = describe("FedAvg", algorithm={"step_size": 0.1}, bound=6.0)
+    tables: Any = run.tables
+    tables["privacy"] = tables["privacy"] | budget
+    tables["problem"].update(problem)
+    tables["run"].update(told)
+    made = party.setting_of(run, own_problem(run, rows()))
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ready, _ = with_budget(made, "ada", ledger, None)
+    report = privacy_of(ready, 4)
+    assert re.match(words, report.noise or "")
+    assert ("noise", report.noise) in report.notes()
+
+
+def test_steps_before_exact_noise_take_no_huge_model():
+    """At 2^46 a model has no digits left for what a record changes."""
+    noisy = tacita.DPFedAvg(step_size=0.1, noise_std=1.0, noise_kind="integers")
+    with pytest.raises(LetterRefused, match=r"entries beyond 2\^20"):
+        require_bounded([np.full(3, 2.0**21)], largest=largest_entry(noisy))
+    for other in (tacita.DPFedAvg(step_size=0.1, noise_std=1.0), tacita.FedAvg()):
+        require_bounded([np.full(3, 2.0**46)], largest=largest_entry(other))
 
 
 def test_a_report_says_whose_noise_it_is():

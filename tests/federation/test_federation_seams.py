@@ -22,11 +22,12 @@ from tacita.federation import (
     consent,
     make_request,
 )
+from tacita.federation.budget import with_budget
 from tacita.federation.coordinator import _kept_consents, _rows
 from tacita.federation.description import Description
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.receipts import BLANK, Pen
-from tacita.federation.setting import secret_of, setting_of, with_budget
+from tacita.federation.setting import secret_of, setting_of
 from tacita.federation.wire import Identity, Letter, LetterRefused, note
 from tacita.privacy import BudgetExceeded, Ledger
 from tests.federation.by_hand import ByHand

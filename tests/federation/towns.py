@@ -48,9 +48,8 @@ def simulated(run: dict[str, Any], graph: Any = None) -> tacita.trace.Run:
     algorithm, rounds = kind(**table), run["run"]["rounds"]
     if "privacy" in run:
         # Equal numbers of rows, so that all agents set the same noise by themselves.
-        algorithm = tacita.private(
-            problem, algorithm, rounds=rounds, observer="coordinator", **run["privacy"]
-        )
+        how = {"observer": "coordinator", "noise_kind": "integers", **run["privacy"]}
+        algorithm = tacita.private(problem, algorithm, rounds=rounds, **how)
     return tacita.simulate(problem, algorithm, rounds, seed=run["run"]["shared_seed"])
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita.aggregation.secure.noise_table import BASE, REACH, table
 from tacita.aggregation.secure.plan import effective_noise
+from tacita.gaussian_table import BASE, REACH, table
 from tacita.privacy import forecast, gaussian_delta
 from tacita.privacy.letters import Question, letters_of
 from tacita.privacy.letters.secure_sum import rounding_of
@@ -144,7 +144,7 @@ def test_mu_is_that_of_the_sum(algorithm, change, observer, honest):
     question = Question(scope=Scope(observer), agent=0, rounds=9)
     found = letters_of(ready).theorem(problem, question)
     moved = letters_of(ready.algorithm).increments(problem, question)
-    slack = rounding_of(moved, problem.dim, question.scope.relation)
+    slack = rounding_of(moved.rows, problem.dim, question.scope.relation)
     steps = change * (1 + slack) * 2**16 + math.sqrt(problem.dim)
     spread = 256**2 * (1 + 85**2 + 400**2)
     expected = 3 * steps / math.sqrt(honest * spread - 4)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.steps import Drop, Memory, Row, Write
 from tacita.aggregation.secure.terms import Terms
+from tacita.aggregation.secure.window_roster import Roster
 from tacita.check import refuse
 
 

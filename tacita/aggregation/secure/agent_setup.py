@@ -22,9 +22,9 @@ from tacita.aggregation.secure.letters import (
     Want,
     send_all,
 )
-from tacita.aggregation.secure.roster import Roster, check_entries
 from tacita.aggregation.secure.signatures import keys_message
 from tacita.aggregation.secure.steps import Keep, Row, Send, Step
+from tacita.aggregation.secure.window_roster import Roster, check_entries
 from tacita.check import refuse
 
 

@@ -14,9 +14,9 @@ from tacita.aggregation.secure import masks
 from tacita.aggregation.secure.derive import derive
 from tacita.aggregation.secure.letters import DEALT_BYTES
 from tacita.aggregation.secure.masks import KEY, SELF
-from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.shares import SHARE_BYTES, deal
 from tacita.aggregation.secure.terms import Terms, as_parts
+from tacita.aggregation.secure.window_roster import Roster
 from tacita.check import refuse
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from tacita.aggregation.secure import masks
 from tacita.aggregation.secure.recovery import Recovered, recover
-from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.shares import number
+from tacita.aggregation.secure.window_roster import Roster
 
 
 class OpenedSecrets:

@@ -16,7 +16,8 @@ import math
 from typing import NamedTuple
 
 from tacita import check
-from tacita.aggregation.secure.noise_table import BASE, REACH, multiples
+from tacita.aggregation.secure.noise_table import multiples
+from tacita.gaussian_table import BASE, REACH
 from tacita.theory.gaussian import epsilon_of_mu, mu_of_epsilon
 
 #: Steps of the grid in a change, at least: and this many times sqrt(d).

@@ -17,15 +17,15 @@ from jax import Array
 
 from tacita import check
 from tacita.aggregation.rule import Heard
-from tacita.aggregation.secure import simulated_noise
 from tacita.aggregation.secure.grid import dequantise, power_of_two, quantise
 from tacita.aggregation.secure.noise_table import (
-    BASE,
     agent_noise,
     chain,
     multiples_of_sum,
 )
 from tacita.aggregation.secure.plan import refuse_numbers, refuse_wrap
+from tacita.gaussian_table import BASE
+from tacita.integer_noise import integers
 from tacita.trees import count, frozen, number, replace, static
 
 #: Draws in the noise of a sum, seldom more.
@@ -219,7 +219,7 @@ class ModularSum:
         )
         if self.noisy:
             drawn = jnp.asarray(self.draws)[many]
-            noise = simulated_noise.draw(heard.key, total.shape, drawn)
+            noise = integers(heard.key, total.shape, drawn)
             total = total + noise.astype(total.dtype)
         weight = jnp.sum(jnp.where(active, heard.weights, 0))
         mean = dequantise(total, self.step, self.word) / jnp.where(

@@ -35,7 +35,6 @@ from tacita.aggregation.secure.letters import (
     Shares,
     Want,
 )
-from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.signatures import (
     is_signed,
     set_digest,
@@ -43,6 +42,7 @@ from tacita.aggregation.secure.signatures import (
 )
 from tacita.aggregation.secure.steps import Answer, Drop, Keep, Machine, Row, Send, Step
 from tacita.aggregation.secure.terms import Terms
+from tacita.aggregation.secure.window_roster import Roster
 from tacita.check import refuse
 
 _FROM_COORDINATOR = (Call, Entries, Alive, Open)

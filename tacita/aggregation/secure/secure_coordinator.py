@@ -15,10 +15,10 @@ from dataclasses import replace
 from tacita.aggregation.secure import letters
 from tacita.aggregation.secure.letters import Agreed, Keys, Lacking, Opening, Ready
 from tacita.aggregation.secure.masks import context_of
-from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.steps import Answer, Machine, Memory, Step, Void
 from tacita.aggregation.secure.summation import Summation
 from tacita.aggregation.secure.terms import Terms
+from tacita.aggregation.secure.window_roster import Roster
 from tacita.aggregation.secure.window_setup import WindowSetup
 from tacita.check import refuse
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from tacita.aggregation.secure.letters import Agreed, Alive, Open, Opening, send_all
 from tacita.aggregation.secure.opened_secrets import OpenedSecrets
-from tacita.aggregation.secure.roster import Roster
 from tacita.aggregation.secure.signatures import is_signed, set_message
 from tacita.aggregation.secure.steps import Answer, Keep, Memory, Send, Step, Sum, Void
 from tacita.aggregation.secure.terms import Terms
+from tacita.aggregation.secure.window_roster import Roster
 from tacita.check import refuse
 
 

@@ -15,10 +15,10 @@ from tacita.aggregation.secure.letters import (
     Ready,
     send_all,
 )
-from tacita.aggregation.secure.roster import Roster, check_entries, check_keys
 from tacita.aggregation.secure.signatures import is_signed, keys_message
 from tacita.aggregation.secure.steps import Drop, Keep, Memory, Step
 from tacita.aggregation.secure.terms import Terms
+from tacita.aggregation.secure.window_roster import Roster, check_entries, check_keys
 from tacita.check import refuse
 
 

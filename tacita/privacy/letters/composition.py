@@ -17,6 +17,7 @@ from tacita.privacy.accounting.subsampling import (
     WithReplacement,
 )
 from tacita.privacy.clipped import Clipped, schedule_of
+from tacita.privacy.letters.on_grid import Release, has_integers
 from tacita.privacy.letters.over_rounds import scheduled, until_the_last_model
 from tacita.privacy.letters.question import (
     Increment,
@@ -52,7 +53,7 @@ def by_composition(
         partial(one_round, algorithm, problem, question, mixed),
         schedule_of(algorithm.oracle),
     )
-    if descends is None or schedule is not None:
+    if descends is None or schedule is not None or has_integers(algorithm):
         return scheduled(one, schedule, question)
     return until_the_last_model(
         one(), question, kept_of_a_difference(problem, descends)
@@ -95,8 +96,19 @@ def one_round(
     change = oracle.sensitivity(
         scope.relation, samples, unit=scope.unit, model=problem.model
     )
-    own = number_of(algorithm.oracle.std, question.agent)
+    own = multiple * number_of(algorithm.oracle.std, question.agent)
     seen, steps = None, sum(asked)
+    release = Release(
+        has_integers(algorithm),
+        change,
+        problem.dim,
+        rows_rounded(oracle, samples),
+        scope.relation,
+    )
+    if release.integers:
+        noise = release.hidden_by(own)
+        one = question.releases(noise, change, releases, sampling)
+        return release.noted(one, own)
     # Of several steps, all must use the record: batches are accounted one by one.
     if mixed is not None and (steps == 1 or (sampling is None and releases == steps)):
         seen = noise_of_a_mean(
@@ -109,7 +121,7 @@ def one_round(
             smoothness=public_smoothness(problem),
         )
     if seen is None:
-        return question.releases(multiple * own, change, releases, sampling)
+        return question.releases(own, change, releases, sampling)
     one = question.releases(multiple * seen, change, releases, sampling)
     return shown_in_a_mean(one)
 
@@ -136,9 +148,15 @@ def gradient_increment(
     return Increment(
         change=step * change,
         entry=step * oracle.norm * fullest,
-        rows=samples if how == "poisson" else used,
+        rows=rows_rounded(oracle, samples),
         sampling=sampling,
     )
+
+
+def rows_rounded(oracle: Clipped, samples: int) -> int:
+    """Rows in the mean that floating point rounds; a Poisson batch may be all rows."""
+    used, how = oracle.drawn(samples)
+    return samples if how == "poisson" else used
 
 
 def gradient_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarray:

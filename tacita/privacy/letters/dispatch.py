@@ -27,7 +27,7 @@ from tacita.privacy.accounting.guarantee import (
     believed,
     violated,
 )
-from tacita.privacy.clipped import clipping_of, schedule_of, without_noise
+from tacita.privacy.clipped import clipping_of, without_noise
 from tacita.privacy.letters.composition import (
     by_composition,
     gradient_changes,
@@ -95,9 +95,10 @@ def of_gradients(algorithm: Any, **more: Any) -> Letters:
     """Letters that are functions of the gradients of a `Noisy` oracle, and no more."""
 
     def with_noise(noise_std: Any) -> Any:
-        inner, schedule = without_noise(algorithm.oracle), schedule_of(algorithm.oracle)
-        oracle = Noisy(std=noise_std, oracle=inner, schedule=schedule)
-        return replace(algorithm, oracle=oracle)
+        oracle = algorithm.oracle
+        if not isinstance(oracle, Noisy):
+            oracle = Noisy(std=noise_std, oracle=oracle)
+        return replace(algorithm, oracle=replace(oracle, std=noise_std))
 
     given: dict[str, Any] = {
         "theorem": partial(

@@ -36,7 +36,9 @@ from tacita.privacy.accounting.subsampling import (
     WithoutReplacement,
     WithReplacement,
 )
+from tacita.privacy.letters.composition import rows_rounded
 from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
+from tacita.privacy.letters.on_grid import Release, has_integers
 from tacita.privacy.letters.over_rounds import over_rounds, until_the_last_model
 from tacita.privacy.letters.primal_dual_steps import hidden_state_norm, printed_claim
 from tacita.privacy.letters.question import (
@@ -110,12 +112,14 @@ def _dp_fed_avg(algorithm: DPFedAvg, problem: Problem, question: Question) -> Gu
     step = number_of(algorithm.step_size, question.agent)
     use = _use(algorithm, problem, question, 2 / step)
     change = use.change * (use.times or algorithm.local_steps)
-    seen = noise_of_a_mean(
-        algorithm, problem, question, factor=algorithm.step_size, std=noise
-    )
+    release, seen = _release(algorithm, problem, question, change), None
+    if not release.integers:
+        seen = noise_of_a_mean(
+            algorithm, problem, question, factor=algorithm.step_size, std=noise
+        )
     if seen is None:
-        return _rounds(question, use, change, number_of(noise, question.agent))
-    told = shown_in_a_mean(_one(question, use, change, seen))
+        return _rounds(question, use, release, number_of(noise, question.agent))
+    told = shown_in_a_mean(_one(question, use, release, seen))
     kept = kept_of_a_difference(problem, algorithm.step_size, algorithm.local_steps)
     return until_the_last_model(told, question, kept)
 
@@ -155,28 +159,50 @@ def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarant
         one_hit = (1 - a**steps) / (steps * (1 - a))
         all_hits = (1 - a * one_hit) / (1 - a)
     change = use.change * (one_hit * use.times if use.times else all_hits)
-    return _rounds(question, use, change, noise, "public-state sensitivity; ")
+    release = _release(algorithm, problem, question, change)
+    return _rounds(question, use, release, noise, "public-state sensitivity; ")
+
+
+def _release(
+    algorithm: Any, problem: Problem, question: Question, change: float
+) -> Release:
+    """The letter, in units of a gradient."""
+    oracle = clipped_oracle(algorithm, question.agent)
+    return Release(
+        has_integers(algorithm),
+        change,
+        problem.dim,
+        rows_rounded(oracle, int(problem.counts[question.agent])),
+        question.scope.relation,
+        algorithm.local_steps,
+    )
 
 
 def _rounds(
-    question: Question, use: Use, change: float, noise: float, before: str = ""
+    question: Question, use: Use, release: Release, noise: float, before: str = ""
 ) -> Guarantee:
     """Rounds that start equal given all letters: each is one release."""
-    one = _one(question, use, change, noise)
+    one = _one(question, use, release, noise)
     return over_rounds(one.noting(before=before), question)
 
 
-def _one(question: Question, use: Use, change: float, noise: float) -> Guarantee:
+def _one(question: Question, use: Use, release: Release, noise: float) -> Guarantee:
     """The release of one round."""
     loose = "; local steps may expand: 2 C in every step" if use.expands else ""
-    one = question.releases(noise, change, sampling=use.sampling)
-    return one.noting(*use.notes, after=loose)
+    hidden = release.hidden_by(noise)
+    one = question.releases(hidden, release.change, sampling=use.sampling)
+    return release.noted(one, noise).noting(*use.notes, after=loose)
 
 
 def _hidden(
     algorithm: FedSPD, problem: Problem, question: Question, use: Use
 ) -> Guarantee:
     """The trajectory's sensitivity, and the printed theorem beside it."""
+    if has_integers(algorithm):
+        check.refuse(
+            "nothing bounds what integers hide of a hidden state; use state='public', "
+            "or noise_kind='float'"
+        )
     agent, rounds = question.agent, question.rounds
     total = rounds if question.total is None else question.total
     first, growth = number_of(algorithm.gamma, agent), float(algorithm.gamma_growth)

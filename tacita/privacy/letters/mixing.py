@@ -24,6 +24,7 @@ from tacita.privacy.accounting.curve import GaussianCurve
 from tacita.privacy.accounting.guarantee import Guarantee, believed
 from tacita.privacy.clipped import schedule_of
 from tacita.privacy.letters.composition import by_composition, noisy_gradients
+from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.letters.question import Question, clipped_oracle, no_longer_rows
 from tacita.privacy.letters.steering import step_factors
 from tacita.privacy.scope import Observer
@@ -78,12 +79,12 @@ def by_mixing(algorithm: GossipSGD, problem: Problem, question: Question) -> Gua
 def places(algorithm: GossipSGD, problem: Problem) -> list[np.ndarray] | None:
     """Numbers that tell nodes apart by their place; None where mixing is not used.
 
-    That is with batches or a schedule of noise, where a step's factor has no public
-    bound, and on graphs with many nodes.
+    That is with batches, a schedule of noise or integers, where a step's factor has no
+    public bound, and on graphs with many nodes.
     """
     n = problem.n_agents
     full = isinstance(clipped_oracle(algorithm).oracle, Full)
-    uniform = schedule_of(algorithm.oracle) is None
+    uniform = schedule_of(algorithm.oracle) is None and not has_integers(algorithm)
     if n > _MOST_NODES or not (full and uniform):
         return None
     smooth = np.all(np.isfinite(step_factors(problem, algorithm.step_size)))

@@ -28,7 +28,9 @@ from tacita.privacy.accounting.guarantee import (
     enforced,
 )
 from tacita.privacy.clipped import Clipped
+from tacita.privacy.letters.composition import rows_rounded
 from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
+from tacita.privacy.letters.on_grid import Release, has_integers
 from tacita.privacy.letters.over_rounds import over_rounds
 from tacita.privacy.letters.question import (
     Question,
@@ -91,12 +93,23 @@ def _guarantee(algorithm: DPNorm, problem: Problem, question: Question) -> Guara
     where = {"unit": scope.unit, "relation": scope.relation}
     change = letter_sensitivity(algorithm, problem, agent, **where)
     letters = letters_a_round(algorithm, problem, agent)
-    one = question.releases(noise, change.sensitivity, letters)
+    samples = int(problem.counts[agent])
+    release = Release(
+        has_integers(algorithm),
+        change.sensitivity,
+        problem.dim,
+        rows_rounded(clipped_oracle(algorithm, agent), samples),
+        scope.relation,
+        # A node's w carries all rounds before.
+        max(algorithm.local_steps, 2),
+    )
+    hidden = release.hidden_by(noise)
+    one = question.releases(hidden, change.sensitivity, letters)
     kept = believed("a node's own w stays with it; models told to others carry noise")
     # What bounds the change is said in full in place of the first.
     one = dataclasses.replace(one, assumptions=one.assumptions[1:])
     noted = one.noting(*change.assumptions, kept, before=f"{change.theorem}; ")
-    return over_rounds(noted, question)
+    return over_rounds(release.noted(noted, noise), question)
 
 
 def letters_a_round(algorithm: DPNorm, problem: Problem, agent: int) -> int:

@@ -21,11 +21,7 @@ import numpy as np
 
 from tacita import check
 from tacita.aggregation import SecureSum, Summed
-from tacita.aggregation.secure.plan import (
-    change_in_steps,
-    effective_noise,
-    slack_of,
-)
+from tacita.aggregation.secure.plan import change_in_steps, effective_noise
 from tacita.privacy.accounting.curve import GaussianCurve
 from tacita.privacy.accounting.guarantee import (
     Assumption,
@@ -34,9 +30,10 @@ from tacita.privacy.accounting.guarantee import (
     enforced,
 )
 from tacita.privacy.letters.dispatch import Letters, letters_of
+from tacita.privacy.letters.on_grid import rounding_of
 from tacita.privacy.letters.over_rounds import over_rounds
 from tacita.privacy.letters.question import Increment, Question
-from tacita.privacy.scope import Observer, Relation, Scope
+from tacita.privacy.scope import Observer, Scope
 from tacita.problem.problem import Problem
 
 _THEOREM = (
@@ -101,17 +98,6 @@ def weighted_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarr
     return np.array(found)
 
 
-def rounding_of(moved: Increment, entries: int, relation: Relation) -> float:
-    """What double precision adds to a change, relatively.
-
-    The mean of the rows, as in `slack_of`; the norm that is clipped to, off by half an
-    ulp for every entry; weights and step sizes, linear in the rows.
-    """
-    emptied = relation == Relation.ADD_REMOVE
-    linear = entries + (8 if emptied else 4) * moved.rows + 9
-    return slack_of(moved.rows, emptied) + linear * 2.0**-53
-
-
 def honest_noises(
     rule: SecureSum,
     observer: Observer,
@@ -159,7 +145,7 @@ def _secure_sum(algorithm: Summed, problem: Problem, question: Question) -> Guar
         weight_of(algorithm, problem, question.agent) * moved.change,
         step,
         entries,
-        rounding_of(moved, entries, scope.relation),
+        rounding_of(moved.rows, entries, scope.relation),
     )
     honest = honest_noises(rule, scope.observer, question.liars, question)
     noise = effective_noise(honest, rule.each)

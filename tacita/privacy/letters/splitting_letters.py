@@ -14,6 +14,7 @@ from tacita.privacy.clipped import schedule_of
 from tacita.privacy.letters.composition import by_composition, noisy_gradients
 from tacita.privacy.letters.dispatch import Letters, letters_of, of_gradients
 from tacita.privacy.letters.noisy_training import fed_plt, step_noise
+from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.letters.over_rounds import over_rounds
 from tacita.privacy.letters.question import (
     Question,
@@ -76,7 +77,7 @@ def _theorem_fits(algorithm: FedPLT, problem: Problem, question: Question) -> bo
     ridge = isinstance(problem.population.regulariser, SquaredL2)
     whole = isinstance(oracle.oracle, Full)
     plain = isinstance(algorithm.solver, GradientDescent)
-    constant = schedule_of(algorithm.oracle) is None
+    constant = schedule_of(algorithm.oracle) is None and not has_integers(algorithm)
     usual = question.scope == Scope(question.scope.observer)
     return convex and ridge and whole and plain and constant and usual
 
