@@ -185,7 +185,7 @@ def _model(table: ProblemTable, loaded: Dataset) -> Any:
     n = len(loaded.classes) or None
     chosen = table.model or _usual(n, table.l2)
     name = chosen if isinstance(chosen, str) else str(chosen.get("name"))
-    if name in ("linear", "ridge") and n is not None:
+    if name in ("linear", "ridge", "moments") and n is not None:
         refuse(
             f"problem.model = {name!r} predicts a number, the target of {table.data} "
             f'is one of {n} classes; use "{_usual(n, 0)}"'
