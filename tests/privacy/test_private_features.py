@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tacita
+from tacita.data import load
 from tacita.federation.in_process import InProcess
 from tacita.privacy import features, gaussian_sigma
 from tacita.problem import Moments
@@ -93,6 +95,29 @@ def test_a_feature_that_never_changes_stays(mixed):
         z = made(with_ones)
         assert np.all(z[:, -1] == 0)
         assert np.all(features.linear_leak(z, s) < 1e-20)
+
+
+@pytest.mark.parametrize("least_change", [False, True])
+def test_an_attribute_may_be_a_feature_itself(mixed, least_change):
+    x, _ = mixed
+    z = features.private_projection(x, x[:, 1], least_change=least_change)(x)
+    assert features.linear_leak(z, x[:, 1]) < 1e-20
+
+
+@pytest.mark.data
+def test_the_hour_of_exercise_9_5():
+    if not os.environ.get("TACITA_DATA"):
+        pytest.skip("TACITA_DATA names no folder with the data sets")
+    weather = load("fmi", table="kustavi", features="hour")
+    x, hour = np.column_stack([weather.y, weather.x[:, :-1]]), weather.x[:, -1]
+    turn = 2 * np.pi * hour / 24
+    circle = np.column_stack([np.sin(turn), np.cos(turn)])
+    z = features.private_projection(x, hour)(x)
+    found = [
+        *(features.linear_leak(x, hour), features.linear_leak(z, hour)),
+        *(features.linear_leak(z, weather.y), *features.linear_leak(z, circle)),
+    ]
+    np.testing.assert_allclose(found, [0.202, 0, 0.599, 0.009, 0.092], atol=5e-4)
 
 
 @pytest.mark.parametrize("exact", [True, False])

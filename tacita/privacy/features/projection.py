@@ -24,6 +24,8 @@ from tacita import check
 
 #: Singular values below this share of the largest count as zero.
 _RELATIVE = 1e-10
+#: What of a feature may be rounding, relative to its mean and to the others' spread.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,8 @@ def projection_of_moments(
 def linear_leak(x: Any, s: Any) -> Any:
     """R^2 of the best linear reader of s in these very rows: 0 nothing, 1 all.
 
+    Features that change by less than rounding are not read.
+
     Args:
         x: Features, (rows, features).
         s: One attribute, or several in columns: then one number each.
@@ -139,9 +143,10 @@ def linear_leak(x: Any, s: Any) -> Any:
     0.25
     """
     rows, hidden = _rows(x, s)
-    rows, hidden = rows - rows.mean(axis=0), hidden - hidden.mean(axis=0)
-    spread = np.sqrt(np.mean(rows**2, axis=0))
-    rows = rows / np.where(spread > 0, spread, 1.0)
+    middle, hidden = rows.mean(axis=0), hidden - hidden.mean(axis=0)
+    spread = rows.std(axis=0)
+    changes = spread > _ROUNDING * np.maximum(np.abs(middle), spread.max())
+    rows = (rows - middle) / np.where(changes, spread, np.inf)
     read = rows @ np.linalg.lstsq(rows, hidden, rcond=_RELATIVE)[0]
     found = np.sum(read**2, axis=0) / np.sum(hidden**2, axis=0)
     return float(found[0]) if np.ndim(s) == 1 else found
