@@ -1,8 +1,8 @@
 """Reading letters back: what gradients without noise tell of the rows behind them.
 
-A. Jung, "Federated Learning: From Theory to Practice", exercises 9.1 and 10.1; B. Zhao et al.,
-"iDLG", 2020. Noise in the gradients is what stands in the way: show a reconstruction
-beside an epsilon.
+A. Jung, "Federated Learning: From Theory to Practice", exercises 9.1 and 10.1;
+B. Zhao et al., "iDLG", 2020. Noise in the gradients is what stands in the
+way: show a reconstruction beside an epsilon.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -276,6 +277,18 @@ def test_sums_with_noise_hide_nearly_as_much(agents, rule, noises):
     assert 0.7 < wrong / np.sqrt(noises * problem.dim) < 1.4
     made = features.projection_of_moments(*problem.model.read(run.params))
     assert features.linear_leak(made(x), s) < 0.1 < features.linear_leak(x, s)
+
+
+@pytest.mark.long
+def test_the_page_on_private_features_runs():
+    page = Path(__file__).parents[2] / "docs" / "explanation-private-features.md"
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
+        exec(block, names)
+    assert names["before"] > 0.8 and names["after"] < 1e-20
+    assert names["told"].epsilon <= 1.0
+    left = features.linear_leak(names["project"](names["x"]), names["s"])
+    assert left < 0.2
 
 
 def test_moments_know_their_optimum_their_length_and_their_reader(agents):

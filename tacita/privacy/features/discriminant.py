@@ -2,8 +2,8 @@
 
 A. Jung, "Federated Learning: From Theory to Practice", exercise 9.2: classes y = -1, +1
 with means mu_y, private attributes s = F x. z = a'x of variance a'C a = 1 has
-(a'gap)^2/4 of it from the classes, and a'C F'(F C F')^-1 F C a from s. Their difference,
-the second `strength` times, is largest at an eigenvector.
+(a'gap)^2/4 of it from the classes, and a'C F'(F C F')^-1 F C a from s. Their
+difference, the second `strength` times, is largest at an eigenvector.
 """
 
 from __future__ import annotations

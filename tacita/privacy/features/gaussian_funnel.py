@@ -1,6 +1,6 @@
 """The privacy funnel of Gaussians: the best single linear feature.
 
-A. Jung, "Federated Learning: From Theory to Practice", (183), for z = v'x with (x, s, y)
+A. Jung, "Federated Learning: From Theory to Practice", (183), for z = v'x with x, s, y
 jointly normal. In coordinates in which the features are white,
 
     a = C^(-1/2) c_s / sd(s),   b = C^(-1/2) c_y / sd(y),   r = sqrt(1 - e^(-2 rate)),

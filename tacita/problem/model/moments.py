@@ -39,7 +39,7 @@ class Moments:
 
     @property
     def dim(self) -> int:
-        """k means and k (k + 1)/2 products of k = features + 1 numbers."""
+        """As many as k means and k (k + 1)/2 products of k = features + 1 numbers."""
         k = self.features + 1
         return k + k * (k + 1) // 2
 
