@@ -148,6 +148,10 @@ class Algorithm:
 
     def goal(self, problem: Problem) -> np.ndarray:
         """What its models should reach: one for all, (d,), or one for each, (N, d)."""
+        if self.weights == "samples":
+            # Means of letters that weigh as much as rows are those of sum_i m_i f_i.
+            share = problem.counts / problem.counts.mean()
+            return problem.with_weights(problem.weights * share).solve()
         return problem.solve()
 
     def needs_everybody(self) -> str:

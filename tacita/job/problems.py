@@ -100,9 +100,14 @@ def _from_catalogue(table: ProblemTable) -> Dataset:
 def build(table: ProblemTable) -> tuple[Problem, tuple[str, ...]]:
     """Make the problem of a run file, and tell what was done to the data."""
     if table.data in SYNTHETIC:
-        return _synthetic(table), ()
-    loaded = _load(table)
-    return _from_dataset(table, loaded), loaded.notes
+        made, notes = _synthetic(table), ()
+    else:
+        loaded = _load(table)
+        made, notes = _from_dataset(table, loaded), loaded.notes
+    if table.weights is None:
+        return made, notes
+    with told_of("problem"):
+        return made.with_weights(table.weights), notes
 
 
 def _from_dataset(table: ProblemTable, loaded: Dataset) -> Problem:

@@ -64,6 +64,9 @@ class ProblemTable(_OpenTable):
         None, description='"float32" or "float64"'
     )
     bound: float | None = Field(None, description="a number > 0", gt=0)
+    weights: Literal["samples"] | list[float] | None = Field(
+        None, description='"samples", or a list with one number >= 0 per agent'
+    )
     seed: Seed = Field(0, description="a whole number >= 0, below 2^63")
 
 

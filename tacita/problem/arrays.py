@@ -40,6 +40,7 @@ def from_arrays(
     test: tuple[Any, Any] | None = None,
     dtype: Any = None,
     bound: float | None = None,
+    weights: Any = None,
     name: str = "arrays",
 ) -> Problem:
     """Make a problem from rows, labels and the id of the agent that holds each row.
@@ -69,6 +70,10 @@ def from_arrays(
             it. Theory then takes smoothness from it instead of from the rows, which
             private runs need. Test rows stay as they are; labels need no bound, for
             clipped gradients bound what they do.
+        weights: What agents' rows weigh, rho_i of (73): the problem then is
+            sum_i rho_i (mean loss of agent i) with its penalties. "samples" weighs them
+            by their rows, as if all rows were pooled (rho_i is 1 on average); or one
+            number per agent, in the order of the sorted ids or as a mapping from them.
         name: Shown in reports.
 
     >>> import numpy as np
@@ -116,7 +121,8 @@ def from_arrays(
             by_feature=narrow,
         )
     start = chosen.start().astype(kind)
-    return Problem(population, ids, start, class_names, name, network, bound)
+    made = Problem(population, ids, start, class_names, name, network, bound)
+    return made if weights is None else made.with_weights(weights)
 
 
 def rows_like(
