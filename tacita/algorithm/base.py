@@ -99,6 +99,8 @@ class Algorithm:
     partial: ClassVar[bool] = True
     #: Why it does not, where it does not: told when silent agents are refused.
     why_not_partial: ClassVar[str] = ""
+    #: How many agents a round needs, at least, to bring it nearer to its goal.
+    least_active: ClassVar[int] = 1
     #: Whether it handles a non-smooth h of the problem.
     composite: ClassVar[bool] = False
     #: What its letters are; other rules than the mean join models and updates only.
