@@ -17,6 +17,7 @@ from tacita.federation.receipts import BLANK
 from tacita.federation.seal import Sealed
 from tacita.federation.wire import Identity, Letter, note
 from tests.federation.towns import NAMES, SECONDS
+from tests.patience import HANG
 
 MOST = 1 << 24
 
@@ -91,7 +92,7 @@ class ByHand:
         to = letter.identity.receiver
         self._post.deliver(to, self._envelope.close(letter))
 
-    def hear(self, *kinds: str, seconds: float = 20.0) -> Letter:
+    def hear(self, *kinds: str, seconds: float = HANG) -> Letter:
         """The next letter of these kinds; all others are kept too."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -19,6 +19,7 @@ import tomli_w
 
 import tacita
 from tacita.federation import Hub, Result, broker, coordinate, join, state_file, wire
+from tests.patience import HANG
 
 PROGRAM = [sys.executable, "-m", "tacita"]
 COLUMNS = ["x0", "x1", "x2"]
@@ -239,7 +240,7 @@ class Chaos:
         victim = self._dice.choice(alive)
         child = town.children[victim]
         child.send_signal(signal.SIGKILL)
-        child.wait(10)
+        child.wait(HANG)
         town.start(victim)
         self.victims.append(victim)
         self._after = now + self._dice.randrange(self._most)

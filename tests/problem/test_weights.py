@@ -83,7 +83,7 @@ def test_gtvmin_has_weights(model, penalty, method):
 
 
 @pytest.mark.parametrize(
-    "algorithm", [tacita.FedAvg(), pytest.param(tacita.FedRelax(alpha=0.4), marks=long)]
+    "algorithm", [pytest.param(tacita.FedAvg(), marks=long), tacita.FedRelax(alpha=0.4)]
 )
 def test_algorithms_reach_the_weighted_optimum(algorithm):
     problem = made(weights=WEIGHTS)
