@@ -206,6 +206,12 @@ def test_bad_input_is_refused_in_one_line():
         (lambda: features.private_projection(X, np.ones(12)), "the same in all rows"),
         (lambda: features.private_projection(X, S[:5]), "expected s"),
         (lambda: features.private_projection(X[0], S), "rows and columns"),
+        (lambda: features.private_projection(X, ["a"] * 12), "of numbers"),
+        (lambda: features.funnel(half, half, None), "rate"),
+        (
+            lambda: features.projection_of_moments([0.0, 0.0], np.eye(2), [5]),
+            "numbers below 2",
+        ),
         (lambda: features.funnel(half, half, 0.3), "rate <= I"),
         (lambda: features.funnel(half, half[::-1] * 3, 0.0), "sum to 1"),
         (lambda: features.gaussian_funnel(np.eye(1), [0.5], [0.5], 1.0), "rate <= I"),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacita import check
+from tacita.privacy import inputs
 
 
 def private_direction(
@@ -33,7 +34,7 @@ def private_direction(
     f = np.atleast_2d(np.asarray(attribute, float))
     check.shape((len(gap), len(gap)), covariance=c)
     check.shape((None, len(gap)), attribute=f)
-    check.not_negative(strength=strength)
+    strength = inputs.not_negative(strength=strength)
     values, vectors = np.linalg.eigh(c)
     if values[0] <= 0:
         check.refuse("expected covariance positive definite; leave features out")

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacita import check
+from tacita.privacy import inputs
 
 #: Symbols of which all 4,140 partitions are tried.
 MOST_EXACT = 8
@@ -56,7 +57,7 @@ def funnel(p_xs: Any, p_xy: Any, rate: float, *, exact: bool | None = None) -> F
     s, y = _joint(p_xs=p_xs), _joint(p_xy=p_xy)
     if len(s) != len(y) or not np.allclose(s.sum(1), y.sum(1), atol=1e-9):
         check.refuse("p_xs and p_xy differ in how likely the symbols of x are")
-    check.not_negative(rate=rate)
+    rate = inputs.not_negative(rate=rate)
     everything = _information(y)
     if rate > everything + _ROUNDING:
         check.refuse(f"expected rate <= I(y; x) = {everything:.6g}, got rate={rate}")

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacita import check
+from tacita.privacy import inputs
 
 
 class GaussianFunnel(NamedTuple):
@@ -61,11 +62,13 @@ def gaussian_funnel(
     (0.0, [0.0, 1.0])
     """
     whiten = _inverse_root(covariance)
-    check.not_negative(rate=rate)
-    check.positive(var_s=var_s)
-    check.positive(var_y=var_y)
-    a = whiten @ _column(len(whiten), c_s=c_s) / math.sqrt(var_s)
-    b = whiten @ _column(len(whiten), c_y=c_y) / math.sqrt(var_y)
+    rate = inputs.not_negative(rate=rate)
+    sd_s, sd_y = (
+        math.sqrt(inputs.positive(**{name: value}))
+        for name, value in (("var_s", var_s), ("var_y", var_y))
+    )
+    a = whiten @ _column(len(whiten), c_s=c_s) / sd_s
+    b = whiten @ _column(len(whiten), c_y=c_y) / sd_y
     for name, told in (("c_s", a), ("c_y", b)):
         if np.linalg.norm(told) >= 1:
             check.refuse(f"{name} is more than the features and its variance allow")

@@ -105,7 +105,13 @@ def projection_of_moments(
     check.shape((len(middle), len(middle)), covariance=both)
     check.finite(mean=middle)
     check.finite(covariance=both)
-    hidden = np.unique(np.arange(len(middle))[list(attributes)])
+    try:
+        hidden = np.unique(np.arange(len(middle))[list(attributes)])
+    except (TypeError, IndexError):
+        check.refuse(
+            f"expected attributes a list of numbers below {len(middle)}, got "
+            f"attributes={attributes!r}"
+        )
     kept = np.setdiff1d(np.arange(len(middle)), hidden)
     if not len(hidden) or not len(kept):
         check.refuse(
@@ -168,7 +174,10 @@ def _inverse(covariance: np.ndarray) -> np.ndarray:
 
 def _rows(x: Any, s: Any) -> tuple[np.ndarray, np.ndarray]:
     """Features and attributes as matrices with a row each, checked."""
-    rows, hidden = np.asarray(x, float), np.asarray(s, float)
+    try:
+        rows, hidden = np.asarray(x, float), np.asarray(s, float)
+    except (TypeError, ValueError):
+        check.refuse("expected x and s of numbers; give classes as columns of 0 and 1")
     if rows.ndim != 2:
         check.refuse(f"expected x with rows and columns, got shape {rows.shape}")
     hidden = hidden[:, None] if hidden.ndim == 1 else hidden
