@@ -16,7 +16,7 @@ from tacita.federation.description import Description
 from tacita.federation.receipts import BLANK
 from tacita.federation.seal import Sealed
 from tacita.federation.wire import Identity, Letter, note
-from tests.federation.towns import NAMES, SECONDS
+from tests.federation.towns import NAMES
 from tests.patience import HANG
 
 MOST = 1 << 24
@@ -59,7 +59,7 @@ class ByHand:
 
         def work() -> None:
             try:
-                done.set_result(join(path, rows, policy, SECONDS, **options))
+                done.set_result(join(path, rows, policy, HANG, **options))
             except BaseException as error:
                 done.set_exception(error)
 
