@@ -86,6 +86,8 @@ class Algorithm:
     partial: ClassVar[bool] = True
     #: Why it does not, where it does not: told when silent agents are refused.
     why_not_partial: ClassVar[str] = ""
+    #: How many agents a round needs, at least, to bring it nearer to its goal.
+    least_active: ClassVar[int] = 1
     #: Whether it handles a non-smooth h of the problem.
     composite: ClassVar[bool] = False
     #: What its letters are, and what may join them besides their mean.
@@ -133,6 +135,10 @@ class Algorithm:
 
     def goal(self, problem: Problem) -> np.ndarray:
         """What its models should reach: one for all, (d,), or one for each, (N, d)."""
+        if self.weights == "samples":
+            # Means of letters that weigh as much as rows are those of sum_i m_i f_i.
+            share = problem.counts / problem.counts.mean()
+            return problem.with_weights(problem.weights * share).solve()
         return problem.solve()
 
     def needs_everybody(self) -> str:

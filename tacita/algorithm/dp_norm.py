@@ -4,26 +4,33 @@ T. Fukami, T. Murata, K. Niwa, I. Tyou, "DP-Norm", Algorithm 1. With alpha = 0 i
 ECL with noise, with alpha = sigma = 0 it is ECL. Without noise it minimises
 
     sum_i f_i(w_i)                                        w_i = w_j on edges (alpha = 0)
-    sum_i f_i(w_i) + 1/(4 alpha) sum_{edges} ||w_i - w_j||^2             (alpha > 0)
+    sum_i f_i(w_i) + 1/(4 alpha) sum_{edges} A_ij ||w_i - w_j||^2        (alpha > 0)
 
-the latter being GTVMin with edge weights 1/(4 alpha). Two things differ from print, see
-docs/explanation-dp-norm.md: an edge has one eta at both its ends, and letters that show
-different iterates carry different noise.
+the latter being GTVMin with 1/(4 alpha) for its alpha; the paper has A_ij = 1. Two
+things differ from print, see docs/explanation-dp-norm.md: an edge has one eta at both
+its ends, and letters that show different iterates carry different noise.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tacita import check, integer_noise
 from tacita.algorithm.base import Delivery, Edges, GraphAlgorithm, Number
+from tacita.problem.graph import Graph
+from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
 
 
 class State(NamedTuple):
@@ -36,7 +43,7 @@ class State(NamedTuple):
 class EdgeNumbers(NamedTuple):
     """What a node computes of each of its edges, (slots,)."""
 
-    gamma: Array  # gamma_ij = 1 + alpha eta_ij
+    gamma: Array  # gamma_ij = 1 + alpha eta_ij / A_ij
     pull: Array  # mu eta_ij / gamma_ij; zero where there is no edge
 
 
@@ -49,7 +56,8 @@ class DPNorm(GraphAlgorithm):
             1 / smoothness.
         local_steps: K, inner steps a round.
         alpha: Weight of the normalisation: 0 reaches the common optimum without noise,
-            more lets nodes differ and keeps noise from building up.
+            more lets nodes differ and keeps noise from building up; less so along
+            edges with more weight.
         noise_std: sigma, the noise in what letters show of the node's model; None adds
             none. One number or one per node, see `tacita.private`.
         noise_kind: "float" for floating-point Gaussians, or "integers": what letters
@@ -83,6 +91,43 @@ class DPNorm(GraphAlgorithm):
 
     source: ClassVar[str] = "Fukami, Murata, Niwa, Tyou, DP-Norm, Algorithm 1"
     delivery: ClassVar[Delivery] = Delivery.SLOTS
+
+    def goal(self, problem: Problem) -> np.ndarray:
+        """Without noise: the common optimum, or every node's model in GTVMin."""
+        assert problem.graph is not None
+        degrees = np.asarray(problem.graph.neighbour_counts, float)
+        if self.form == "printed" and np.ptp(degrees) > 0:
+            return self._printed_goal(problem, degrees)
+        if self.alpha == 0:
+            return problem.solve()
+        return GTVMin(problem, 1 / (4 * self.alpha)).solve()
+
+    def _printed_goal(self, problem: Problem, degrees: np.ndarray) -> np.ndarray:
+        """What the printed form reaches where degrees E_i differ.
+
+        It minimises sum_i E_i f_i(w_i) + 1/(2 alpha) sum A_ij c_ij ||w_i - w_j||^2,
+        c_ij = E_i E_j/(E_i + E_j): eta_i/(eta_i + eta_j) of what both ends have.
+        """
+        share = degrees / degrees.mean()
+        by_degree = problem.with_weights(problem.weights * share)
+        if self.alpha == 0:
+            return by_degree.solve()
+        if problem.population.regulariser.curvature_bounds != (0.0, 0.0):
+            check.refuse(
+                "what DPNorm(form='printed', alpha > 0) reaches with a regulariser on "
+                "a graph of unequal degrees is not computed; use form='corrected'"
+            )
+        graph = problem.graph
+        assert graph is not None
+        i, j = np.asarray(graph.receivers), np.asarray(graph.senders)
+        weights = (
+            np.asarray(graph.weights) * share[i] * share[j] / (share[i] + share[j])
+        )
+        once = i < j
+        nodes = graph.nodes
+        pairs = [(nodes[a], nodes[b]) for a, b in zip(i[once], j[once], strict=True)]
+        printed = Graph.from_edges(nodes, pairs, weights[once])
+        return GTVMin(replace(by_degree, graph=printed), 1 / (2 * self.alpha)).solve()
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w, with letters z = 0."""
@@ -119,7 +164,8 @@ class DPNorm(GraphAlgorithm):
             degree = jnp.maximum(degree, edges.neighbour_counts)
         degree = jnp.broadcast_to(degree, edges.mask.shape).astype(dtype)
         eta = 1 / (self.step_size * self.local_steps * degree)
-        gamma = 1 + self.alpha * eta
+        # What is no edge has no weight either.
+        gamma = 1 + self.alpha * eta / jnp.where(edges.mask, edges.weight, 1)
         pull = jnp.where(edges.mask, self.step_size * eta / gamma, 0)
         return EdgeNumbers(gamma, pull)
 

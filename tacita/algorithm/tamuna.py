@@ -88,6 +88,8 @@ class TAMUNA(ServerAlgorithm):
     agent: Any = number(check.not_negative, theory=_agents)
     oracle: Oracle = Full()
 
+    #: One agent alone finds x = w_i and no change of its control variate.
+    least_active: ClassVar[int] = 2
     source: ClassVar[str] = "L. Condat et al., TAMUNA, arXiv 2302.09832, Algorithm 1"
 
     @property

@@ -18,6 +18,8 @@ _FILES = {file.path.split("/")[-1]: file for file in ENTRIES["fmi"].files}
 TABLES = ("windows", "daily", "hourly", "january", "august", "helsinki", "kustavi")
 _LAGGED = ("daily", "hourly", "helsinki")
 _EXTREMES = ("tmax", "tmin")
+#: Features that one table has.
+_ONLY = {"place": "hourly", "hour": "kustavi"}
 # Files in the order in which they are asked for a station's coordinates. Between
 # files those differ by at most 0.03 degrees.
 _COORDINATES = (
@@ -54,15 +56,19 @@ def load_fmi(
         table: One of the above.
         target: "tmax" (the default) or "tmin" where extremes are predicted.
         features: "lags"; for "hourly" also "place": latitude, longitude and the hour
-            since the start, for all 19 768 observations.
+            since the start, for all 19 768 observations; for "kustavi" also "hour": the
+            nine measures and the hour of the day, 0 to 23.
         lags: How many days or hours are looked back (5 if left out).
         scale: None, "standard", "minmax" or "unit".
         test_share: Share of the rows kept for testing, the last in time.
     """
     one_of(TABLES, table=table)
-    one_of(("lags", "place"), features=features)
-    if features == "place" and table != "hourly":
-        refuse(f"features='place' is for table='hourly', got table={table!r}")
+    one_of(("lags", *_ONLY), features=features)
+    if features in _ONLY and table != _ONLY[features]:
+        refuse(
+            f"features={features!r} is for table={_ONLY[features]!r}, got "
+            f"table={table!r}"
+        )
     if lags is not None and (table not in _LAGGED or features == "place"):
         refuse(f"lags is for the tables {', '.join(_LAGGED)}; leave it out here")
     rows, value, notes = _rows(table, _target(table, target), features, lags)
@@ -98,7 +104,7 @@ def _rows(
     if table in ("january", "august"):
         return _month(table, target)
     if table == "kustavi":
-        return _kustavi()
+        return _kustavi(with_hour=features == "hour")
     if table == "hourly":
         long = _csv("FMI_data.csv").rename(columns={"name": "station"})
         long["time"] = pd.to_datetime(long["Timestamp"])
@@ -190,7 +196,7 @@ def _month(table: str, target: str) -> tuple[Frame, str, tuple[str, ...]]:
     return rows, target, (*notes, *_left_out(long, rows, "it has no whole day"))
 
 
-def _kustavi() -> tuple[Frame, str, tuple[str, ...]]:
+def _kustavi(with_hour: bool) -> tuple[Frame, str, tuple[str, ...]]:
     table = _csv("weather_data.csv").rename(columns={"Observation station": "station"})
     clock = table["Time [Local time]"]
     days = table[["Year", "Month", "Day"]].astype(str).agg("-".join, axis=1)
@@ -200,6 +206,8 @@ def _kustavi() -> tuple[Frame, str, tuple[str, ...]]:
     table[numbers] = table[numbers].apply(pd.to_numeric, errors="coerce")
     target = "Average temperature [°C]"
     rows = table.dropna().rename(columns={target: "value"})
+    if with_hour:
+        rows["hour"] = rows["time"].dt.hour
     gone = len(table) - len(rows)
     return rows.reset_index(drop=True), target, (f"{gone} hour with a gap left out",)
 

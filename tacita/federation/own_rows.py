@@ -16,7 +16,7 @@ from tacita.problem import Problem, from_arrays
 #: A file (.csv, .parquet, .npz), or a table or mapping from column to values.
 OwnRows = str | Path | Mapping[str, Any] | Any
 #: Models whose target is a number.
-_REGRESSIONS = ("linear", "ridge")
+_REGRESSIONS = ("linear", "ridge", "moments")
 #: Numbers of the blank rows: whoever looks at an offer makes them, some 30 bytes each.
 _MOST_BLANK = 1 << 25
 

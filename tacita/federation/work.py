@@ -71,6 +71,7 @@ class Outline:
         self.ids = own.ids if graph is None else graph.nodes
         self.population, self.model, self.h = own.population, own.model, own.h
         self.dim, self.dtype, self.bound = own.dim, own.dtype, own.bound
+        self.weighted = own.weighted
         # As if everybody had as many rows as this party, which only knows its own.
         self.counts = np.full(n_agents, own.counts[0] if rows is None else rows)
 

@@ -100,9 +100,14 @@ def _from_catalogue(table: ProblemTable) -> Dataset:
 def build(table: ProblemTable) -> tuple[Problem, tuple[str, ...]]:
     """Make the problem of a run file, and tell what was done to the data."""
     if table.data in SYNTHETIC:
-        return _synthetic(table), ()
-    loaded = _load(table)
-    return _from_dataset(table, loaded), loaded.notes
+        made, notes = _synthetic(table), ()
+    else:
+        loaded = _load(table)
+        made, notes = _from_dataset(table, loaded), loaded.notes
+    if table.weights is None:
+        return made, notes
+    with told_of("problem"):
+        return made.with_weights(table.weights), notes
 
 
 def _from_dataset(table: ProblemTable, loaded: Dataset) -> Problem:
@@ -185,7 +190,7 @@ def _model(table: ProblemTable, loaded: Dataset) -> Any:
     n = len(loaded.classes) or None
     chosen = table.model or _usual(n, table.l2)
     name = chosen if isinstance(chosen, str) else str(chosen.get("name"))
-    if name in ("linear", "ridge") and n is not None:
+    if name in ("linear", "ridge", "moments") and n is not None:
         refuse(
             f"problem.model = {name!r} predicts a number, the target of {table.data} "
             f'is one of {n} classes; use "{_usual(n, 0)}"'

@@ -46,8 +46,8 @@ class ProblemTable(_OpenTable):
     )
     model: Named = Field(
         None,
-        description='"linear", "ridge", "logistic", "softmax", or a table such as '
-        '{ name = "mlp", hidden = [32] }',
+        description='"linear", "ridge", "logistic", "softmax", "moments", or a table '
+        'such as { name = "mlp", hidden = [32] }',
     )
     l2: float = Field(0.0, description="a number >= 0", ge=0)
     h: Named = Field(None, description='a table such as { kind = "l1", weight = 0.01 }')
@@ -64,6 +64,9 @@ class ProblemTable(_OpenTable):
         None, description='"float32" or "float64"'
     )
     bound: float | None = Field(None, description="a number > 0", gt=0)
+    weights: Literal["samples"] | list[float] | None = Field(
+        None, description='"samples", or a list with one number >= 0 per agent'
+    )
     seed: Seed = Field(0, description="a whole number >= 0, below 2^63")
 
 

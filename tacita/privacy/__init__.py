@@ -5,6 +5,7 @@ An epsilon is only true for an observer. Everything here that carries one is a
 assumptions.
 """
 
+from tacita.privacy import features
 from tacita.privacy.accounting.calibrate import (
     affordable_rounds,
     calibrate_noise,
@@ -75,6 +76,7 @@ __all__ = [
     "calibrate_noise",
     "classical_gaussian_sigma",
     "epsilon_for",
+    "features",
     "fed_plt",
     "forecast",
     "gaussian",

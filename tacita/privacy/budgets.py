@@ -174,6 +174,14 @@ def within_budgets(
 
         lasts = affordable_rounds(build, epsilon=budget, delta=delta, at_most=2**20)
         turns[(accounted == agent) & (budgets == budget)] = lasts
+    if not turns.any():
+        once = Question(scope=scope, agent=int(accounted[budgets.argmax()]), rounds=1)
+        costs = guarantee(ready, problem, once).epsilon(delta)
+        check.refuse(
+            f"no client can afford a round: one costs epsilon={costs:.4g} at delta="
+            f"{delta:g} where {budgets.max():g} is allowed; set more noise, or raise "
+            "epsilon"
+        )
     # Numbers that theory sets are left to it, so that reports know where they are from.
     return Budgeted(algorithm=algorithm, turns=turns)
 

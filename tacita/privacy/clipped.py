@@ -96,6 +96,11 @@ class Clipped:
             check.refuse(
                 f"clipping wraps Full or Minibatch, got {type(self.oracle).__name__}"
             )
+        if problem.weighted:
+            check.refuse(
+                "clipped gradients of agents with weights have no theorem; leave the "
+                "problem's weights out, and let FedAvg(weights='samples') weigh letters"
+            )
         self.oracle.check(problem)
 
     def in_round(self, number: Array | int) -> Clipped:

@@ -36,6 +36,7 @@ class Concrete(check.Range):
 positive = Concrete(**vars(check.positive))
 not_negative = Concrete(**vars(check.not_negative))
 inside_unit = Concrete(**vars(check.inside_unit))
+below_one = Concrete(**vars(check.below_one))
 fraction = Concrete(**vars(check.fraction))
 
 

@@ -1,8 +1,8 @@
 """Reading letters back: what gradients without noise tell of the rows behind them.
 
-A. Jung, "Federated Learning: From Theory to Practice", exercise 10.1; B. Zhao et al.,
-"iDLG", 2020. Noise in the gradients is what stands in the way: show a reconstruction
-beside an epsilon.
+A. Jung, "Federated Learning: From Theory to Practice", exercises 9.1 and 10.1;
+B. Zhao et al., "iDLG", 2020. Noise in the gradients is what stands in the
+way: show a reconstruction beside an epsilon.
 """
 
 from __future__ import annotations
@@ -39,6 +39,28 @@ def linear(points: Any, gradients: Any) -> LinearRows:
     q = np.linalg.lstsq(steps, changes, rcond=None)[0]
     q = (q + q.T) / 2
     return LinearRows(q, q @ w[0] - g[0] / 2)
+
+
+def probed(
+    before: Any, after: Any, sent: Any, *, step_size: float, pull: float
+) -> np.ndarray:
+    """The gradient of an agent behind its step of FedGD, from its letters.
+
+    w+ = w - eta (gradient + 2 pull (w - sent)), exercise 9.1 of the book.
+
+    Args:
+        before: Its model w, which its last letter told.
+        after: Its model w+, which its next letter tells.
+        sent: What its only neighbour sent in between.
+        step_size: eta.
+        pull: alpha times the weight of the edge.
+
+    >>> probed([0.0], [1.0], [1.0], step_size=0.5, pull=0.5)
+    array([-1.])
+    """
+    w, moved = np.asarray(before, float), np.asarray(after, float)
+    told = (w - moved) / check.positive(step_size=step_size)
+    return told - 2 * pull * (w - np.asarray(sent, float))
 
 
 def single_record(found: LinearRows) -> tuple[np.ndarray, float]:

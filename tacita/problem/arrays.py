@@ -12,13 +12,14 @@ from tacita import check
 from tacita.problem import features, labels
 from tacita.problem.graph import Graph
 from tacita.problem.model.linear import Linear, Logistic, Model, Softmax, require_fit
+from tacita.problem.model.moments import Moments
 from tacita.problem.model.regulariser import Regulariser, regulariser_of
 from tacita.problem.population import NARROW, Population, Rows
 from tacita.problem.problem import Problem
 from tacita.problem.prox import proximable
 from tacita.trees import double_precision
 
-MODELS = ("linear", "ridge", "logistic", "softmax")
+MODELS = ("linear", "ridge", "logistic", "softmax", "moments")
 
 
 def from_arrays(
@@ -39,6 +40,7 @@ def from_arrays(
     test: tuple[Any, Any] | None = None,
     dtype: Any = None,
     bound: float | None = None,
+    weights: Any = None,
     name: str = "arrays",
 ) -> Problem:
     """Make a problem from rows, labels and the id of the agent that holds each row.
@@ -49,7 +51,8 @@ def from_arrays(
         y: Labels, one per row. Logistic takes -1/+1 or 0/1, softmax any labels.
         agent: Id of the agent that holds the row. Agents are ordered by sorted id. A
             negative number is refused: splits mark rows that nobody holds by -1.
-        model: "linear", "ridge", "logistic", "softmax", or a model object.
+        model: "linear", "ridge", "logistic", "softmax", "moments" (means and products
+            of rows), or a model object.
         l2: Adds (l2/2)||w||^2 to each agent's loss. "ridge" needs it positive.
         h: A proximable function added once, see `tacita.problem.prox`.
         graph: `networkx` graph or `tacita.problem.Graph`, nodes named by agent ids.
@@ -67,6 +70,10 @@ def from_arrays(
             it. Theory then takes smoothness from it instead of from the rows, which
             private runs need. Test rows stay as they are; labels need no bound, for
             clipped gradients bound what they do.
+        weights: What agents' rows weigh, rho_i of (73): the problem then is
+            sum_i rho_i (mean loss of agent i) with its penalties. "samples" weighs them
+            by their rows, as if all rows were pooled (rho_i is 1 on average); or one
+            number per agent, in the order of the sorted ids or as a mapping from them.
         name: Shown in reports.
 
     >>> import numpy as np
@@ -85,7 +92,7 @@ def from_arrays(
     chosen, class_names = _choose_model(model, x, given, classes, l2)
     codes = labels.encode(chosen, given, class_names, "y", coded)
     linear = isinstance(chosen, Linear | Logistic | Softmax)
-    kind = _kind(dtype, linear)
+    kind = _kind(dtype, linear or isinstance(chosen, Moments))
     if bound is not None:
         bound = float(check.positive(bound=bound))
         x = features.clipped(x, bound, kind)
@@ -114,7 +121,8 @@ def from_arrays(
             by_feature=narrow,
         )
     start = chosen.start().astype(kind)
-    return Problem(population, ids, start, class_names, name, network, bound)
+    made = Problem(population, ids, start, class_names, name, network, bound)
+    return made if weights is None else made.with_weights(weights)
 
 
 def rows_like(
@@ -232,6 +240,8 @@ def _choose_model(
         if model == "ridge":
             check.positive(l2=l2)
         return Linear(width), None
+    if model == "moments":
+        return Moments(width), None
     if model == "logistic":
         names = labels.SIGNS if classes is None else labels.named(classes, 2)
         return Logistic(width), names

@@ -68,6 +68,7 @@ def _with_rows(
     rows = Rows(x, y, counts.astype(np.int32) if padded else None)
     with double_precision():
         rows = jax.tree.map(jnp.asarray, rows)
+    rows = rows._replace(weight=population.rows.weight)
     return replace(problem, population=replace(population, rows=rows))
 
 

@@ -4,6 +4,7 @@ For a generalised linear model the Hessian of the mean loss is X^T D X / m with 
 entries of D between the model's curvature bounds, so its eigenvalues lie between
 `c_min * eig_min(X^T X / m)` and `c_max * eig_max(X^T X / m)`. If no row is longer than
 B, whatever the rows are, they lie between 0 and `c_max * B^2`.
+An agent's weight multiplies both.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def _moduli(population: Population, low: np.ndarray, high: np.ndarray) -> Moduli
     """From the smallest and the largest eigenvalue of X_i^T X_i / m_i of each agent."""
     c_min, c_max = population.model.curvature_bounds  # pyright: ignore
     r_min, r_max = population.regulariser.curvature_bounds
-    return Moduli(c_min * low + float(r_min), c_max * high + float(r_max))
+    weight = population.rows.weight
+    rho = 1.0 if weight is None else np.asarray(weight, float)
+    return Moduli(rho * c_min * low + float(r_min), rho * c_max * high + float(r_max))
 
 
 def _gram_eigenvalues(population: Population) -> tuple[np.ndarray, np.ndarray]:

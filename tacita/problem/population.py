@@ -33,11 +33,14 @@ class Rows(NamedTuple):
     y: Any
     filled: Any  # number of real rows
     lengths: Any = None  # l2 norms of the rows, where an oracle asked for them
+    weight: Any = None  # rho_i, what the agent's rows weigh; None where all weigh 1
 
 
 @frozen
 class Local:
-    """f_i(w) = mean over the agent's rows of the model's loss + the regulariser.
+    """f_i(w) = rho_i mean over the agent's rows of the model's loss + the regulariser.
+
+    The weight rho_i of (73) is 1 unless the problem has others.
 
     `h` is the problem's shared non-smooth part, of which each of the `n_agents` may
     need its share; it is not added to f_i.
@@ -91,22 +94,26 @@ class Local:
     def loss(self, w: Array) -> Array:
         """f_i(w)."""
         losses = self.model.losses(w, self.x, self.rows.y)
-        return jnp.sum(self.mean_weights() * losses) + self.regulariser(w)
+        return self.weighed(jnp.sum(self.mean_weights() * losses)) + self.regulariser(w)
 
     def grad(self, w: Array) -> Array:
         """The gradient of f_i at w, over all rows."""
         return self.weighted_grad(w, self.mean_weights())
 
+    def weighed(self, of_rows: Array) -> Array:
+        """rho_i times what was computed from the rows."""
+        return of_rows if self.rows.weight is None else self.rows.weight * of_rows
+
     def weighted_grad(self, w: Array, weights: Array) -> Array:
-        """Gradient with the given weight on every row, regulariser included."""
+        """Gradient with the given share of every row, regulariser included."""
         data = self.model.grad(w, self.x, self.rows.y, weights)
-        return data + self.regulariser.grad(w)
+        return self.weighed(data) + self.regulariser.grad(w)
 
     def batch_grad(self, w: Array, index: Array) -> Array:
         """Gradient of the mean loss over the rows `index`, regulariser included."""
         x, y = self.take(index)
-        weights = self.batch_weight(index.shape[0])
-        return self.model.grad(w, x, y, weights) + self.regulariser.grad(w)
+        data = self.model.grad(w, x, y, self.batch_weight(index.shape[0]))
+        return self.weighed(data) + self.regulariser.grad(w)
 
     def hits(self, w: Array) -> Array:
         """Number of real rows whose label the model predicts rightly."""

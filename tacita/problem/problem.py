@@ -1,13 +1,14 @@
 """What is to be solved: minimise sum_i f_i(w) + h(w) over agents i = 1..N.
 
-f_i is the mean loss over the rows of agent i plus its regulariser; h is added once.
+f_i is rho_i times the mean loss over the rows of agent i, plus its regulariser; h is
+added once. All rho_i are 1 unless the problem was given weights.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -18,7 +19,8 @@ from tacita.problem import moduli, solve
 from tacita.problem.graph import Graph
 from tacita.problem.model.linear import Logistic, Model
 from tacita.problem.population import Population
-from tacita.trees import in_double_precision
+from tacita.problem.weights import agent_weights
+from tacita.trees import double_precision, in_double_precision
 
 
 @dataclass(eq=False, repr=False)
@@ -72,6 +74,26 @@ class Problem:
     def counts(self) -> np.ndarray:
         """Number of rows of every agent."""
         return np.asarray(self.population.counts)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """What the rows of every agent weigh, rho_i of (73)."""
+        weight = self.population.rows.weight
+        return np.ones(self.n_agents) if weight is None else np.asarray(weight)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether agents were given weights."""
+        return self.population.rows.weight is not None
+
+    def with_weights(self, weights: Any) -> Problem:
+        """The same agents with other weights, see `tacita.from_arrays`."""
+        chosen = agent_weights(weights, self.ids, self.counts)
+        if chosen is not None:
+            with double_precision():
+                chosen = jax.numpy.asarray(chosen.astype(self.dtype))
+        rows = self.population.rows._replace(weight=chosen)
+        return replace(self, population=replace(self.population, rows=rows))
 
     def stacked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Features (N, m, ...), labels (N, m) and counts (N,); padding rows are 0."""
@@ -127,6 +149,7 @@ class Problem:
             "dtype": self.dtype.name,
             "regulariser": type(self.population.regulariser).__name__,
             "regulariser_weight": float(self.population.regulariser.weight),
+            "weights": "given" if self.weighted else "none",
             "h": "none" if self.h is None else type(self.h).__name__,
             "graph": "none"
             if self.graph is None

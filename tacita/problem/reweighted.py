@@ -22,7 +22,8 @@ def reweighted(population: Population, w: np.ndarray) -> np.ndarray:
     x = x.swapaxes(1, 2) if population.by_feature else x
     counts = np.maximum(np.asarray(population.counts), 1)
     real = np.arange(x.shape[1]) < np.asarray(population.counts)[:, None]
-    share = (real / counts[:, None]).ravel()
+    rho = 1.0 if population.rows.weight is None else np.asarray(population.rows.weight)
+    share = (real * np.reshape(rho / counts, (-1, 1))).ravel()
     rows, labels = x.reshape(-1, x.shape[2]), np.asarray(population.rows.y, float)
     ridge = population.n_agents * float(population.regulariser.curvature_bounds[0])
     for _ in range(_STEPS):

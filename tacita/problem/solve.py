@@ -21,6 +21,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from tacita import check
 from tacita.problem import moduli
 from tacita.problem.model.linear import Huber, Linear, Logistic, Softmax
+from tacita.problem.model.moments import Moments
 from tacita.problem.population import Population
 from tacita.problem.reweighted import reweighted
 from tacita.trees import double_precision
@@ -29,11 +30,12 @@ from tacita.trees import double_precision
 _DENSE = 1200
 _TOLERANCE = 1e-13
 _MOST_STEPS = 200
+_SOLVED = Linear | Huber | Logistic | Softmax | Moments
 
 
 def optimum(population: Population, start: np.ndarray) -> np.ndarray:
     """Minimise sum_i f_i + h to rounding; refuses what has no computable minimiser."""
-    if not isinstance(population.model, Linear | Huber | Logistic | Softmax):
+    if not isinstance(population.model, _SOLVED):
         check.refuse(
             "solve() needs a linear, logistic or softmax model: the exact optimum of "
             "other models is not computable; compare losses instead"

@@ -81,12 +81,17 @@ def summed_by(
 def schedule_of(
     problem: Problem, algorithm: Any, participation: Any, lanes: bool = False
 ) -> Schedule:
-    """Who takes part; refused where the algorithm needs everybody."""
+    """Who takes part; refused where the algorithm needs everybody, or more."""
     who = schedule_for(participation, problem.n_agents, lanes)
     if who.kind != "all" and not algorithm.partial:
         check.refuse(
             f"{algorithm.needs_everybody()}; use participation=1.0 or an algorithm "
             "with partial participation"
+        )
+    if who.kind == "cohort" and who.size < algorithm.least_active:
+        check.refuse(
+            f"{type(algorithm).__name__} never converges with {who.size} active agent "
+            f"a round; use participation >= {algorithm.least_active}"
         )
     return who
 

@@ -61,7 +61,7 @@ def _mean_curvature(problem: Problem) -> float:
     """Smallest eigenvalue of the mean over agents of the Hessians of a linear model."""
     x = problem.stacked()[0].astype(np.float64)
     counts = np.maximum(problem.counts, 1)
-    per_row = 1 / (counts[:, None] * len(counts))
+    per_row = problem.weights[:, None] / (counts[:, None] * len(counts))
     scaled = (x * np.sqrt(per_row)[..., None]).reshape(-1, x.shape[-1])
     weight = float(problem.population.regulariser.weight)
     return 2 * float(np.linalg.eigvalsh(scaled.T @ scaled)[0]) + weight
@@ -204,6 +204,10 @@ def _require_no_l2(problem: Problem) -> None:
     if weight > 0:
         check.refuse(
             f"the distance from the truth is bounded for l2=0, got l2={weight}"
+        )
+    if problem.weighted:
+        check.refuse(
+            "the distance from the truth is bounded for agents without weights"
         )
 
 

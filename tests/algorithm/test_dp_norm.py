@@ -76,6 +76,25 @@ def test_with_alpha_it_minimises_total_variation(name):
     assert np.abs(found - expected).max() < 1e-10
 
 
+HEAVY = nx.path_graph(8)
+nx.set_edge_attributes(HEAVY, {(i, i + 1): 0.5 + i for i in range(7)}, "weight")
+
+
+@pytest.mark.parametrize("form", ["corrected", "printed"])
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+def test_its_goal_is_what_it_reaches_also_with_weights_on_edges(form, alpha):
+    """On a path with unequal weights; the printed form has another goal."""
+    problem = linear_on(HEAVY)
+    algorithm = tacita.DPNorm(local_steps=5, alpha=alpha, form=form)
+    goal = algorithm.goal(problem)
+    assert np.abs(reached(problem, algorithm, 4000) - goal).max() < 1e-8
+    plain = tacita.DPNorm(alpha=alpha).goal(linear_on(nx.path_graph(8)))
+    assert (np.abs(goal - plain).max() > 0.01) == (alpha > 0 or form == "printed")
+    if form == "corrected" and alpha:
+        relaxed = tacita.FedRelax(alpha=1 / (4 * alpha)).goal(problem)
+        np.testing.assert_allclose(goal, relaxed, atol=1e-9)
+
+
 def test_late_letters_single_steps_and_silent_nodes_are_exact_too():
     problem = PROBLEMS["chords"]
     best = problem.solve()

@@ -43,6 +43,16 @@ def test_control_variates_sum_to_zero(problem, sparsity):
     assert max(np.abs(state.h).max() for state in moments[-1].states) > 0.01
 
 
+@pytest.mark.parametrize("sparsity", [None, 2])
+def test_one_active_agent_is_refused(problem, sparsity):
+    """Its control variate would never change: x = w_i."""
+    algorithm = tacita.TAMUNA(sparsity=sparsity)
+    (moment,) = play(problem, algorithm, [[2]], problem.start)
+    assert not np.any([state.h for state in moment.states])
+    with pytest.raises(tacita.TacitaError, match="use participation >= 2"):
+        tacita.simulate(problem, algorithm, 5, participation=1)
+
+
 @pytest.mark.parametrize("sparsity", [2, 3])
 def test_every_coordinate_is_sent_by_exactly_s_of_the_cohort(problem, sparsity):
     algorithm = tacita.TAMUNA(sparsity=sparsity, local_steps=2)

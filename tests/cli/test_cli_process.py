@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import SMALL
 from tests.cli.test_cli_run import same_bits
+from tests.patience import HANG
 
 #: Long enough to be killed in its middle, several times.
 ROUNDS = 30_000
@@ -48,7 +49,7 @@ def start(place):
 
 def wait_for_change(path, process, before):
     """Wait until a file is written anew; False if the process ended without."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + HANG
     while time.monotonic() < deadline:
         if path.exists() and path.stat().st_mtime_ns != before:
             return True
@@ -81,7 +82,7 @@ def test_a_run_killed_at_random_moments_and_resumed_has_the_same_bits(
         })  # fmt: skip
         before = checkpoint.stat().st_mtime_ns
         killed = start("resume", "cut")
-    out, err = killed.communicate(timeout=120)
+    out, err = killed.communicate(timeout=HANG)
     assert killed.returncode == 0 or Path("cut/run.json").exists(), err
     assert kills >= 1
     assert same_bits("cut", "whole")
@@ -105,7 +106,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(start, small):
     process = start("run", small, "--set", f"run.rounds={50 * ROUNDS}", "--out", "cut")
     assert wait_for_change(Path("cut/checkpoint.npz"), process, 0)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=HANG)
     assert process.returncode == 130
     assert err.strip().split("\n")[-1] == "interrupted; go on with: tacita resume cut"
     assert "Traceback" not in err
@@ -114,7 +115,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(start, small):
 def test_the_program_says_one_line_and_exits_with_2(start, place):
     (place / "bad.toml").write_text(SMALL.replace("rounds", "roundz"))
     process = start("run", "bad.toml")
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=HANG)
     assert process.returncode == 2 and out == ""
     assert "unknown key run.roundz = 6; did you mean 'rounds'?" in err
     assert "Traceback" not in err

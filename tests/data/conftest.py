@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
+
 
 @pytest.fixture(scope="session")
 def real():
@@ -33,7 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.requests.append(self.path)
         kind, payload = self.server.files.get(self.path, ("missing", b""))
         if kind == "silent":
-            self.server.closing.wait(5)
+            self.server.closing.wait(HANG)
             return
         if kind == "missing":
             self.send_error(404)

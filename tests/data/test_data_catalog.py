@@ -85,6 +85,7 @@ def test_options_name_their_defaults():
         (lambda: load("fmi", table="dayly"), "did you mean 'daily'?"),
         (lambda: load("fmi", target="temp"), "unknown target='temp'"),
         (lambda: load("fmi", features="place"), "is for table='hourly'"),
+        (lambda: load("fmi", features="hour"), "is for table='kustavi'"),
         (lambda: load("fmi", lags=3), "lags is for the tables daily, hourly"),
         (lambda: load("fmi", table="daily", lags=0), "lags a whole number >= 1"),
         (lambda: load("heart-disease", features="some"), "unknown features='some'"),

@@ -4,6 +4,7 @@ Skipped unless TACITA_DATA names a folder with the files.
 """
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -185,6 +186,19 @@ def test_fmi_daily_is_split_in_time(real):
     assert len(data.test_y) == 193 * 7 and len(data) == 193 * 28
     whole = raw[raw.station != "Pori Isomäki"]
     assert sorted(data.test_y) == sorted(whole.tmax[whole.day >= cut])
+
+
+def test_the_page_knows_how_many_stations_there_are(real):
+    page = (Path(__file__).parents[2] / "docs" / "ref-data.md").read_text()
+    found = {
+        table: load("fmi", table=table).n_agents
+        for table in ("windows", "daily", "hourly", "january", "august")
+    }
+    assert f'`"windows"` ({found["windows"]} stations' in page
+    assert f'`"daily"` ({found["daily"]} stations' in page
+    assert f'`"hourly"` ({found["hourly"]} stations' in page
+    months = f"{found['january']} and {found['august']} stations"
+    assert f'`"january"` and `"august"` ({months}' in page
 
 
 def test_fmi_hourly(real):

@@ -16,7 +16,8 @@ from tacita.federation.description import Description
 from tacita.federation.receipts import BLANK
 from tacita.federation.seal import Sealed
 from tacita.federation.wire import Identity, Letter, note
-from tests.federation.towns import NAMES, SECONDS
+from tests.federation.towns import NAMES
+from tests.patience import HANG
 
 MOST = 1 << 24
 
@@ -58,7 +59,7 @@ class ByHand:
 
         def work() -> None:
             try:
-                done.set_result(join(path, rows, policy, SECONDS, **options))
+                done.set_result(join(path, rows, policy, HANG, **options))
             except BaseException as error:
                 done.set_exception(error)
 
@@ -91,7 +92,7 @@ class ByHand:
         to = letter.identity.receiver
         self._post.deliver(to, self._envelope.close(letter))
 
-    def hear(self, *kinds: str, seconds: float = 20.0) -> Letter:
+    def hear(self, *kinds: str, seconds: float = HANG) -> Letter:
         """The next letter of these kinds; all others are kept too."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

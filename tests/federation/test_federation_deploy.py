@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tacita.cli.app import app
+from tests.patience import HANG
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -69,7 +70,7 @@ def test_systemd_finds_nothing_wrong_with_a_unit(unit: Path, tmp_path: Path):
         ["systemd-analyze", "verify", "--man=no", copy],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=False,
     )
     assert found.returncode == 0, found.stderr

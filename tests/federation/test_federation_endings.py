@@ -25,6 +25,7 @@ from tacita.federation.own_rows import blank_problem
 from tacita.federation.setting import setting_of
 from tests.cases import case_of
 from tests.federation.towns import LENIENT, NAMES, Town, run_of, table_of_rows
+from tests.patience import HANG
 
 FED_PLT = case_of("FedPLT")
 
@@ -53,7 +54,7 @@ def test_the_lock_ends_with_its_program(tmp_path: Path):
         with alone_in(tmp_path):
             pass
     child.kill()
-    child.wait(10)
+    child.wait(HANG)
     child.stdout.close()
     with alone_in(tmp_path):
         assert (tmp_path / LOCK).read_text() == f"{os.getpid()}\n"
@@ -69,7 +70,7 @@ def test_a_second_program_is_refused_in_one_line(tmp_path: Path):
             post=town.post,
         )
         with second.alone():
-            for refused in (lambda: town.join("ada").result(30), second.abandon):
+            for refused in (lambda: town.join("ada").result(HANG), second.abandon):
                 with pytest.raises(tacita.TacitaError, match="in use by another"):
                     refused()
 
@@ -93,15 +94,15 @@ def test_killed_after_done_the_result_is_still_there(tmp_path: Path, monkeypatch
         agents = {name: town.join(name) for name in NAMES}
         shared = town.coordinate(run)
         with pytest.raises(Killed):
-            agents["ada"].result(60)
+            agents["ada"].result(HANG)
         assert not list((tmp_path / "ada-home").glob("*/result.json"))
         monkeypatch.undo()
         # The coordinator is gone, and nobody else is there.
-        again = town.join("ada").result(60)
+        again = town.join("ada").result(HANG)
     assert shared is not None
     ours = shared.models["shared"]
     assert again.models["shared"].tobytes() == ours.tobytes()
-    assert agents["bob"].result(1).models["shared"].tobytes() == ours.tobytes()
+    assert agents["bob"].result(HANG).models["shared"].tobytes() == ours.tobytes()
 
 
 def test_a_coordinator_started_again_serves_a_finished_model(tmp_path: Path):

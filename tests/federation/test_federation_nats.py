@@ -23,9 +23,10 @@ from tacita.federation import (
     nats_post,
 )
 from tacita.federation.nats_post import NatsPost, Pieces
+from tests.patience import HANG
 
 
-def wait_for(post: NatsPost, count: int, seconds: float = 20.0) -> list[bytes]:
+def wait_for(post: NatsPost, count: int, seconds: float = HANG) -> list[bytes]:
     found: list[bytes] = []
     end = time.monotonic() + seconds
     while len(found) < count and time.monotonic() < end:
@@ -93,7 +94,7 @@ def test_another_agents_subjects_are_closed(clinics):
         with NatsPost(Invitation.load(clinics["coordinator"])) as centre:
             centre.deliver("oslo", b"for oslo only")
             centre.deliver("turku", b"sent later, so it comes later")
-            await asyncio.wait_for(arrived.wait(), 20)
+            await asyncio.wait_for(arrived.wait(), HANG)
             assert centre.collect(0.0) == []
         await client.close()
         return got
@@ -137,9 +138,9 @@ def test_a_broker_that_dies_and_returns(tmp_path: Path):
             a.deliver("b", b"before")
             assert wait_for(b, 1) == [b"before"]
             child.kill()
-            child.wait(5)
+            child.wait(HANG)
             hub.start()
-            end = time.monotonic() + 20
+            end = time.monotonic() + HANG
             found: list[bytes] = []
             while not found and time.monotonic() < end:
                 a.deliver("b", b"after")

@@ -19,6 +19,7 @@ from tacita.federation import Hub, broker
 from tests.federation.test_federation_deploy import require_command
 from tests.federation.test_federation_hub import fetch, wait_until
 from tests.federation.towns import PROGRAM
+from tests.patience import HANG
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to-run-a-hub.md").read_text()
 #: How a block is meant ("sh", "sh background", "sh fails", "toml"), and its text.
@@ -55,14 +56,14 @@ class Reader:
         if kind == "toml":
             Path("run.toml").write_text(text)
         elif not text.startswith("tacita"):
-            subprocess.run(["bash", "-e", "-c", text], check=True, timeout=20)
+            subprocess.run(["bash", "-e", "-c", text], check=True, timeout=HANG)
         else:
             for words in commands(text):
                 self.type(words, kind.partition(" ")[2])
 
     def type(self, words: list[str], how: str) -> None:
         if words[0] != "tacita":
-            subprocess.run(words, check=True, timeout=20)
+            subprocess.run(words, check=True, timeout=HANG)
         elif how == "background":
             log = open(f"{len(self.children)}.log", "wb")
             with log:
@@ -87,7 +88,7 @@ def test_the_page_works_word_by_word(tmp_path: Path, monkeypatch):
         for kind, text in BLOCKS:
             if "rotate" in text:  # all agents have ended their run by then
                 for child in reader.children[1:]:
-                    assert child.wait(60) == 0
+                    assert child.wait(HANG) == 0
             reader.do(kind, text)
         health = fetch(int(reader.ports["9464"]), "healthz")
         assert health == "ok\n"

@@ -18,6 +18,7 @@ from tacita.cli.app import app
 from tacita.federation import Invitation, Post, PostRoom, Result
 from tacita.privacy import Ledger
 from tests.federation.towns import NAMES, Chaos, Programs, Town, run_of, simulated
+from tests.patience import HANG
 
 #: Runs with random deaths; with more than one, ten deaths in each.
 CHAOS_RUNS = int(os.environ.get("TACITA_CHAOS_RUNS", "1"))
@@ -81,13 +82,13 @@ def test_the_commands_take_files_and_tell_where_the_result_is(tmp_path: Path, ca
                 data=tmp_path / f"{name}.csv",
                 folder=tmp_path / f"{name}-home",
                 policy=tmp_path / f"{name}.policy.toml",
-                wait=60.0,
+                wait=HANG,
             )
         coordinate.coordinate(
             tmp_path / "run.toml",
             invitation=hub.invitations["coordinator"],
             folder=tmp_path / "coordinator-home",
-            wait=60.0,
+            wait=HANG,
         )
     shared = town.model("coordinator", "shared")
     expected = simulated(run_of(rounds=3))
@@ -102,7 +103,7 @@ def test_the_commands_take_files_and_tell_where_the_result_is(tmp_path: Path, ca
 def test_programs_of_their_own_give_the_bits_of_threads(tmp_path: Path):
     run = run_of(rounds=3)
     with Programs(tmp_path / "programs", run) as programs:
-        programs.wait(150)
+        programs.wait(HANG)
     with Town(tmp_path / "threads", PostRoom()) as town:
         expected = town.run({**run, "name": "run"})
     for who in ("coordinator", *NAMES):
@@ -155,7 +156,7 @@ def test_a_refused_run_is_withdrawn_and_the_next_one_goes(tmp_path: Path):
         assert "refused: epsilon=5.0 is above the 0.5 allowed here" in town.said["cyd"]
         # The others had accepted; they are free for what is offered next.
         town.coordinate(run_of(rounds=3, privacy=modest, name="modest"))
-        results = {name: agent.result(90).numbers for name, agent in agents.items()}
+        results = {name: agent.result(HANG).numbers for name, agent in agents.items()}
         assert results["ada"]["name"] == "modest"
         assert results["cyd"]["epsilon_spent"] <= 0.4
         # cyd's ledger has room for one such run, and says so before it begins.
@@ -166,7 +167,7 @@ def test_a_refused_run_is_withdrawn_and_the_next_one_goes(tmp_path: Path):
         assert "epsilon would come to" in town.said["cyd"][-1]
         small = {**BUDGET, "epsilon": 0.05}
         town.coordinate(run_of(1, privacy=small, name="small", agents=["cyd"]))
-        assert cyd.result(90).numbers["name"] == "small"
+        assert cyd.result(HANG).numbers["name"] == "small"
 
 
 class Counted(PostRoom):
@@ -199,10 +200,10 @@ def test_somebody_who_comes_late_finds_the_run_under_way(tmp_path: Path):
         shared: list[Result | None] = []
         centre = threading.Thread(target=lambda: shared.append(town.coordinate(run)))
         centre.start()
-        assert room.enough.wait(60)
-        late = town.join("cyd").result(120)
-        centre.join(120)
-        assert [agent.result(60).numbers["name"] for agent in early] == ["run"] * 2
+        assert room.enough.wait(HANG)
+        late = town.join("cyd").result(HANG)
+        centre.join(HANG)
+        assert [agent.result(HANG).numbers["name"] for agent in early] == ["run"] * 2
     assert shared[0] is not None
     ours = shared[0].models["shared"]
     assert late.models["shared"].tobytes() == ours.tobytes()

@@ -32,6 +32,7 @@ from tacita.federation.wire import Identity, Letter, LetterRefused, note
 from tacita.privacy import BudgetExceeded, Ledger
 from tests.federation.by_hand import ByHand
 from tests.federation.towns import LENIENT, NAMES, Town, run_of, table_of_rows
+from tests.patience import HANG
 
 PRIVATE = {**LENIENT, "max_epsilon": 8.0}
 BUDGET = {"epsilon": 2.0, "delta": 1e-5, "norm": 1.0}
@@ -246,7 +247,7 @@ def test_rows_are_not_counted_out_once_the_policy_forbids_it(town: ByHand):
     assert town.answer_of(run)["kind"] == "accept"
     path.write_text(tomli_w.dumps({**LENIENT, "allow_row_counts": False}))
     town.consents(run)
-    assert "does not allow it any more" in str(agent.exception(20))
+    assert "does not allow it any more" in str(agent.exception(HANG))
     town.drain(0.1)
     assert not any("rows" in letter.text for letter in town.sent)
     assert not list((town.folder / "ada-home").glob("*/unfit"))
@@ -286,7 +287,7 @@ def test_an_agent_does_not_wait_for_ever_for_a_run_that_it_accepted(town: ByHand
     agent = town.join("ada", table_of_rows("ada"), LENIENT, silence=0.1)
     run = town.describe(run_of())
     assert town.answer_of(run)["kind"] == "accept"
-    assert "nothing was heard from anybody" in str(agent.exception(20))
+    assert "nothing was heard from anybody" in str(agent.exception(HANG))
     assert list((town.folder / "ada-home").glob("*/offer.json"))
 
 

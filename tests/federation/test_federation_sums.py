@@ -32,6 +32,7 @@ from tests.federation.towns import (
     run_of,
     table_of_rows,
 )
+from tests.patience import HANG
 
 ROUNDS = 6
 BAD_POST = Faults(loss=0.2, repeat=0.2, most_delay=1.0)
@@ -214,7 +215,7 @@ def test_programs_agree_on_noise_and_charge_what_they_promised(tmp_path: Path):
             room.readers[name] = Sealed(name, me.keys, me.others)
         agents = [town.join(name) for name in NAMES]
         shared = town.coordinate(secure_run())
-        told = [agent.result(60) for agent in agents]
+        told = [agent.result(HANG) for agent in agents]
     sent = [x for x in room.letters if x.identity.sender != "coordinator"]
     answers = [x for x in sent if x.identity.kind == "answer"]
     assert len(answers) >= 12

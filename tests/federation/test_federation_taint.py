@@ -24,6 +24,7 @@ from tacita.job import table_of
 from tests.cases import CASES
 from tests.federation.by_hand import MOST, ByHand
 from tests.federation.towns import COLUMNS, LENIENT, NAMES, Town, run_of, table_of_rows
+from tests.patience import HANG
 
 ROWS = 14
 RUN = run_of(rounds=3, problem={**run_of()["problem"], "dtype": "float32"})
@@ -156,13 +157,13 @@ def test_a_machine_that_starts_an_agent_again_does_not_try_the_same_rows(
     assert town.answer_of(run)["kind"] == "accept"
     town.consents(run)
     town.ask(run, np.zeros(3, np.float32))
-    assert "cannot take part" in str(agent.exception(20))
+    assert "cannot take part" in str(agent.exception(HANG))
     town.drain(0.1)
     town.sent.clear()
     again = town.join("ada", BAD["label"](tmp_path), LENIENT)
     other = town.describe({**RUN, "run": {"rounds": 4, "shared_seed": 1}})
     town.offer(other)
-    assert "they are still the same" in str(again.exception(20))
+    assert "they are still the same" in str(again.exception(HANG))
     town.drain(0.1)
     assert town.sent == []
     # With other rows it goes on, and turns to what is offered now.

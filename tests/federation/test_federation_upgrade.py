@@ -16,6 +16,7 @@ from tacita.federation.description import Description, read_signed
 from tacita.federation.protocol import PROTOCOL
 from tacita.privacy import Ledger
 from tests.federation.towns import NAMES, Town, run_of, table_of_rows
+from tests.patience import HANG
 
 ANY = {"allow_shared_seed": True, "allow_unprotected": True}
 
@@ -131,5 +132,5 @@ def test_who_must_approve_is_waited_for(tmp_path: Path):
             assert not led.done()
         assert not list((tmp_path / "coordinator-home").glob("*/accepted.json"))
         town.join("cyd")
-        assert led.result(60) is not None
+        assert led.result(HANG) is not None
         assert "cyd accepts" in said

@@ -20,12 +20,11 @@ import tomli_w
 
 import tacita
 from tacita.federation import Hub, Result, broker, coordinate, join, state_file, wire
+from tests.patience import HANG
 
 PROGRAM = [sys.executable, "-m", "tacita"]
 COLUMNS = ["x0", "x1", "x2"]
 NAMES = ["ada", "bob", "cyd"]
-#: Longest wait for anything.
-SECONDS = 120.0
 #: What agents of tests agree to: runs without privacy, or with a common seed, too.
 LENIENT = {"allow_shared_seed": True, "allow_unprotected": True}
 
@@ -107,18 +106,18 @@ class Town:
         """An agent that waits for one run, and takes part in it."""
         invitation, policy = self.hub.invitations[who], self.policies[who]
         return self._pool.submit(
-            join, invitation, table_of_rows(who), policy, SECONDS, **self.options(who)
+            join, invitation, table_of_rows(who), policy, HANG, **self.options(who)
         )
 
     def coordinate(self, run: dict[str, Any]) -> Result | None:
         invitation = self.hub.invitations["coordinator"]
-        return coordinate(run, invitation, SECONDS, **self.options("coordinator"))
+        return coordinate(run, invitation, HANG, **self.options("coordinator"))
 
     def run(self, run: dict[str, Any]) -> dict[str, Any]:
         """A whole run: everybody's result."""
         agents = {name: self.join(name) for name in NAMES}
         shared = self.coordinate(run)
-        found = {name: agent.result(SECONDS) for name, agent in agents.items()}
+        found = {name: agent.result(HANG) for name, agent in agents.items()}
         return {"coordinator": shared, **found}
 
     def round(self) -> int:
@@ -183,7 +182,7 @@ class Programs:
             self.children[who] = self.hub.start()
             return
         paths = {name: str(path) for name, path in self.hub.invitations.items()}
-        home = ["--folder", str(self.folder / f"{who}-home"), "--wait", "120"]
+        home = ["--folder", str(self.folder / f"{who}-home"), "--wait", str(HANG)]
         if who == "coordinator":
             run = str(self.folder / "run.toml")
             words = ["coordinate", run, "--invitation", paths[who], *home]
@@ -257,7 +256,7 @@ class Chaos:
         victim = self._dice.choice(alive)
         child = town.children[victim]
         child.send_signal(signal.SIGKILL)
-        child.wait(10)
+        child.wait(HANG)
         town.start(victim)
         self.victims.append(victim)
         self._after = now + self._dice.randrange(self._most)

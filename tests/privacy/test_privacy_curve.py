@@ -171,6 +171,22 @@ def test_loss_curve_composition_is_exact_for_gaussians():
     assert three.delta(exact) == pytest.approx(1e-5, rel=1e-2)
 
 
+def test_at_delta_0_epsilon_is_that_of_pure_privacy():
+    """Of a thousand releases too, where the convolution would be looser or refuse."""
+    one = laplace_guarantee(**SEEN, scale=2.0, sensitivity=1.0)
+    for times in (1, 7, 1000):
+        assert one.repeat(times).epsilon(0.0) == pytest.approx(0.5 * times)
+    answer = randomised_response_guarantee(
+        observer="neighbour", epsilon=1.25, classes=4
+    )
+    assert answer.epsilon(0) == 1.25
+    assert renyi(one.curve).epsilon(0.0) == 0.5
+    noisy = gaussian_guarantee(**SEEN, noise_std=2.0, sensitivity=1.0)
+    assert noisy.epsilon(0.0) == one.compose(noisy).epsilon(0.0) == math.inf
+    assert RenyiCurve.linear(0.1).epsilon(0.0) == math.inf
+    assert GaussianCurve(0.0).epsilon(0.0) == 0.0
+
+
 def test_laplace_is_pure():
     one = laplace_guarantee(**SEEN, scale=2.0, sensitivity=1.0)
     assert one.epsilon(1e-12) == 0.5
@@ -268,7 +284,8 @@ def test_guarantee_refuses_words_it_does_not_know():
     for order in (1.0, 0.5, math.nan):
         with pytest.raises(TacitaError, match="order"):
             curve.rdp(order)
-    with pytest.raises(TacitaError, match="delta"):
-        Guarantee(**words).epsilon(0.0)
+    for delta in (-1e-9, 1.0, None, math.nan):
+        with pytest.raises(TacitaError, match="delta"):
+            Guarantee(**words).epsilon(delta)
     with pytest.raises(TacitaError, match="epsilon"):
         Guarantee(**words).delta(-0.1)

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import jax
 import networkx as nx
 import numpy as np
 import pytest
@@ -24,7 +25,8 @@ from tacita.privacy import (
 )
 from tacita.privacy.letters.on_graphs import letter_sensitivity, step_kept
 from tacita.privacy.letters.trajectory import trajectory_sensitivity
-from tacita.problem import graph
+from tacita.problem import graph, synthetic
+from tacita.runtime import delivery
 from tacita.runtime.simulate import prepare
 from tacita.trees import double_precision
 
@@ -329,3 +331,17 @@ def test_nodes_of_different_curvature_are_not_taken_for_alike():
     spent = [guarantee(safe, problem, asked(agent=i)).epsilon(DELTA) for i in range(4)]
     np.testing.assert_allclose(spent, 1.0, rtol=1e-4)
     assert noise[0] > 3 * noise[2]
+
+
+def test_what_a_step_keeps_knows_the_weights_of_edges():
+    """The account's r_i is that of the algorithm's own step, also where they differ."""
+    network = nx.path_graph(4)
+    nx.set_edge_attributes(network, {(0, 1): 0.2, (1, 2): 5.0, (2, 3): 1.0}, "weight")
+    problem = synthetic.linear(agents=4, features=2, samples=3, graph=network)
+    made = tacita.DPNorm(step_size=0.1, local_steps=3, alpha=0.7)
+    edges = delivery.of(problem.graph, made, np.float32).edges
+    pull = jax.vmap(lambda one: made.edge_numbers(one, np.float32).pull)(edges)
+    kept = 1 / (1 + np.asarray(pull).sum(axis=1))
+    np.testing.assert_allclose(step_kept(made, problem), kept, rtol=1e-6)
+    unit = synthetic.linear(agents=4, features=2, samples=3, graph=nx.path_graph(4))
+    assert np.abs(step_kept(made, unit) - kept).max() > 1e-2

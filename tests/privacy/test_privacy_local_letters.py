@@ -296,6 +296,19 @@ def test_budgets_are_one_for_all_or_one_each(problem):
     assert np.ndim(within_budgets(problem, noisy, epsilon=1.0, **asked).turns) == 1
 
 
+def test_budgets_that_allow_nobody_a_round_say_so(problem):
+    loud = tacita.DPSGD(oracle=Noisy(std=0.2, oracle=Clipped(norm=1.0)))
+    asked = dict(delta=DELTA, observer="coordinator")
+    costs = guarantee(loud, problem, ask(rounds=1)).epsilon(DELTA)
+    with pytest.raises(tacita.TacitaError, match=f"one costs epsilon={costs:.4g}"):
+        within_budgets(problem, loud, epsilon=0.9 * costs, **asked)
+    few = np.full(problem.n_agents, 0.9 * costs)
+    few[1] = 1.1 * costs
+    assert within_budgets(problem, loud, epsilon=few, **asked).turns.tolist() == [
+        float(i == 1) for i in range(problem.n_agents)
+    ]
+
+
 def test_central_noise_is_not_set_for_letters(problem):
     budget = dict(epsilon=1.0, delta=DELTA, observer="final_model", unit="client")
     with pytest.raises(tacita.TacitaError, match="the coordinator's.*give noise_std="):
@@ -344,6 +357,44 @@ def test_central_noise_protects_clients_from_who_sees_models(problem):
         sampling=WithoutReplacement(4, 20),
     )
     assert drawn.epsilon(DELTA) == pytest.approx(exact.epsilon(DELTA))
+    # A record is no worse off: another record makes another client.
+    one = told.row("final_model", "record")
+    whole = guarantee(
+        algorithm,
+        many,
+        ask(observer="final_model", unit="client", participation=0.2, active=None),
+    )
+    assert one.epsilon == pytest.approx(whole.epsilon(DELTA))
+    assert told.row("coordinator", "record").epsilon is None
+
+
+@pytest.mark.parametrize("observer", ["final_model", "coordinator"])
+@pytest.mark.parametrize(
+    "algorithm",
+    (
+        tacita.ClientDPFedAvg(clip=0.5, noise_std=1.0, step_size=0.5),
+        tacita.DPFedAvg(step_size=0.5, noise_std=1.0, oracle=Clipped(norm=1.0)),
+        tacita.FedAvg(step_size=0.5, oracle=Noisy(std=0.2, oracle=Clipped(norm=1.0))),
+        tacita.FedPLT(
+            rho=1.0,
+            solver=tacita.solvers.GradientDescent(step_size=0.3, local_steps=2),
+            oracle=Noisy(std=0.2, oracle=Clipped(norm=1.0)),
+        ),
+    ),
+    ids=lambda one: one if isinstance(one, str) else type(one).__name__,
+)
+def test_a_record_is_never_worse_off_than_its_client(problem, algorithm, observer):
+    """Under replace_one a client with another record is another client."""
+    found = []
+    for unit in ("record", "client"):
+        try:
+            asked = ask(observer=observer, unit=unit, rounds=3, active=None)
+            found.append(guarantee(algorithm, problem, asked).epsilon(DELTA))
+        except tacita.TacitaError:
+            found.append(np.inf)
+    assert found[0] <= found[1]
+    trusts = isinstance(algorithm, tacita.ClientDPFedAvg) and observer == "coordinator"
+    assert np.isfinite(found[0]) != trusts
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita.problem import Custom, Linear, Logistic, NonConvex, Softmax, SquaredL2
+from tacita.problem import (
+    Custom,
+    Linear,
+    Logistic,
+    Moments,
+    NonConvex,
+    Softmax,
+    SquaredL2,
+)
 from tacita.problem.model.networks import cnn, mlp, resnet10
 
 
@@ -16,7 +24,7 @@ def rows(model, m=7, seed=0):
     rng = np.random.default_rng(seed)
     features = getattr(model, "features", 4)
     x = rng.normal(size=(m, features))
-    if isinstance(model, Linear):
+    if isinstance(model, Linear | Moments):
         y = rng.normal(size=m)
     elif isinstance(model, Logistic):
         y = rng.choice([-1.0, 1.0], size=m)
@@ -25,7 +33,7 @@ def rows(model, m=7, seed=0):
     return jnp.asarray(x), jnp.asarray(y)
 
 
-@pytest.mark.parametrize("model", [Linear(3), Logistic(3), Softmax(3, 4)])
+@pytest.mark.parametrize("model", [Linear(3), Logistic(3), Softmax(3, 4), Moments(3)])
 def test_gradient_is_the_derivative_of_the_loss(model):
     with jax.enable_x64(True):
         x, y = rows(model)

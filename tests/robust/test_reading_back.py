@@ -30,6 +30,30 @@ def test_a_linear_model_is_read_back_from_gradient_descent():
     np.testing.assert_allclose(found.q, x.T @ x / len(x), atol=1e-8)
 
 
+def test_a_gradient_is_read_back_from_a_step_on_a_graph():
+    """Exercise 9.1: what Alice's next letter tells Bob, who sent her the last one."""
+    known = KNOWN["probe"]
+    told = [known[name] for name in ("before", "after", "sent")]
+    pull = known["alpha"] * known["weight"]
+    found = inversion.probed(*told, step_size=known["step_size"], pull=pull)
+    np.testing.assert_allclose(found, known["gradient"], atol=1e-9)
+    random = np.random.default_rng(0)
+    alice, bob = np.array([0, 0, 0, 0]), np.array([1])
+    problem = tacita.from_arrays(
+        random.standard_normal((5, 2)),
+        random.standard_normal(5),
+        np.concatenate([alice, bob]),
+        model="linear",
+        graph=tacita.problem.Graph.from_edges(2, [(0, 1)], weights=[2.0]),
+    )
+    how = tacita.FedGD(alpha=0.3, step_size=0.1)
+    first, second = (
+        tacita.simulate(problem, how, rounds, record=()).agents for rounds in (1, 2)
+    )
+    found = inversion.probed(*(first[0], second[0], first[1]), step_size=0.1, pull=0.6)
+    np.testing.assert_allclose(found, problem.grad(first)[0], atol=1e-12)
+
+
 def test_one_record_is_read_back_up_to_its_sign():
     known = KNOWN["single_record"]
     x, y = np.array(known["x"]), known["y"]

@@ -7,7 +7,8 @@
   distributions convolved when a number is asked for; tightest for sampled releases.
 
 Any two compose. All answer `epsilon(delta)`, `delta(epsilon)` and `rdp(order)` (the
-last one is infinite where a description does not know it).
+last one is infinite where a description does not know it). At delta = 0 epsilon is that
+of pure privacy, infinite for Gaussian releases.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class LossCurve:
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at delta, up to the grid's rounding up."""
-        delta = inputs.inside_unit(delta=delta)
+        delta = inputs.below_one(delta=delta)
+        if delta == 0:
+            return self.pure
         found = math.inf
         if delta > 2 * _ROUNDING and self.reach < _WIDEST:
             found = self._distribution.get_epsilon_for_delta(delta - _ROUNDING)

@@ -80,8 +80,11 @@ class GaussianCurve:
         inputs.not_negative(mu=self.mu)
 
     def epsilon(self, delta: float) -> float:
-        """The exact epsilon at delta."""
-        return epsilon_of_mu(self.mu, inputs.inside_unit(delta=delta))
+        """The exact epsilon at delta; infinite at 0, unless nothing was released."""
+        delta = inputs.below_one(delta=delta)
+        if delta == 0:
+            return math.inf if self.mu else 0.0
+        return epsilon_of_mu(self.mu, delta)
 
     def delta(self, epsilon: float) -> float:
         """The exact delta at epsilon."""

@@ -95,7 +95,7 @@ class Guarantee:
     paper_claim: PaperClaim | None = None
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon known to hold at delta."""
+        """The smallest epsilon known to hold at delta; at 0 that of pure privacy."""
         return self.curve.epsilon(delta)
 
     def delta(self, epsilon: float) -> float:

@@ -64,7 +64,9 @@ class RenyiCurve:
         """The best epsilon at delta over the orders (`dp_accounting`'s conversion)."""
         from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
-        delta = inputs.inside_unit(delta=delta)
+        delta = inputs.below_one(delta=delta)
+        if delta == 0:
+            return self.pure
         best, _ = compute_epsilon(ORDERS, self.totals().tolist(), delta)
         return min(float(best), self.pure)
 

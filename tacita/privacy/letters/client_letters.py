@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from tacita.privacy.letters.question import (
     Question,
     present_noise,
 )
-from tacita.privacy.scope import Relation, Unit
+from tacita.privacy.scope import Relation, Scope, Unit
 from tacita.problem.problem import Problem
 
 
@@ -58,13 +59,23 @@ def _longest(algorithm: ClientDPFedAvg, question: Question) -> float:
 def _client_dp_fed_avg(
     algorithm: ClientDPFedAvg, problem: Problem, question: Question
 ) -> Guarantee:
-    """A sum of clipped updates with noise, over a secret draw of clients."""
+    """A sum of clipped updates with noise, over a secret draw of clients.
+
+    A client with another record, or with an empty one, is another client: a record is
+    as safe as its client is under replace_one.
+    """
     scope = question.scope
-    if scope.observer not in BROADCAST_ONLY or scope.unit != Unit.CLIENT:
+    if scope.observer not in BROADCAST_ONLY:
         check.refuse(
-            "ClientDPFedAvg protects whole clients against who sees models only; it "
-            "trusts the coordinator, who sees updates without noise"
+            "ClientDPFedAvg protects against who sees models only; it trusts the "
+            "coordinator, who sees updates without noise"
         )
+    if scope.unit == Unit.RECORD:
+        whole = Scope(scope.observer, Unit.CLIENT, Relation.REPLACE_ONE)
+        asked = dataclasses.replace(question, scope=whole)
+        found = _client_dp_fed_avg(algorithm, problem, asked)
+        found = dataclasses.replace(found, scope=scope)
+        return found.noting(before="a record is as safe as its client; ")
     if question.liars >= problem.n_agents:
         check.refuse(
             "liars who answer single letters say each of them once more, which the "

@@ -193,7 +193,7 @@ def step_kept(algorithm: DPNorm, problem: Problem) -> np.ndarray:
         larger = np.maximum(larger, counts[senders])
     mu = float(algorithm.step_size)  # pyright: ignore[reportArgumentType]
     eta = 1 / (mu * algorithm.local_steps * larger)
-    pull = mu * eta / (1 + float(algorithm.alpha) * eta)
+    pull = mu * eta / (1 + float(algorithm.alpha) * eta / np.asarray(graph.weights))
     return 1 / (1 + np.bincount(receivers, pull, len(counts)))
 
 

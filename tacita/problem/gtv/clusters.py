@@ -115,8 +115,9 @@ def _solve_together(problem: Problem, members: np.ndarray) -> np.ndarray:
     if problem.h is None and ridge.has_closed_form(problem.population):
         x, y, counts = (part[members] for part in problem.stacked())
         weight = float(problem.population.regulariser.weight)
-        scaled = x.astype(float) / np.maximum(counts, 1)[:, None, None]
-        # sum_i 2 X_i'X_i / m_i + l2 I, and the same sum of 2 X_i'y_i / m_i
+        share = problem.weights[members] / np.maximum(counts, 1)
+        scaled = x.astype(float) * share[:, None, None]
+        # sum_i 2 rho_i X_i'X_i / m_i + l2 I, and the same sum of 2 rho_i X_i'y_i / m_i
         gram = 2 * np.einsum("nmd,nme->de", scaled, x)
         gram += len(members) * weight * np.eye(problem.dim)
         if np.linalg.cond(gram) < _WELL_POSED:

@@ -103,7 +103,8 @@ def hessian(problem: Problem, alpha: float, curvature: Any = 1.0) -> Any:
     if not ridge.has_closed_form(problem.population) or problem.graph is None:
         check.refuse("the Hessian of GTVMin is constant for linear models only")
     x = problem.stacked()[0].astype(np.float64)
-    blocks = 2 * (x.mT @ x) / np.maximum(problem.counts, 1)[:, None, None]
+    share = problem.weights / np.maximum(problem.counts, 1)
+    blocks = 2 * (x.mT @ x) * share[:, None, None]
     weight = float(problem.population.regulariser.weight)
     blocks = blocks + weight * np.eye(problem.dim)
     each = sp.diags_array(np.broadcast_to(np.asarray(curvature, float), problem.dim))
@@ -112,10 +113,10 @@ def hessian(problem: Problem, alpha: float, curvature: Any = 1.0) -> Any:
 
 
 def right_hand_side(problem: Problem) -> np.ndarray:
-    """2 X_i^T y_i / m_i of every node, (N, d): minus the gradient at zero."""
+    """2 rho_i X_i^T y_i / m_i of every node, (N, d): minus the gradient at zero."""
     x, y, _ = problem.stacked()
     sums = np.einsum("nmd,nm->nd", x, y, dtype=np.float64, casting="same_kind")
-    return 2 * sums / np.maximum(problem.counts, 1)[:, None]
+    return 2 * sums * (problem.weights / np.maximum(problem.counts, 1))[:, None]
 
 
 def _factor(gtv: GTVMin) -> np.ndarray:

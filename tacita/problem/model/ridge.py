@@ -38,9 +38,10 @@ def toward(local: Local, v: Array, pull: Any) -> Array:
         v: Where it is pulled to, (d,).
         pull: How strongly: one number, or one per coordinate.
     """
-    weights = 2 * local.mean_weights()
+    weights = local.weighed(2 * local.mean_weights())
     residual_pull = jnp.broadcast_to(weights, local.rows.y.shape) * local.rows.y
-    # (56)-(58): (2 Q_i + S) w = 2 X_i^T y_i / m_i + pull v, S = pull + l2.
+    # (56)-(58): (2 Q_i + S) w = 2 X_i^T y_i / m_i + pull v, S = pull + l2; both parts
+    # of the rows rho_i times.
     right = products.combine(residual_pull, local.x) + pull * v
     return solve(local, right, pull)
 
@@ -52,7 +53,7 @@ def solve(local: Local, right: Array, pull: Any) -> Array:
     x = local.x
     m, d = x.shape
     # Weights multiply small products, not the rows: that would copy all of them.
-    weights = jnp.broadcast_to(2 * local.mean_weights(), (m,))
+    weights = jnp.broadcast_to(local.weighed(2 * local.mean_weights()), (m,))
     if m >= d or not one_pull:
         matrix = (x.T * weights) @ x + jnp.diag(jnp.broadcast_to(diagonal, (d,)))
         return _positive_solve(matrix, right)
