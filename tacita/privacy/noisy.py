@@ -102,3 +102,17 @@ class Noisy:
         rows, noise = draw
         std = jnp.asarray(self.std, noise.dtype)  # a schedule's is in double precision
         return self.oracle.grad(local, rows, w) + std * noise
+
+    def loss(
+        self, local: Local, draw: tuple[Any, Array], w: Array, bound: Any
+    ) -> Array:
+        """The inner oracle's loss with noise that makes it cost what a gradient does.
+
+        A record moves a mean of losses within [0, bound] by at most bound/C times what
+        it moves one of gradients no longer than C, so the noise is in that ratio. The
+        draw is one that no gradient uses.
+        """
+        rows, noise = draw
+        ratio = 1.0 if bound is None or self.norm is None else bound / self.norm
+        std = jnp.asarray(self.std * ratio, noise.dtype)
+        return self.oracle.loss(local, rows, w, bound) + std * noise[0]

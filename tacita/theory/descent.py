@@ -57,6 +57,11 @@ def step_size_of_round(problem: Problem, algorithm: Any) -> float:
     return safe_step_size(problem) / algorithm.local_steps
 
 
+def inverse_step_size(problem: Problem, algorithm: Any) -> Any:
+    """1 / step_size: the smoothness that a step size stands for."""
+    return 1.0 / algorithm.step_size
+
+
 def smoothness(problem: Problem) -> float:
     """L, the largest of all agents'."""
     return problem.moduli.largest
