@@ -83,7 +83,7 @@ def alarms(
     means = np.cumsum(filled, axis=0) / np.maximum(counts, 1)
     rise = np.cumsum(np.where(known, filled - means - slack, 0.0), axis=0)
     # g before the first error is no minimum: a single error is no rise.
-    rise = np.where(counts > 0, rise, np.inf)
+    rise = np.where(counts > 0, rise, np.finfo(float).max)
     lowest = np.minimum.accumulate(rise, axis=0)
     over = known & (rise - lowest > limit)
     found = []

@@ -17,11 +17,13 @@ import numpy as np
 
 from tacita import check
 from tacita.algorithm.base import Algorithm
+from tacita.privacy.clipped import clipping_of
+from tacita.privacy.noisy import Noisy
 from tacita.problem.oracles import Oracle
 from tacita.problem.population import Local
 from tacita.problem.problem import Problem
 from tacita.trace import Run
-from tacita.trees import in_double_precision, tree_rows
+from tacita.trees import in_double_precision, replace, tree_rows
 
 _JOULES_PER_KWH = 3.6e6
 
@@ -70,9 +72,11 @@ def energy(
     turns = run.info.get("turns")
     if turns is None:
         check.refuse("the run keeps no turns of agents: it has too many of them")
-    lanes = max(1, np.size(turns) // problem.n_agents)
+    turns = np.reshape(turns, (-1, problem.n_agents)).mean(axis=0)  # over seeds
     each = operations_of_gradient(problem, algorithm)
-    operations = float(np.sum(turns)) / lanes * steps * each
+    used = [algorithm.oracle.rows_used(int(rows)) for rows in problem.counts]
+    share = np.array(used) / max(*used, 1)
+    operations = float(np.sum(turns * share)) * steps * each
     sent = int(run.info["communication"]["bytes"])
     joules = kilograms = None
     if joules_per_operation is not None and joules_per_byte is not None:
@@ -107,12 +111,21 @@ def _gradients(algorithm: Algorithm, gradients: int | None) -> int:
 
 @in_double_precision
 def operations_of_gradient(problem: Problem, algorithm: Algorithm) -> float:
-    """Floating-point operations of one gradient of the agent with most rows."""
-    population = algorithm.oracle.prepare(problem.population)
+    """Floating-point operations of one gradient of the agent with most rows.
+
+    As the compiler counts them in the program, random draws included.
+    """
+    oracle = algorithm.oracle
+    population = oracle.prepare(problem.population)
     local = population.local(tree_rows(population.rows, 0))
+    clipped = clipping_of(oracle)
+    if clipped is not None:
+        # The compiler counts a loop once: let all rows be one batch of it.
+        whole = replace(clipped, microbatch=local.padded_rows)
+        oracle = replace(oracle, oracle=whole) if isinstance(oracle, Noisy) else whole
     w = jax.ShapeDtypeStruct((problem.dim,), problem.dtype)
     key = jax.eval_shape(lambda: jax.random.key(0))
-    compiled = jax.jit(_one_gradient).lower(algorithm.oracle, local, key, w).compile()
+    compiled = jax.jit(_one_gradient).lower(oracle, local, key, w).compile()
     counted: Any = compiled.cost_analysis()
     return float(counted["flops"])
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tacita import check
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
-from tacita.privacy import is_private
+from tacita.privacy.letters import is_private
 from tacita.problem.held_out import node_losses
 from tacita.problem.problem import Problem
 from tacita.runtime.simulate import simulate
@@ -30,7 +30,8 @@ class Overseen:
     """A run with what was seen of it on the way.
 
     Attributes:
-        run: The run, as far as it went; its folder tells of alarms and of the head.
+        run: The run, as far as it went. Its folder tells of the head, and of alarms
+            unless it is private: they come from rows without noise.
         rounds: When errors were taken.
         errors: Validation errors, (times, nodes).
         alarms: The first alarm of every node that gave one.
@@ -107,12 +108,9 @@ def oversee(
                 break
     assert run is not None
     head = None if kept is None else kept.head
-    told = {
-        "alarms": [str(one) for one in found],
-        "stopped_by_alarm": stopped,
-        "looked_every": every,
-        "snapshots_head": head,
-    }
+    told: dict[str, Any] = {"looked_every": every, "snapshots_head": head}
+    if run.privacy is None:
+        told |= {"alarms": [str(one) for one in found], "stopped_by_alarm": stopped}
     run = dataclasses.replace(run, info={**run.info, "oversight": told})
     return Overseen(run, times, np.array(errors), found, stopped, head)
 
