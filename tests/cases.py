@@ -257,6 +257,20 @@ CASES = [
         {"step_size": 0.05},
         {"step_size": 0.0},
     ),
+    Case(
+        tacita.QFedAvg(
+            q=0.7, step_size=0.3, local_steps=2, loss_bound=2.0, oracle=minibatch
+        ),
+        {"q": 0.4},
+        {"q": -0.1, "smoothness": 0.0, "loss_bound": 0.0, "least_loss": -1.0},
+    ),
+    Case(
+        tacita.AgnosticFedAvg(
+            weight_step=0.2, step_size=0.3, local_steps=2, loss_bound=2.0
+        ),
+        {"weight_step": 0.1},
+        {"weight_step": -0.1, "step_size": 0.0, "loss_bound": -1.0},
+    ),
 ]
 
 

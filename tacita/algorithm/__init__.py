@@ -1,6 +1,7 @@
 """How problems are solved: one paper, one file, pure functions of one agent."""
 
 from tacita.algorithm import solvers
+from tacita.algorithm.agnostic_fed_avg import AgnosticFedAvg
 from tacita.algorithm.dp_admm import DPADMM
 from tacita.algorithm.dp_fed_avg import ClientDPFedAvg, DPFedAvg
 from tacita.algorithm.dp_norm import DPNorm
@@ -20,6 +21,7 @@ from tacita.algorithm.graph_admm import GraphADMM
 from tacita.algorithm.led import LED
 from tacita.algorithm.primal_dual import PrimalDual
 from tacita.algorithm.prox_skip import ProxSkip
+from tacita.algorithm.q_fed_avg import QFedAvg
 from tacita.algorithm.scaffold import SCAFFOLD
 from tacita.algorithm.server_gd import ServerGD
 from tacita.algorithm.tamuna import TAMUNA
@@ -28,6 +30,8 @@ from tacita.algorithm.tamuna import TAMUNA
 ALGORITHMS = (
     ServerGD,
     FedAvg,
+    QFedAvg,
+    AgnosticFedAvg,
     FedProx,
     FedPLT,
     FedPD,
@@ -59,6 +63,7 @@ __all__ = [
     "LED",
     "SCAFFOLD",
     "TAMUNA",
+    "AgnosticFedAvg",
     "ClientDPFedAvg",
     "DPFedAvg",
     "DPNorm",
@@ -78,6 +83,7 @@ __all__ = [
     "GraphADMM",
     "PrimalDual",
     "ProxSkip",
+    "QFedAvg",
     "ServerGD",
     "solvers",
 ]

@@ -104,6 +104,11 @@ class Algorithm:
     noise_std: Number = None
     #: Of which kind that noise is: "float", or "integers" on a grid.
     noise_kind: str = "float"
+    #: Whether letters depend on a loss of the agent too, which `gradients` counts as
+    #: one more gradient with a draw of its own.
+    uses_losses: ClassVar[bool] = False
+    #: What the rows' losses are cut to, where letters depend on them: a public number.
+    loss_bound: Number = None
     #: How agents solve their proximal problems, where the algorithm leaves that open.
     solver: Any = None
 
@@ -113,7 +118,8 @@ class Algorithm:
         One number for every call of `draws`, or in words why they are not known.
         Numbers say that letters are functions of these gradients, each with a draw of
         its own, and of nothing else about the rows: with a `Noisy` oracle the
-        algorithm is then private by composition.
+        algorithm is then private by composition. A loss counts as a gradient: its
+        noise makes it cost as much.
         """
         return "it is not known to look at rows through its oracle only"
 

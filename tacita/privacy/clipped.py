@@ -117,6 +117,14 @@ class Clipped:
         data = clipped_sum(local.model, w, batch, self.norm, self.microbatch)
         return data + local.regulariser.grad(w)
 
+    def loss(self, local: Local, draw: Any, w: Array, bound: Any) -> Array:
+        """The inner oracle's: losses are within the bound of whoever asks.
+
+        One record moves it by at most bound/C times what it moves a gradient, whatever
+        the relation and the unit: noise in that ratio makes a loss no dearer.
+        """
+        return self.oracle.loss(local, draw, w, bound)
+
     @property
     def random(self) -> bool:
         """Clipping is not random, the inner oracle may be."""

@@ -108,9 +108,26 @@ class Noisy:
             return integer_noise.with_noise(
                 self.oracle.grad(local, rows, w), noise, self.std
             )
-        # The regulariser tells nothing of rows, and w may be anything: only what
-        # rows add is rounded.
-        of_rows = replace(local, regulariser=SquaredL2(weight=0.0))
-        data = self.oracle.grad(of_rows, rows, w)
+        data = self.oracle.grad(_of_rows(local), rows, w)
         released = integer_noise.with_noise(data, noise, self.std)
         return released + local.regulariser.grad(w)
+
+    def loss(
+        self, local: Local, draw: tuple[Any, Array], w: Array, bound: Any
+    ) -> Array:
+        """The inner oracle's loss with noise that makes it cost what a gradient does.
+
+        A record moves a mean of losses within [0, bound] by at most bound/C times what
+        it moves one of gradients no longer than C, so the noise is in that ratio. The
+        draw is one that no gradient uses.
+        """
+        rows, noise = draw
+        ratio = 1.0 if bound is None or self.norm is None else bound / self.norm
+        data = self.oracle.loss(_of_rows(local), rows, w, bound)
+        released = integer_noise.with_noise(data, noise[0], self.std * ratio)
+        return released + local.regulariser(w)
+
+
+def _of_rows(local: Local) -> Local:
+    """Without the regulariser, which tells nothing of rows, while w may be anything."""
+    return replace(local, regulariser=SquaredL2(weight=0.0))

@@ -6,6 +6,7 @@ one gradient per draw. Inside an algorithm:
 
     draws = oracle.draws(key, steps)          # scanned over, one entry per local step
     g = oracle(draw, w)                       # the gradient of f_i at w
+    f = oracle.loss(draw, w, bound)           # f_i(w), rows' losses within [0, bound]
 
 Clipping and noise are oracles around oracles (`tacita.Clipped`, `tacita.Noisy`): an
 algorithm that asks for gradients does not know that they are clipped or noised.
@@ -62,6 +63,13 @@ class Oracle(Protocol):
         """The gradient of f_i at w, or an estimate of it, for one draw."""
         ...
 
+    def loss(self, local: Local, draw: Any, w: Array, bound: Any) -> Array:
+        """f_i(w), or an estimate of it, with every row's loss within [0, bound].
+
+        A bound of None cuts nothing.
+        """
+        ...
+
     def check(self, problem: Problem) -> None:
         """Refuse a problem that this oracle cannot serve."""
         ...
@@ -109,6 +117,11 @@ class Full(_Bare):
     def grad(self, local: Local, draw: Any, w: Array) -> Array:
         """Grad f_i(w)."""
         return local.grad(w)
+
+    def loss(self, local: Local, draw: Any, w: Array, bound: Any) -> Array:
+        """f_i(w)."""
+        weights = local.mean_weights()
+        return local.bounded_loss(w, local.x, local.rows.y, weights, bound)
 
     def check(self, problem: Problem) -> None:
         """Serves every problem."""
@@ -165,6 +178,13 @@ class Minibatch(_Bare):
             return local.weighted_grad(w, draw)
         return local.batch_grad(w, draw)
 
+    def loss(self, local: Local, draw: Array, w: Array, bound: Any) -> Array:
+        """The mean loss of a batch, regulariser included."""
+        if self.sampling == "poisson":
+            return local.bounded_loss(w, local.x, local.rows.y, draw, bound)
+        weights = local.batch_weight(self.size)
+        return local.bounded_loss(w, *local.take(draw), weights, bound)
+
     def check(self, problem: Problem) -> None:
         """A batch cannot hold more different rows than its agent has."""
         counts = problem.counts
@@ -220,7 +240,17 @@ class AgentOracle:
         """The gradient of f_i at w for one draw."""
         return self.oracle.grad(self.local, draw, w)
 
+    def loss(self, draw: Any, w: Array, bound: Any) -> Array:
+        """f_i(w) for one draw, every row's loss within [0, bound]."""
+        return self.oracle.loss(self.local, draw, w, bound)
+
     def once(self, key: Array, w: Array) -> Array:
         """One draw and its gradient."""
-        draws = self.draws(key, 1)
-        return self(jax.tree.map(lambda leaf: leaf[0], draws), w)
+        return self(self._one(key), w)
+
+    def loss_once(self, key: Array, w: Array, bound: Any) -> Array:
+        """One draw and its loss."""
+        return self.loss(self._one(key), w, bound)
+
+    def _one(self, key: Array) -> Any:
+        return jax.tree.map(lambda leaf: leaf[0], self.draws(key, 1))

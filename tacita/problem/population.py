@@ -115,6 +115,19 @@ class Local:
         data = self.model.grad(w, x, y, self.batch_weight(index.shape[0]))
         return self.weighed(data) + self.regulariser.grad(w)
 
+    def bounded_loss(
+        self, w: Array, x: Array, y: Array, weights: Array, bound: Any
+    ) -> Array:
+        """The weighted sum of rows' losses, each within [0, bound], + the regulariser.
+
+        A loss that is not a number counts as the bound: a row must not show by it.
+        """
+        losses = self.model.losses(w, x, y)
+        if bound is not None:
+            limit = jnp.asarray(bound, losses.dtype)
+            losses = jnp.where(losses < limit, jnp.maximum(losses, 0), limit)
+        return jnp.sum(weights * losses) + self.regulariser(w)
+
     def hits(self, w: Array) -> Array:
         """Number of real rows whose label the model predicts rightly."""
         right = self.model.predict(w, self.x) == self.rows.y

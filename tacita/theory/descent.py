@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tacita import check
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 
@@ -39,6 +41,26 @@ def contraction(step_size: float, strong_convexity: float, smoothness: float) ->
     return max(abs(1 - step_size * strong_convexity), abs(1 - step_size * smoothness))
 
 
+def perturbed_error(contraction: float, start: float, errors: Any) -> float:
+    """(88) mended: how far descent is off after steps with these errors, at most.
+
+    kappa^t e_0 + sum_{s=1..t} kappa^(s-1) ||error of step t - s||. The book prints
+    kappa^s, with which one step from the optimum, off by 1, would be off by kappa.
+
+    Args:
+        contraction: kappa, the factor of a step without error.
+        start: e_0, the distance from the optimum before the first step.
+        errors: How far each step was off, the first one first.
+
+    >>> perturbed_error(0.5, 0.0, [1.0]), perturbed_error(0.5, 2.0, [1.0, 0.5, 0.25])
+    (1.0, 1.0)
+    """
+    found = float(check.not_negative(start=start))
+    for error in np.ravel(check.not_negative(errors=np.asarray(errors, float))):
+        found = contraction * found + float(error)
+    return found
+
+
 def step_size(problem: Problem) -> float:
     """2 / (mu + L) of the mean (1/N) sum_i f_i, whose moduli are the agents' mean."""
     moduli = problem.moduli
@@ -55,6 +77,11 @@ def safe_step_size(problem: Problem) -> float:
 def step_size_of_round(problem: Problem, algorithm: Any) -> float:
     """1 / (L K): K local steps move no further than one step of size 1/L."""
     return safe_step_size(problem) / algorithm.local_steps
+
+
+def inverse_step_size(problem: Problem, algorithm: Any) -> Any:
+    """1 / step_size: the smoothness that a step size stands for."""
+    return 1.0 / algorithm.step_size
 
 
 def smoothness(problem: Problem) -> float:

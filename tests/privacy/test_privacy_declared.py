@@ -61,17 +61,25 @@ class Watch:
                 watch.drawn[noise.tobytes()] = calls, len(calls) - 1
             return drawn
 
-        def call(oracle: Any, draw: Any, w: Any) -> Any:
+        def note(draw: Any) -> None:
             noise = np.asarray(draw[1]).tobytes()
             assert noise not in watch.used, "noise was used twice"
             watch.used.add(noise)
             calls, number = watch.drawn[noise]
             calls[number] += 1
+
+        def call(oracle: Any, draw: Any, w: Any) -> Any:
+            note(draw)
             return oracle._oracle.grad(oracle._rows, draw, w)
+
+        def loss(oracle: Any, draw: Any, w: Any, bound: Any) -> Any:
+            note(draw)
+            return oracle._oracle.loss(oracle._rows, draw, w, bound)
 
         patch.setattr(AgentOracle, "__init__", init)
         patch.setattr(AgentOracle, "draws", draws)
         patch.setattr(AgentOracle, "__call__", call)
+        patch.setattr(AgentOracle, "loss", loss)
         place = property(lambda oracle: Place(oracle._rows))
         patch.setattr(AgentOracle, "local", place, raising=False)
 
@@ -159,11 +167,21 @@ class Peeks(tacita.ServerGD):
         return state, oracle.once(key, inbox) + oracle.local.grad(inbox)
 
 
+@frozen
+class LossForNothing(tacita.ServerGD):
+    """Asks for a loss with the noise of its gradient."""
+
+    def local(self, key, oracle, state, inbox):
+        return state, oracle.once(key, inbox) * oracle.loss_once(key, inbox, 1.0)
+
+
 def test_a_false_declaration_is_noticed():
     problem = CASES[0].problem()
     asked = gradients_seen(AsksTwice(step_size=0.1), problem)
     assert set(asked) == {(2,)} and AsksTwice(step_size=0.1).gradients() == (1,)
     with pytest.raises(Exception, match="noise was used twice"):
         gradients_seen(ReusesNoise(step_size=0.1), problem)
+    with pytest.raises(Exception, match="noise was used twice"):
+        gradients_seen(LossForNothing(step_size=0.1), problem)
     with pytest.raises(Exception, match="looked at grad"):
         gradients_seen(Peeks(step_size=0.1), problem)

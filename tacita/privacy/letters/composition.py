@@ -71,6 +71,11 @@ def noisy_gradients(algorithm: Any) -> tuple[int, ...]:
     wrap = "wrap its oracle: oracle=tacita.Noisy(std=..., oracle=...)"
     present_noise(algorithm, algorithm.oracle.std, wrap)
     clipped_oracle(algorithm)
+    if algorithm.uses_losses and algorithm.loss_bound is None:
+        check.refuse(
+            f"letters of {type(algorithm).__name__} depend on losses that nothing "
+            "bounds; give loss_bound=, a number chosen without looking at private data"
+        )
     return asked
 
 
