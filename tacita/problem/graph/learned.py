@@ -16,6 +16,7 @@ it. No method promises a connected graph, and for nodes of several kinds none sh
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -83,8 +84,9 @@ def learned(
 ) -> Graph:
     """A graph in which nodes that are alike are joined, named by the problem's ids.
 
-    It is computed from rows without noise: who sees it learns of them. Train with it
-    where all rows may be seen, or learn it from noisy letters (`private_graph`).
+    It is computed from rows without noise, so who sees it learns of them, and a private
+    run on it is told not to hold: learn it from noisy letters there, with
+    `tacita.variants.private_graph`.
 
     Args:
         problem: The nodes and their rows.
@@ -133,7 +135,7 @@ def learned(
         _refuse_many(problem.n_agents)
         matrix = discrepancies.discrepancy(problem, discrepancy)
         made = from_distances(matrix, method, k, **options)
-    return made.named(problem.ids)
+    return dataclasses.replace(made.named(problem.ids), from_rows=True)
 
 
 def _is(discrepancy: Any, name: str) -> bool:
