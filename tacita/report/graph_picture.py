@@ -53,7 +53,7 @@ def graph_picture(
     left, right = figure.subplots(1, 2)
     values = places[:, 0]
     where = places[:, ::-1]
-    _draw(left, graph, where, values, theme, "where they are")
+    _draw(left, graph, where, values, theme, "where they are, from south to north")
     # A degree of longitude is shorter than one of latitude by this factor.
     left.set_aspect(1 / np.cos(np.deg2rad(float(values.mean()))))
     _draw(right, graph, pulled, values, theme, words)
