@@ -25,7 +25,7 @@ from tacita.trees import replace
 
 RESULTS = Path(__file__).parent / "results"
 KINDS, EACH, FEATURES, SEEDS = 3, 10, 4, 20
-ALPHAS = np.geomspace(3e-3, 3, 7)
+ALPHAS = np.geomspace(1e-3, 10, 7)
 OWN_L2 = 0.2
 TRUTHS = np.array([[0.0, 0, 0, 0], [2, 0, 0, 0], [0, 2, 0, 0]])
 SETTINGS = {"8 rows": (8, 0.0), "20 rows": (20, 0.0), "20 rows, shift": (20, 0.7)}
