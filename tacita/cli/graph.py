@@ -148,6 +148,8 @@ def _tell(made: graphs.Graph) -> None:
     lonely = int(np.sum(np.asarray(made.neighbour_counts) == 0))
     alone = f", {lonely} nodes alone" if lonely else ""
     typer.echo(f"{made.n_nodes} nodes, {made.n_edges} edges, {parts}{alone}")
+    if not made.connected:
+        typer.echo("FedGD and its like train on it with need_connected = false")
     typer.echo(str(graphs.resilience(made, losses=min(3, made.n_edges))))
 
 
