@@ -3,12 +3,14 @@
 Every station's linear model is trained by GTVMin on the first 70 % of all rows in time
 and judged on the last 30 %, which nothing has seen: no graph, no k, no strength.
 Neighbours k in 2, 4, 8 and 13 strengths are chosen by rows held out of the training
-part, in the same way for every graph, the map's included. `python -m bench.learned_fmi`
-writes results/learned_fmi.md and .csv.
+part, in the same way for every graph, the map's included.
+
+`python -m bench.learned_fmi [TABLE ...]` writes results/learned_fmi.md and .csv.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -90,44 +92,43 @@ def baselines(problem: tacita.Problem) -> dict[str, np.ndarray]:
     return {"every station alone": own, "one model for all": one}
 
 
-def measure() -> pd.DataFrame:
-    """Test errors of every graph on every table, and differences to the map."""
+def measure(table: str) -> pd.DataFrame:
+    """Test errors of every graph on a table, and differences to the map."""
     rows = []
-    for table, options in TABLES.items():
-        train, test = stations(options)
-        k, alpha, models = by_map(train)
-        base = node_losses(test, models)
-        results = {MAP: (k, alpha, base)}
-        for name, made in baselines(train).items():
-            results[name] = (None, None, node_losses(test, made))
-        for name, (discrepancy, method) in LEARNT.items():
-            try:
-                found = tacita.tune(
-                    train,
-                    discrepancy=discrepancy,
-                    method=method,
-                    ks=KS,
-                    repeats=REPEATS,
-                )
-            except tacita.TacitaError as refusal:
-                print(f"{table}, {name}: {refusal}")
-                continue
-            errors = node_losses(test, found.gtv.solve())
-            results[name] = (found.k, found.alpha, errors)
-        for name, (k, alpha, errors) in results.items():
-            gap = errors - base
-            rows.append(
-                {
-                    "table": table,
-                    "graph": name,
-                    "k": k,
-                    "alpha": alpha,
-                    "test_error": np.nanmean(errors),
-                    "less_the_map": np.nanmean(gap),
-                    "se": np.nanstd(gap) / np.sqrt(np.isfinite(gap).sum() - 1),
-                }
+    train, test = stations(TABLES[table])
+    k, alpha, models = by_map(train)
+    base = node_losses(test, models)
+    results = {MAP: (k, alpha, base)}
+    for name, made in baselines(train).items():
+        results[name] = (None, None, node_losses(test, made))
+    for name, (discrepancy, method) in LEARNT.items():
+        try:
+            found = tacita.tune(
+                train,
+                discrepancy=discrepancy,
+                method=method,
+                ks=KS,
+                repeats=REPEATS,
             )
-            print(rows[-1], flush=True)
+        except tacita.TacitaError as refusal:
+            print(f"{table}, {name}: {refusal}")
+            continue
+        errors = node_losses(test, found.gtv.solve())
+        results[name] = (found.k, found.alpha, errors)
+    for name, (k, alpha, errors) in results.items():
+        gap = errors - base
+        rows.append(
+            {
+                "table": table,
+                "graph": name,
+                "k": k,
+                "alpha": alpha,
+                "test_error": np.nanmean(errors),
+                "less_the_map": np.nanmean(gap),
+                "se": np.nanstd(gap) / np.sqrt(np.isfinite(gap).sum() - 1),
+            }
+        )
+        print(rows[-1], flush=True)
     return pd.DataFrame(rows)
 
 
@@ -136,13 +137,13 @@ def page(found: pd.DataFrame) -> str:
     lines = [
         "# Weather stations: learnt graphs against the map",
         "",
-        "Mean squared error, in degrees squared, over stations, on the last 30 % of rows"
-        " in time. k and the strength are chosen on the first 70 % alone, for every graph"
-        " alike. Behind +-: the standard error of the difference to the map over"
+        "Mean squared error, in degrees squared, over stations, on the last 30 % of"
+        " rows in time. k and the strength are chosen on the first 70 % alone, alike"
+        " for every graph. Behind +-: the standard error of the difference to the map over"
         " stations, which are not independent: it flatters. Written by"
         " `python -m bench.learned_fmi`.",
     ]
-    for table in TABLES:
+    for table in found.table.unique():
         part = found[found.table == table]
         lines += [
             "",
@@ -164,23 +165,32 @@ def page(found: pd.DataFrame) -> str:
 def verdict(found: pd.DataFrame) -> str:
     """In words, from the numbers."""
     said = []
-    for table in TABLES:
-        part = found[(found.table == table) & found.graph.isin(LEARNT)]
-        if part.empty:
-            said.append(f"{table}: no graph could be learnt.")
-            continue
+    for table in found.table.unique():
+        every = found[found.table == table]
+        part = every[every.graph.isin(LEARNT)]
         better = part[part.less_the_map < -2 * part.se]
         worse = part[part.less_the_map > 2 * part.se]
-        names = ", ".join(better.graph) or "none"
+        best = every.loc[every.test_error.idxmin(), "graph"]
         said.append(
             f"{table}: of {len(part)} learnt graphs, better than the map by more than "
-            f"two standard errors: {names}; worse: {', '.join(worse.graph) or 'none'}."
+            f"two standard errors: {', '.join(better.graph) or 'none'}; worse: "
+            f"{', '.join(worse.graph) or 'none'}. Best of all: {best}."
         )
     return "\n".join(f"- {one}" for one in said)
 
 
+def main() -> None:
+    """Measure the tables that are named, or all; those of earlier calls stay."""
+    kept = RESULTS / "learned_fmi.csv"
+    for table in sys.argv[1:] or TABLES:
+        found = measure(table)
+        if kept.exists():
+            before = pd.read_csv(kept)
+            found = pd.concat([before[before.table != table], found])
+        found.to_csv(kept, index=False, float_format="%.6g")
+        (RESULTS / "learned_fmi.md").write_text(page(pd.read_csv(kept)))
+    print((RESULTS / "learned_fmi.md").read_text())
+
+
 if __name__ == "__main__":
-    made = measure()
-    made.to_csv(RESULTS / "learned_fmi.csv", index=False, float_format="%.6g")
-    (RESULTS / "learned_fmi.md").write_text(page(made))
-    print(page(made))
+    main()
