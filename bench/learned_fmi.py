@@ -139,8 +139,8 @@ def page(found: pd.DataFrame) -> str:
         "",
         "Mean squared error, in degrees squared, over stations, on the last 30 % of"
         " rows in time. k and the strength are chosen on the first 70 % alone, alike"
-        " for every graph. Behind +-: the standard error of the difference to the map over"
-        " stations, which are not independent: it flatters. Written by"
+        " for every graph. Behind +-: the standard error of the difference to the map"
+        " over stations, which are not independent: it flatters. Written by"
         " `python -m bench.learned_fmi`.",
     ]
     for table in found.table.unique():

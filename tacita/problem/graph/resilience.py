@@ -136,7 +136,8 @@ def without_each(
     return (low + high) / 2
 
 
-def _remove(laplacian: np.ndarray, i: int, j: int, weight: float) -> None:
+def _remove(laplacian: np.ndarray, i: Any, j: Any, weight: Any) -> None:
+    """Take one edge out of the Laplacian, in place."""
     laplacian[[i, j], [i, j]] -= weight
     laplacian[[i, j], [j, i]] += weight
 
