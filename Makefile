@@ -72,6 +72,9 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.mixing
 	$(BIN)/python -m bench.robust
 	$(BIN)/python -m bench.attacks_on_digits
+	$(BIN)/python -m bench.planted_graph
+	$(BIN)/python -m bench.learned_fmi
+	$(BIN)/python -m bench.learned_scale
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -20,6 +20,7 @@ from tacita.cli import (
     data,
     demo,
     federation,
+    graph,
     hub,
     join,
     ledger,
@@ -117,6 +118,7 @@ app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("algorithms", epilog=algorithms.EXAMPLE)(algorithms.algorithms)
 app.add_typer(data.app, name="data")
 app.add_typer(privacy.app, name="privacy")
+app.command("graph", epilog=graph.EXAMPLE)(graph.graph)
 app.command("attack", epilog=attack.EXAMPLE)(attack.attack)
 app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.add_typer(ledger.app, name="ledger")

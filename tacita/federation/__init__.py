@@ -18,6 +18,7 @@ from tacita.federation.invitation import (
     fingerprint,
     make_request,
 )
+from tacita.federation.kept_letters import graph_table
 from tacita.federation.policy import Policy
 from tacita.federation.post import Post
 from tacita.federation.program import Result
@@ -41,6 +42,7 @@ __all__ = [
     "Roster",
     "coordinate",
     "fingerprint",
+    "graph_table",
     "join",
     "make_request",
 ]

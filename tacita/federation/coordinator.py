@@ -146,7 +146,9 @@ class Coordinator(Program):
             "repeated": counts.repeated,
             "refused": dict(counts.refused),
         }
-        return self.keep(run, {"shared": party.model()}, told)
+        if setting.roles.terms.keep_letters:
+            told["agents"] = list(run.agents)  # whose letters they are, in their order
+        return self.keep(run, party.models(), told)
 
     def _agree(self, post: Post, wait: float) -> dict[str, int]:
         """Everybody's consent, which is kept; their numbers of rows if they matter."""

@@ -16,6 +16,7 @@ from tacita.federation.calendar import Calendar
 from tacita.federation.desk import Desk
 from tacita.federation.draws import Draws
 from tacita.federation.graph_agent import GraphAgent
+from tacita.federation.kept_letters import require_whole
 from tacita.federation.party import Party
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.server_coordinator import ServerCoordinator
@@ -53,6 +54,10 @@ class Roles:
     like: Local
     graph: Graph | None = None
     aggregation: Aggregation | None = None
+
+    def __post_init__(self) -> None:
+        if self.terms.keep_letters:
+            require_whole(self.algorithm)
 
     @property
     def on_graph(self) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from tacita.aggregation import Aggregation, Mean
 from tacita.federation.desk import Desk
 from tacita.federation.draws import Draws
+from tacita.federation.kept_letters import KeepingTally
 from tacita.federation.party import WINDOW, Party, require_size
 from tacita.federation.receipts import When
 from tacita.federation.shapes import Form, by_round, to_list
@@ -62,7 +63,8 @@ class ServerCoordinator(Party):
         self._work, self.agents, self._draws, self.terms = work, agents, draws, terms
         n = len(agents)
         each = np.ones(n) if weights is None else np.asarray(weights, float)
-        self._tally = tally_for(aggregation or Mean(), each)
+        tally = tally_for(aggregation or Mean(), each)
+        self._tally = KeepingTally(tally, n) if terms.keep_letters else tally
         self.state: Any = None
         self.broadcast: Any = None
         self._when = (1, 0)
@@ -113,6 +115,13 @@ class ServerCoordinator(Party):
     def model(self) -> np.ndarray:
         """The shared model."""
         return np.asarray(self._work.algorithm.shared(self.broadcast))
+
+    def models(self) -> dict[str, np.ndarray]:
+        """The shared model and, where they are kept, the letters of the last round."""
+        told = {"shared": self.model()}
+        if self.terms.keep_letters:
+            (told["letters"],) = self._tally.kept
+        return told
 
     @in_double_precision
     def start(self, now: float) -> None:

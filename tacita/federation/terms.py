@@ -21,6 +21,8 @@ class Terms:
             waits for everybody.
         least_letters: Letters without which no round ends.
         late: "drop" a late letter, or "keep" it for the round in which it comes.
+        keep_letters: Whether the coordinator keeps the letters of the last round by
+            agent, to compare them: a graph is learnt from them.
         most_norm: Largest Euclidean norm of an accepted letter; None for any.
         linger: Seconds to stay for those who have not confirmed the end, or on a graph
             are behind.
@@ -32,5 +34,6 @@ class Terms:
     deadline: float | None = number(check.positive)
     least_letters: int = count(1)
     late: str = one_of("drop", "keep")
+    keep_letters: bool = flag(False)
     most_norm: float | None = number(check.positive)
     linger: float = number(check.not_negative, 30.0)

@@ -12,6 +12,8 @@ from tacita.check import nearest, refuse
 from tacita.job.calls import call, keys_of, take_kind, told_of
 from tacita.problem import graph
 from tacita.problem.graph import Graph
+from tacita.problem.problem import Problem
+from tacita.trees import replace
 
 _EARTH_RADIUS_KM = 6371.0
 
@@ -42,6 +44,7 @@ KINDS = {
     "random_regular": graph.random_regular,
     "nearest_neighbours": graph.nearest_neighbours,
     "file": from_file,
+    "learned": graph.learned,
 }
 
 
@@ -60,6 +63,11 @@ def build(
         return None
     where = "problem.graph"
     function, rest = take_kind(where, table, KINDS, "kind")
+    if function is graph.learned:
+        refuse(
+            f'{where}.kind = "learned" needs everybody\'s rows, which nobody here has; '
+            "keep the letters of a first run with run.keep_letters, and learn it there"
+        )
     if function is from_file:
         return call(where, function, rest, {"ids": ids})
     fixed: dict[str, Any] = {}
@@ -77,6 +85,19 @@ def build(
     made: Graph = call(where, function, rest, fixed)
     with told_of(where):
         return made.named(ids)
+
+
+def is_learned(table: Any) -> bool:
+    """Whether the graph is made from the problem's own rows."""
+    function = take_kind("problem.graph", table, KINDS, "kind")[0] if table else None
+    return function is graph.learned
+
+
+def learn(table: Any, problem: Problem) -> Problem:
+    """The problem on the graph that its rows give."""
+    _, rest = take_kind("problem.graph", table, KINDS, "kind")
+    made = call("problem.graph", graph.learned, rest, {"problem": problem})
+    return replace(problem, graph=made)
 
 
 def on_globe(degrees: np.ndarray) -> np.ndarray:

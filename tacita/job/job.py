@@ -12,7 +12,7 @@ import tomli_w
 from tacita.aggregation import SecureSum, Summed
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.check import refuse
-from tacita.job import problems, records, run_file
+from tacita.job import graphs, problems, records, run_file
 from tacita.job.calls import call, plain_name, told_of
 from tacita.job.changes import with_changes
 from tacita.job.records import table_of
@@ -92,6 +92,20 @@ def read(path: str | Path, changes: Sequence[str] = ()) -> Job:
     """Read a run file, change keys ("run.rounds=5") and build what it describes."""
     path = Path(path)
     return job_from(with_changes(run_file.read(path), changes), path.parent)
+
+
+def read_problem(path: str | Path, changes: Sequence[str] = ()) -> Problem:
+    """The problem of a run file, whatever its algorithm needs; learnt graphs left out.
+
+    For whoever is about to learn one.
+    """
+    path = Path(path)
+    table = with_changes(run_file.read(path), changes)
+    file = run_file.validate(table)
+    _with_absolute_paths(table, file, path.parent)
+    if graphs.is_learned(file.problem.graph):
+        file.problem.graph = None
+    return problems.build(file.problem)[0]
 
 
 def job_from(table: dict[str, Any], folder: Path) -> Job:

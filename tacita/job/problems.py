@@ -99,6 +99,9 @@ def _from_catalogue(table: ProblemTable) -> Dataset:
 
 def build(table: ProblemTable) -> tuple[Problem, tuple[str, ...]]:
     """Make the problem of a run file, and tell what was done to the data."""
+    if graphs.is_learned(table.graph):
+        made, notes = build(table.model_copy(update={"graph": None}))
+        return graphs.learn(table.graph, made), notes
     if table.data in SYNTHETIC:
         made, notes = _synthetic(table), ()
     else:
@@ -120,7 +123,7 @@ def _from_dataset(table: ProblemTable, loaded: Dataset) -> Problem:
     model, options = _model(table, loaded), _shared(table)
     joined = graphs.build(table.graph, sorted(ids), positions, table.seed)
     with told_of("problem"):
-        return from_arrays(
+        made = from_arrays(
             loaded.x,
             loaded.y,
             agent,
@@ -134,6 +137,7 @@ def _from_dataset(table: ProblemTable, loaded: Dataset) -> Problem:
             name=loaded.name,
             **options,
         )
+    return replace(made, positions=positions)
 
 
 def _synthetic(table: ProblemTable) -> Problem:

@@ -2,8 +2,9 @@
 
 from tacita.problem import graph, prox, synthetic
 from tacita.problem.arrays import from_arrays
+from tacita.problem.discrepancies import discrepancy, representations
 from tacita.problem.graph import Graph
-from tacita.problem.gtv.clusters import cluster_nodes, representations, solve_clusters
+from tacita.problem.gtv.clusters import cluster_nodes, solve_clusters
 from tacita.problem.gtv.gtvmin import GTVMin, convex_clustering
 from tacita.problem.gtv.penalty import Combined, Penalty
 from tacita.problem.held_out import hold_out, node_losses
@@ -35,6 +36,7 @@ __all__ = [
     "cluster_nodes",
     "cnn",
     "convex_clustering",
+    "discrepancy",
     "from_arrays",
     "graph",
     "hold_out",

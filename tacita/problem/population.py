@@ -126,7 +126,7 @@ class Local:
         if bound is not None:
             limit = jnp.asarray(bound, losses.dtype)
             losses = jnp.where(losses < limit, jnp.maximum(losses, 0), limit)
-        return jnp.sum(weights * losses) + self.regulariser(w)
+        return self.weighed(jnp.sum(weights * losses)) + self.regulariser(w)
 
     def hits(self, w: Array) -> Array:
         """Number of real rows whose label the model predicts rightly."""

@@ -35,6 +35,7 @@ class Problem:
         name: Shown in reports.
         graph: Who is joined with whom, or None.
         bound: A public number that no row's features are longer than, or None.
+        positions: Latitude and longitude of every agent, (N, 2), for maps; or None.
     """
 
     population: Population
@@ -44,6 +45,7 @@ class Problem:
     name: str = "problem"
     graph: Graph | None = None
     bound: float | None = None
+    positions: np.ndarray | None = None
 
     @property
     def n_agents(self) -> int:

@@ -1,5 +1,6 @@
 """What a run tells: tables, pictures, and one page that holds them all."""
 
+from tacita.report.graph_picture import draw_graph, graph_picture
 from tacita.report.measures import rounds_to_reach
 from tacita.report.resilience import draw_resilience, resilience_table
 from tacita.report.tables import (
@@ -14,8 +15,10 @@ from tacita.report.write import write_report
 __all__ = [
     "Table",
     "communication",
+    "draw_graph",
     "draw_resilience",
     "final_metrics",
+    "graph_picture",
     "metrics_of_one",
     "reached",
     "resilience_table",

@@ -64,7 +64,7 @@ def tune_alpha(
 ) -> AlphaTuning:
     """Choose alpha by the loss on held-out rows, averaged over nodes and splits."""
     began = time.perf_counter()
-    grid = usual_alphas(gtv) if alphas is None else _ascending(alphas)
+    grid = usual_alphas(gtv) if alphas is None else ascending(alphas)
     check.count(repeats=repeats)
     if gtv.problem.counts.max() < 2:
         check.refuse("no node has two rows, one to train on and one to hold out")
@@ -84,7 +84,8 @@ def tune_alpha(
     return AlphaTuning(best, chosen, trials, time.perf_counter() - began)
 
 
-def _ascending(alphas: Any) -> np.ndarray:
+def ascending(alphas: Any) -> np.ndarray:
+    """Strengths that were asked for, checked and in order."""
     grid = np.asarray(check.finite(alphas=alphas), float)
     check.not_negative(alphas=check.shape((None,), alphas=grid))
     if not len(grid):

@@ -27,6 +27,7 @@ from tacita.theory import fed_plt as theory
 from tacita.theory.fed_plt import round_cost
 from tacita.tuning.alpha import AlphaTuning, tune_alpha
 from tacita.tuning.grids import GRIDS
+from tacita.tuning.learned_graph import GraphTuning, tune_graph
 
 #: Said of every tuning: no ledger knows of it.
 _LOOKED = "chosen by looking at rows without noise, so not for a private run on them"
@@ -97,6 +98,17 @@ def tune(
 
 @overload
 def tune(
+    problem: Problem,
+    *,
+    discrepancy: str,
+    method: str = "nearest",
+    seed: int = 0,
+    **choices: Any,
+) -> GraphTuning: ...
+
+
+@overload
+def tune(
     problem: Problem, algorithm: str | type, *, seed: int = 0, **choices: Any
 ) -> Tuning: ...
 
@@ -108,9 +120,11 @@ def tune(
     seed: int = 0,
     **choices: Any,
 ) -> Any:
-    """Choose an algorithm's numbers, or the strength of GTVMin's coupling.
+    """Choose an algorithm's numbers, the strength of GTVMin's coupling, or a graph.
 
-    `tune(problem, "FedPLT", ...)` takes the arguments of `tune_algorithm`,
+    `tune(problem, discrepancy="wald", ...)` learns a graph and chooses its k and the
+    strength together; it takes the arguments of `tune_graph`. `tune(problem, "FedPLT",
+    ...)` takes the arguments of `tune_algorithm`,
     `tune(GTVMin(problem, 1.0), ...)` those of `tune_alpha`: alphas (a grid in units of
     the problem's curvature by default), validation (the share of every node's rows that
     is held out), repeats (random splits to average over).
@@ -134,6 +148,8 @@ def tune(
         if algorithm is not None:
             check.refuse("tune(GTVMin(...)) chooses alpha; it takes no algorithm")
         return tune_alpha(problem, seed=seed, **choices)
+    if algorithm is None and "discrepancy" in choices:
+        return tune_graph(problem, seed=seed, **choices)
     if algorithm is None:
         check.refuse('name the algorithm to tune, for example tune(problem, "FedPLT")')
     return tune_algorithm(problem, algorithm, seed=seed, **choices)

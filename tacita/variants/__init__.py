@@ -1,8 +1,10 @@
-"""What is no array: scikit-learn models at the nodes, and training over columns."""
+"""What is no plain run: scikit-learn models, training over columns, learnt graphs."""
 
+from tacita.variants.autoencoder import encoded
 from tacita.variants.estimator_nodes import EstimatorNetwork, estimator_network
 from tacita.variants.estimator_rounds import EstimatorRun, simulate_estimators
 from tacita.variants.model_agnostic import ModelAgnosticFedRelax
+from tacita.variants.private_graph import PrivateGraph, private_graph
 from tacita.variants.vertical_party import VerticalNewton
 from tacita.variants.vertical_rounds import VerticalRun, train_vertical
 
@@ -10,9 +12,12 @@ __all__ = [
     "EstimatorNetwork",
     "EstimatorRun",
     "ModelAgnosticFedRelax",
+    "PrivateGraph",
     "VerticalNewton",
     "VerticalRun",
+    "encoded",
     "estimator_network",
+    "private_graph",
     "simulate_estimators",
     "train_vertical",
 ]

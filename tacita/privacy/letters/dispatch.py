@@ -21,6 +21,7 @@ import numpy as np
 
 from tacita import check
 from tacita.algorithm import DPADMM, DPSGD, FedAvg, GossipSGD, GraphADMM, ServerGD
+from tacita.algorithm.base import GraphAlgorithm
 from tacita.privacy.accounting.guarantee import (
     Assumption,
     Guarantee,
@@ -165,6 +166,15 @@ def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee
     """What one agent's data is guaranteed, or a refusal."""
     found = letters_of(algorithm).theorem(problem, question)
     notes = [believed("the number of rows of every agent is public")]
+    if isinstance(algorithm, GraphAlgorithm) and getattr(
+        problem.graph, "from_rows", False
+    ):
+        notes.append(
+            violated(
+                "the graph says nothing of rows: it was learnt from them without noise,"
+                " so learn it with tacita.variants.private_graph"
+            )
+        )
     if question.seeded:
         notes.append(
             believed(

@@ -11,10 +11,18 @@ from tacita.problem.graph.builders import (
     star,
 )
 from tacita.problem.graph.graph import Graph
+from tacita.problem.graph.learned import from_distances, from_vectors, learned
+from tacita.problem.graph.resilience import EdgeLosses, edge_sensitivity, resilience
 from tacita.problem.graph.sparse import Slots, exchange, neighbour_sum
 from tacita.problem.graph.spectrum import Spectrum
 
 __all__ = [
+    "resilience",
+    "learned",
+    "from_vectors",
+    "from_distances",
+    "edge_sensitivity",
+    "EdgeLosses",
     "Graph",
     "Slots",
     "Spectrum",

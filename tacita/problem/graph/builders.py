@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacita.check import between, count, finite, refuse
+from tacita.problem.graph.nearest import nearest_points, wanted_pairs
 
 if TYPE_CHECKING:
     from tacita.problem.graph.graph import Graph
@@ -252,22 +253,13 @@ def nearest_neighbours(
         >>> graph.to_networkx().edges
         EdgeView([(0, 1), (1, 2)])
     """
-    from scipy.spatial import KDTree  # loads slowly, and is needed here only
-
     points = np.asarray(finite(positions=positions), np.float64)
     if points.ndim != 2:
         refuse(f"expected positions of shape (n, dimensions), got {points.shape}")
     n = len(points)
     if count(k=k) >= n:
         refuse(f"expected k < {n}, the number of points, got k={k}")
-    index = np.asarray(KDTree(points).query(points, k=k + 1)[1])
-    # Among points at the same place the point itself need not come first, or at all.
-    own = index == np.arange(n)[:, None]
-    own[~own.any(axis=1), -1] = True
-    near = index[~own].reshape(n, k)
-    ends = np.sort(np.stack([np.repeat(np.arange(n), k), near.ravel()], axis=1), axis=1)
-    code = _unique(ends[:, 0] * n + ends[:, 1])
-    pairs = np.stack([code // n, code % n], axis=1)
+    pairs = wanted_pairs(nearest_points(points, k))
     if weight is None:
         return _graph(n, pairs)
     distances = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)

@@ -49,6 +49,8 @@ class Graph:
         degrees: Weighted degree sum_j A_ij of every node.
         neighbour_counts: Number of neighbours of every node.
         layout: The edges as `neighbour_sum` reads them.
+        from_rows: Whether it was learnt from rows without noise: who knows its edges
+            then learns of them, and private runs on it say so.
 
     Example:
         >>> graph = Graph.from_edges(["c", "a", "b"], [("a", "b"), ("c", "b")])
@@ -65,6 +67,7 @@ class Graph:
     degrees: Array
     neighbour_counts: Array
     layout: Layout
+    from_rows: bool = False
 
     @classmethod
     def from_edges(
@@ -203,6 +206,11 @@ class Graph:
         """Whether a path joins every two nodes."""
         return self._components[0] == 1
 
+    @property
+    def n_parts(self) -> int:
+        """How many parts it has between which there is no edge."""
+        return self._components[0]
+
     def require_connected(self) -> Graph:
         """Return the graph itself; refuse one in several parts."""
         if self.connected:
@@ -256,10 +264,11 @@ class Graph:
         return dataclasses.replace(self, nodes=nodes)
 
 
+_STATIC = ["nodes", "from_rows"]
 jax.tree_util.register_dataclass(
     Graph,
-    data_fields=[f.name for f in dataclasses.fields(Graph) if f.name != "nodes"],
-    meta_fields=["nodes"],
+    data_fields=[f.name for f in dataclasses.fields(Graph) if f.name not in _STATIC],
+    meta_fields=_STATIC,
 )
 
 

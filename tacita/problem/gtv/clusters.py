@@ -1,9 +1,9 @@
 """Clustered federated learning: find nodes that are alike, train each group as one.
 
 A. Jung, "Federated Learning: From Theory to Practice", sections 6.2 and 7.2. A node is
-represented by a vector: the parameters that fit its rows, or its gradient at a common
-point (157). Groups of vectors are found by k-means or a Gaussian mixture. The third way
-is GTVMin itself: `GTVMin.clusters` tells which nodes it gave one model.
+represented by a vector, see `tacita.problem.representations`. Groups of vectors are
+found by k-means or a Gaussian mixture. The third way is GTVMin itself:
+`GTVMin.clusters` tells which nodes it gave one model.
 """
 
 from __future__ import annotations
@@ -13,44 +13,13 @@ from typing import Any
 import numpy as np
 
 from tacita import check
-from tacita.problem import moduli
-from tacita.problem.graph import Graph
-from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.model import ridge
 from tacita.problem.problem import Problem
 from tacita.trees import in_double_precision, replace, tree_rows
 
-REPRESENTATIONS = ("parameters", "gradient")
 METHODS = ("k-means", "gaussian mixture")
 #: Systems with a smaller condition number are solved directly.
 _WELL_POSED = 1e10
-
-
-def representations(
-    problem: Problem, kind: str = "parameters", at: Any = None
-) -> np.ndarray:
-    """A vector for every node, (N, d): what a node would send to be grouped.
-
-    Args:
-        problem: The nodes' losses.
-        kind: "parameters": the minimiser of the node's own loss (needs a unique one:
-            enough rows or l2 > 0). "gradient": grad L_i at a common point.
-        at: The common point; the problem's start if left out.
-    """
-    check.one_of(REPRESENTATIONS, kind=kind)
-    if kind == "gradient":
-        point = problem.start if at is None else np.asarray(at, problem.dtype)
-        check.shape((problem.dim,), at=point)
-        return problem.grad(np.broadcast_to(point, (problem.n_agents, problem.dim)))
-    if moduli.of(problem.population).smallest <= 0:
-        check.refuse(
-            "a node's own rows do not determine its parameters; add l2 > 0 or use "
-            "kind='gradient'"
-        )
-    # Without coupling, GTVMin solves every node's own problem, all in one go.
-    apart = Graph.from_edges(problem.n_agents, np.zeros((0, 2), int))
-    alone = replace(problem, ids=apart.nodes, graph=apart)
-    return GTVMin(alone, alpha=0.0).solve()
 
 
 def cluster_nodes(
