@@ -11,7 +11,14 @@ import numpy as np
 from tacita import check
 from tacita.problem import features, labels
 from tacita.problem.graph import Graph
-from tacita.problem.model.linear import Linear, Logistic, Model, Softmax, require_fit
+from tacita.problem.model.linear import (
+    GeneralisedLinear,
+    Linear,
+    Logistic,
+    Model,
+    Softmax,
+    require_fit,
+)
 from tacita.problem.model.regulariser import Regulariser, regulariser_of
 from tacita.problem.population import NARROW, Population, Rows
 from tacita.problem.problem import Problem
@@ -84,7 +91,7 @@ def from_arrays(
         x = features.with_ones(x)
     chosen, class_names = _choose_model(model, x, given, classes, l2)
     codes = labels.encode(chosen, given, class_names, "y", coded)
-    linear = isinstance(chosen, Linear | Logistic | Softmax)
+    linear = isinstance(chosen, GeneralisedLinear)
     kind = _kind(dtype, linear)
     if bound is not None:
         bound = float(check.positive(bound=bound))
