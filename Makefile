@@ -70,7 +70,7 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.audit_power
 	$(BIN)/python -m bench.mixing
 	$(BIN)/python -m bench.robust
-	$(BIN)/python -m bench.attacks_on_digits
+	$(BIN)/python -m bench.under_attack
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -26,6 +26,7 @@ from tacita.cli import (
     offers,
     papers,
     privacy,
+    read,
     report,
     resume,
     run,
@@ -118,6 +119,7 @@ app.command("algorithms", epilog=algorithms.EXAMPLE)(algorithms.algorithms)
 app.add_typer(data.app, name="data")
 app.add_typer(privacy.app, name="privacy")
 app.command("attack", epilog=attack.EXAMPLE)(attack.attack)
+app.command("read", epilog=read.EXAMPLE)(read.read)
 app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(papers.app, name="papers")

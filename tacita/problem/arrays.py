@@ -12,7 +12,9 @@ from tacita import check
 from tacita.problem import features, labels
 from tacita.problem.graph import Graph
 from tacita.problem.model.linear import (
+    Absolute,
     GeneralisedLinear,
+    Huber,
     Linear,
     Logistic,
     Model,
@@ -25,7 +27,9 @@ from tacita.problem.problem import Problem
 from tacita.problem.prox import proximable
 from tacita.trees import double_precision
 
-MODELS = ("linear", "ridge", "logistic", "softmax")
+#: Models whose label is a number, and all that have a name of their own.
+REGRESSIONS = ("linear", "ridge", "huber", "absolute")
+MODELS = (*REGRESSIONS, "logistic", "softmax")
 
 
 def from_arrays(
@@ -56,7 +60,8 @@ def from_arrays(
         y: Labels, one per row. Logistic takes -1/+1 or 0/1, softmax any labels.
         agent: Id of the agent that holds the row. Agents are ordered by sorted id. A
             negative number is refused: splits mark rows that nobody holds by -1.
-        model: "linear", "ridge", "logistic", "softmax", or a model object.
+        model: "linear", "ridge", "huber", "absolute", "logistic", "softmax", or a model
+            object.
         l2: Adds (l2/2)||w||^2 to each agent's loss. "ridge" needs it positive.
         h: A proximable function added once, see `tacita.problem.prox`.
         graph: `networkx` graph or `tacita.problem.Graph`, nodes named by agent ids.
@@ -239,6 +244,8 @@ def _choose_model(
         if model == "ridge":
             check.positive(l2=l2)
         return Linear(width), None
+    if model in ("huber", "absolute"):
+        return (Huber if model == "huber" else Absolute)(width), None
     if model == "logistic":
         names = labels.SIGNS if classes is None else labels.named(classes, 2)
         return Logistic(width), names

@@ -1,6 +1,13 @@
 """What a run tells: tables, pictures, and one page that holds them all."""
 
 from tacita.report.measures import rounds_to_reach
+from tacita.report.reading import (
+    members_table,
+    picture_shape,
+    reading_lede,
+    reading_table,
+    write_reading,
+)
 from tacita.report.resilience import draw_resilience, resilience_table
 from tacita.report.tables import (
     Table,
@@ -16,9 +23,14 @@ __all__ = [
     "communication",
     "draw_resilience",
     "final_metrics",
+    "members_table",
     "metrics_of_one",
+    "picture_shape",
     "reached",
+    "reading_lede",
+    "reading_table",
     "resilience_table",
     "rounds_to_reach",
+    "write_reading",
     "write_report",
 ]
