@@ -16,11 +16,14 @@ from __future__ import annotations
 import csv
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -29,7 +32,7 @@ from tacita import aggregation, robust
 from tacita.tuning import resilience, usual_attacks, usual_rules
 
 AGENTS, LIARS, ROOT_ROWS, SEEDS = 10, (8, 9), 100, 3
-KINDS = ("like", "unlike")
+KINDS: tuple[str, ...] = ("like", "unlike")
 HERE = Path(__file__).parent
 #: Where rule and attack are deterministic, both programs should agree this well.
 ALIKE = 0.03
@@ -54,8 +57,8 @@ class Setting:
 
 def digits() -> Setting:
     """Digits of scikit-learn; every fifth row for testing."""
-    found = load_digits()
-    x, y = found.data / 16, found.target
+    x, y = load_digits(return_X_y=True)
+    x, y = np.asarray(x) / 16, np.asarray(y)
     test = np.arange(len(y)) % 5 == 0
     attacks = ("sign x1", "sign x10", "ipm 0.5", "ipm 10", "alie 1.5", "label flip")
     attacks += ("mimic", "noise", "backdoor", "backdoor x5")
@@ -149,17 +152,16 @@ def _some(known: dict, wanted: tuple[str, ...] | None) -> dict:
     return known if wanted is None else {name: known[name] for name in wanted}
 
 
-def _score(problem: tacita.Problem):
-    test = problem.population.test
+def _score(problem: tacita.Problem) -> Callable[[Any, Any], float]:
+    test, predict = problem.population.test, problem.model.predict
     assert test is not None
-    x, y = np.asarray(test.x), np.asarray(test.y)
+    y = np.asarray(test.y)
 
-    def score(w, attack):
+    def score(w: Any, attack: Any) -> float:
         if isinstance(attack, robust.Backdoor):
-            others = y != attack.target
-            said = problem.model.predict(w, attack.triggered(x[others]))
-            return float(np.mean(said == attack.target))
-        return float(np.mean(problem.model.predict(w, x) == y))
+            marked = attack.triggered(np.asarray(test.x)[y != attack.target])
+            return float(np.mean(predict(w, jnp.asarray(marked)) == attack.target))
+        return float(np.mean(np.asarray(predict(w, test.x)) == y))
 
     return score
 

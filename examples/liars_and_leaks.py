@@ -59,7 +59,7 @@ def read_back(features: int = 4, rows: int = 30) -> None:
 
 def stations(fmi: data.Dataset, kept: Any = slice(None)) -> tacita.Problem:
     """Highest temperature from the day before's lowest, a model for every station."""
-    assert fmi.positions is not None
+    assert fmi.positions is not None and fmi.agent is not None
     near = graph.nearest_neighbours(fmi.positions, 4)
     return tacita.from_arrays(
         seen(fmi)[kept], fmi.y[kept], fmi.agent[kept], model="linear", graph=near
@@ -106,6 +106,7 @@ def deny_service(target: int = 60) -> None:
 def back_door(nodes: int = 20) -> None:
     """10.3: the hour as 24 features, one hour's labels + 200 K at some neighbours."""
     fmi = data.load("fmi", table="hourly", features="place")
+    assert fmi.agent is not None
     some = fmi.agent < nodes
     hour = np.rint(fmi.x[some][:, -1]).astype(int) % 24
     problem = tacita.from_arrays(

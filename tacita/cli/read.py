@@ -42,7 +42,7 @@ def read(
     ] = 0.0,
     runs: Annotated[
         int, typer.Option(help="Shadow runs to find members by; 0 for none.")
-    ] = 64,
+    ] = 32,
     out: Annotated[
         Path | None,
         typer.Option(help="Where to write; runs/read-1, -2, ... if left out."),

@@ -28,8 +28,8 @@ def picture_shape(row: tuple[int, ...], ones: bool) -> tuple[int, ...] | None:
     >>> picture_shape((65,), ones=True), picture_shape((30,), ones=False)
     ((8, 8), None)
     """
-    if len(row) > 1:
-        return row
+    if len(row) != 1:
+        return row or None
     pixels = row[0] - ones
     side = math.isqrt(pixels)
     return (side, side) if side > 3 and side**2 == pixels else None

@@ -42,12 +42,12 @@ def solve(gtv: GTVMin) -> np.ndarray:
             )
         coupled = np.flatnonzero(np.asarray(part.mask(d)))
         strength = gtv.alpha * float(part.strength)
-        mask = sp.eye_array(d, format="csr")[coupled]
+        mask = sp.csr_array(np.eye(d)[coupled])
         if part.kind == "squared":
             laplacian = across.T @ sp.diags_array(along) @ across
             h = h + 2 * strength * sp.kron(laplacian, mask.T @ mask)
         elif strength > 0:
-            rows.append(sp.kron(across, mask))
+            rows.append(sp.csr_array(sp.kron(across, mask)))
             targets.append(np.zeros(len(i) * len(coupled)))
             sizes.append(np.repeat(strength * along, len(coupled)))
     found = minimise(h, sp.vstack(rows), np.concatenate(targets), np.concatenate(sizes))
