@@ -32,6 +32,11 @@ class Mean:
         """One letter is a mean."""
         return 1
 
+    @property
+    def bound(self) -> float | None:
+        """A letter counts as far as it lies: its writer has to clip it."""
+        return math.inf
+
     def bears(self, agents: int) -> int:
         """None: a single liar takes it anywhere."""
         return 0

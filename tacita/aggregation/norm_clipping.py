@@ -33,6 +33,12 @@ class CenteredClipping(RobustRule):
     start: str = one_of("centre", "median")
     weights: str = one_of("uniform", "samples")
 
+    @property
+    def bound(self) -> float | None:
+        """The radius, of one step from the centre."""
+        once = self.steps == 1 and self.start == "centre"
+        return public_radius(self) if once else None
+
     def join(self, given: Vectors) -> Array:
         """All steps."""
         first = given.centre if self.start == "centre" else given.median
@@ -56,11 +62,21 @@ class NormBound(RobustRule):
     radius: Any = number(check.positive)
     weights: str = one_of("uniform", "samples")
 
+    @property
+    def bound(self) -> float | None:
+        """The radius."""
+        return public_radius(self)
+
     def join(self, given: Vectors) -> Array:
         """The mean of bounded differences."""
         v = given.centre
         radius = typical_length(given, v) if self.radius is None else self.radius
         return v + given.shares @ shortened(given.letters - v, radius)
+
+
+def public_radius(rule: CenteredClipping | NormBound) -> float | None:
+    """The radius, unless it is a median of letters, or claims of rows weigh them."""
+    return rule.radius if rule.weights == "uniform" else None
 
 
 def shortened(vectors: Array, radius: Any) -> Array:

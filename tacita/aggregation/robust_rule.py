@@ -79,6 +79,11 @@ class RobustRule:
         """The fewest letters that it can join."""
         return 1
 
+    @property
+    def bound(self) -> float | None:
+        """How far from the centre a letter counts in a mean; here nobody knows."""
+        return None
+
     def bears(self, agents: int) -> int:
         """How many liars among so many agents cannot carry it away."""
         return (agents - 1) // 2

@@ -41,6 +41,15 @@ class Aggregation(Protocol):
         """The fewest letters that it can join; with fewer a round says nothing new."""
         ...
 
+    @property
+    def bound(self) -> float | None:
+        """How far from the centre a letter counts, in a mean of equal weights.
+
+        None where no number bounds what one letter does: noise of a coordinator's
+        would cover nothing.
+        """
+        ...
+
     def bears(self, agents: int) -> int:
         """How many liars among so many agents cannot carry it away."""
         ...

@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
+from tacita.algorithm.joining import NO_COORDINATOR, Joining
 from tacita.problem.oracles import AgentOracle, Oracle
 from tacita.problem.prox import Proximable
 from tacita.trees import filled, replace, rules
@@ -36,13 +37,6 @@ Number = Any
 Gradients = tuple[int, ...] | str
 
 
-#: Why algorithms that average the last letters of all agents have no secure sum.
-NOISE_WEARS_OFF = (
-    "it averages the last letters of all agents, and later rounds would wear off the "
-    "noise of those who are silent"
-)
-
-
 class Averages(StrEnum):
     """Whose letters the coordinator's mean is over."""
 
@@ -55,14 +49,6 @@ class Delivery(StrEnum):
 
     SUM = "sum"  # sum_j A_ij letter_j
     SLOTS = "slots"  # one letter per edge
-
-
-class Letters(StrEnum):
-    """What letters are: whether another rule than the mean may join them."""
-
-    MODELS = "models"  # near the broadcast, or a node's own: a robust rule's centre
-    UPDATES = "updates"  # gradients or changes, near zero
-    EXACT = "exact"  # corrections, duals, masked parts: their mean must be exact
 
 
 class ModelState(NamedTuple):
@@ -101,12 +87,8 @@ class Algorithm:
     why_not_partial: ClassVar[str] = ""
     #: Whether it handles a non-smooth h of the problem.
     composite: ClassVar[bool] = False
-    #: What its letters are; other rules than the mean join models and updates only.
-    letters: ClassVar[Letters] = Letters.EXACT
-    #: Whether a secure sum may join its letters: it has `increment` and `joined`.
-    summed: ClassVar[bool] = False
-    #: Why it may not, where it may not: told when a secure sum is refused.
-    why_not_summed: ClassVar[str] = "nobody has shown what a sum of its letters reveals"
+    #: What its letters are, and what may join them besides their mean.
+    joining: ClassVar[Joining] = Joining()
     #: Where the algorithm is described.
     source: ClassVar[str] = ""
     #: How agents compute gradients; a field of every algorithm.
@@ -268,7 +250,7 @@ class GraphAlgorithm(Algorithm):
     """
 
     delivery: ClassVar[Delivery] = Delivery.SUM
-    why_not_summed: ClassVar[str] = "it has no coordinator who adds letters up"
+    joining: ClassVar[Joining] = Joining(no_sum=NO_COORDINATOR)
 
     def needs_connection(self) -> bool:
         """Whether a graph that falls into several parts is refused."""

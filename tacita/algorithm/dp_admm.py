@@ -26,7 +26,6 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import (
-    NOISE_WEARS_OFF,
     Averages,
     Gradients,
     Number,
@@ -34,6 +33,7 @@ from tacita.algorithm.base import (
     ServerAlgorithm,
 )
 from tacita.algorithm.defaults import inverse_splitting_rho
+from tacita.algorithm.joining import NOISE_WEARS_OFF, Joining
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.trees import frozen, number
 
@@ -92,7 +92,7 @@ class DPADMM(ServerAlgorithm):
     oracle: Oracle = Full()
 
     averages: ClassVar[Averages] = Averages.ALL
-    why_not_summed: ClassVar[str] = NOISE_WEARS_OFF
+    joining: ClassVar[Joining] = Joining(no_sum=NOISE_WEARS_OFF)
     composite: ClassVar[bool] = True
     source: ClassVar[str] = "Z. Huang et al., DP-ADMM, IEEE TIFS 2020, Algorithm 2"
 

@@ -17,7 +17,7 @@ Private Recurrent Language Models", ICLR 2018, with the fixed denominator.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +25,6 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import (
-    Averages,
-    Letters,
     ModelState,
     Number,
     Round,
@@ -34,6 +32,7 @@ from tacita.algorithm.base import (
     gradient_steps,
 )
 from tacita.algorithm.from_zero import StepsFromZero
+from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
@@ -62,8 +61,7 @@ class DPFedAvg(StepsFromZero, ServerAlgorithm):
     oracle: Oracle = Full()
     noise_std: Number = number(check.not_negative)
 
-    letters: ClassVar[Letters] = Letters.MODELS
-    summed: ClassVar[bool] = True
+    joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, no_sum=None)
     source: ClassVar[str] = "B. McMahan et al., FedAvg, with noise in every letter"
 
     def init(self, w: Array) -> tuple[ModelState, Array]:
@@ -82,20 +80,6 @@ class DPFedAvg(StepsFromZero, ServerAlgorithm):
         return ModelState(w), w
 
 
-class Contributed(NamedTuple):
-    """One client's memory: all it has contributed so far, which is also its letter."""
-
-    w: Array  # the model it was last told
-    total: Array  # the sum of its clipped updates
-
-
-class Released(NamedTuple):
-    """The coordinator's memory."""
-
-    w: Array  # the model
-    mean: Array  # the mean letter of the last round
-
-
 def _everybody(problem: Problem) -> int:
     """N, all clients."""
     return problem.n_agents
@@ -105,8 +89,9 @@ def _everybody(problem: Problem) -> int:
 class ClientDPFedAvg(ServerAlgorithm):
     """Clipped updates, summed by a trusted coordinator who adds the noise.
 
-    A letter is the client's updates up to now, so that the change of the mean over all
-    clients is the sum over the active ones, whose number is not revealed by it.
+    The denominator is fixed, and a round in which nobody takes part has its noise too:
+    models do not tell how many did. Where clients are not trusted to clip, the
+    coordinator bounds updates once more: `aggregation=NormBound(radius=S)`.
 
     Attributes:
         clip: S, the largest norm of one client's update.
@@ -126,41 +111,39 @@ class ClientDPFedAvg(ServerAlgorithm):
     oracle: Oracle = Full()
     noise_std: float | None = number(check.not_negative, common=True)
 
-    averages: ClassVar[Averages] = Averages.ALL
-    summed: ClassVar[bool] = True
+    joining: ClassVar[Joining] = Joining(Around.ZERO, Rules.BOUNDED, no_sum=None)
     source: ClassVar[str] = (
         "H. B. McMahan et al., Learning Differentially Private Recurrent Language "
         "Models, ICLR 2018, Algorithm 1"
     )
 
-    def init(self, w: Array) -> tuple[Contributed, Array]:
+    def init(self, w: Array) -> tuple[ModelState, Array]:
         """Nothing was contributed yet."""
-        return Contributed(w, jnp.zeros_like(w)), jnp.zeros_like(w)
+        return ModelState(w), jnp.zeros_like(w)
 
-    def init_coordinator(self, w: Array) -> Released:
+    def init_coordinator(self, w: Array) -> Array:
         """The coordinator keeps the model."""
-        return Released(w, jnp.zeros_like(w))
+        return w
 
     def combine(
-        self, key: Array, kept: Released, mean: Array, now: Round
-    ) -> tuple[Released, Array]:
+        self, key: Array, kept: Array, mean: Array, now: Round
+    ) -> tuple[Array, Array]:
         """Step along the sum: w <- w + (sum over active d_i + noise) / cohort."""
-        change = now.n_agents * (mean - kept.mean)
+        change = jnp.asarray(now.active, mean.dtype) * mean
         if self.noise_std is not None:
             # No noise before the first round: nothing was sent.
             noise = normal(key, mean.shape, mean.dtype)
             std = jnp.where(now.number > 0, self.noise_std, 0.0)
             change = change + std.astype(mean.dtype) * noise
-        w = kept.w + change / self.cohort
-        return Released(w, mean), w
+        w = kept + change / self.cohort
+        return w, w
 
     def local(
-        self, key: Array, oracle: AgentOracle, state: Contributed, inbox: Array
-    ) -> tuple[Contributed, Array]:
-        """d_i = clip(w_i - w, S), added to all that was sent before."""
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
+    ) -> tuple[ModelState, Array]:
+        """d_i = clip(w_i - w, S)."""
         w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
-        total = state.total + self._clipped(w - inbox)
-        return Contributed(inbox, total), total
+        return ModelState(inbox), self._clipped(w - inbox)
 
     def _clipped(self, update: Array) -> Array:
         # An update that is not a number counts as zero: it must not show.
@@ -169,13 +152,11 @@ class ClientDPFedAvg(ServerAlgorithm):
         return update * jnp.minimum(1, self.clip / jnp.maximum(length, 1e-15))
 
     def increment(
-        self, key: Array, oracle: AgentOracle, state: Contributed, inbox: Array
-    ) -> tuple[Contributed, Array]:
-        """The clipped update of this round."""
-        w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
-        update = self._clipped(w - inbox)
-        return Contributed(inbox, state.total + update), update
+        self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
+    ) -> tuple[ModelState, Array]:
+        """The clipped update: it is an increment already."""
+        return self.local(key, oracle, state, inbox)
 
-    def joined(self, kept: Released, told: Array, mean: Array, now: Round) -> Array:
-        """The mean over all clients of what they have contributed so far."""
-        return kept.mean + mean * now.active / now.n_agents
+    def joined(self, kept: Array, told: Array, mean: Array, now: Round) -> Array:
+        """The mean update."""
+        return mean

@@ -25,12 +25,12 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Gradients,
-    Letters,
     ModelState,
     Number,
     Round,
     ServerAlgorithm,
 )
+from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
@@ -78,8 +78,7 @@ class DPSGD(ServerAlgorithm):
     oracle: Oracle = Full()
 
     composite: ClassVar[bool] = True
-    letters: ClassVar[Letters] = Letters.UPDATES
-    summed: ClassVar[bool] = True
+    joining: ClassVar[Joining] = Joining(Around.ZERO, Rules.ANY, no_sum=None)
     source: ClassVar[str] = (
         "M. Abadi et al., Deep Learning with Differential Privacy, Algorithm 1"
     )

@@ -14,13 +14,13 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Gradients,
-    Letters,
     ModelState,
     Number,
     ServerAlgorithm,
     gradient_steps,
 )
 from tacita.algorithm.from_zero import StepsFromZero
+from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
@@ -42,8 +42,7 @@ class FedAvg(StepsFromZero, ServerAlgorithm):
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
 
-    letters: ClassVar[Letters] = Letters.MODELS
-    summed: ClassVar[bool] = True
+    joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, no_sum=None)
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 9"
 
     def gradients(self) -> Gradients:

@@ -17,8 +17,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, Gradients, Letters, Number
+from tacita.algorithm.base import Edges, Gradients, Number
 from tacita.algorithm.coupled import Coupled
+from tacita.algorithm.joining import NO_COORDINATOR, Around, Joining, Rules
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.oracles import AgentOracle, Full, Minibatch, Oracle
 from tacita.theory import gtv
@@ -52,7 +53,7 @@ class _GTVDescent(Coupled):
     penalty: Any = penalties.coupling("squared")
     need_connected: bool = flag(True)
 
-    letters: ClassVar[Letters] = Letters.MODELS
+    joining: ClassVar[Joining] = Joining(Around.OWN, Rules.ANY, NO_COORDINATOR)
 
     def gradients(self) -> Gradients:
         """One."""

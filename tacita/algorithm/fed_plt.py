@@ -19,15 +19,14 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import (
-    NOISE_WEARS_OFF,
     Averages,
     Gradients,
-    Letters,
     Number,
     Round,
     ServerAlgorithm,
 )
 from tacita.algorithm.defaults import splitting_rho
+from tacita.algorithm.joining import NOISE_WEARS_OFF, Around, Joining, Rules
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import fed_plt as theory
@@ -66,9 +65,8 @@ class FedPLT(ServerAlgorithm):
     oracle: Oracle = Full()
 
     averages: ClassVar[Averages] = Averages.ALL
-    why_not_summed: ClassVar[str] = NOISE_WEARS_OFF
+    joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, NOISE_WEARS_OFF)
     composite: ClassVar[bool] = True
-    letters: ClassVar[Letters] = Letters.MODELS
     source: ClassVar[str] = (
         "N. Bastianello et al., Enhancing Privacy in Federated Learning through Local "
         "Training, Algorithm 1"

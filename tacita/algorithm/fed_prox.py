@@ -17,12 +17,12 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Gradients,
-    Letters,
     ModelState,
     Number,
     ServerAlgorithm,
     descend,
 )
+from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.algorithm.solvers import exact_prox
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -59,7 +59,7 @@ class FedProx(ServerAlgorithm):
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
 
-    letters: ClassVar[Letters] = Letters.MODELS
+    joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY)
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 10"
 
     def refuse_problem(self, problem: Problem) -> None:

@@ -18,8 +18,9 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, Letters, ModelState
+from tacita.algorithm.base import Edges, ModelState
 from tacita.algorithm.coupled import SolvedByNodes
+from tacita.algorithm.joining import NO_COORDINATOR, Around, Joining, Rules
 from tacita.algorithm.solvers import Solver
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -52,7 +53,7 @@ class FedRelax(SolvedByNodes):
     penalty: Any = penalties.coupling("squared")
     need_connected: bool = flag(True)
 
-    letters: ClassVar[Letters] = Letters.MODELS
+    joining: ClassVar[Joining] = Joining(Around.OWN, Rules.ANY, NO_COORDINATOR)
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 11"
 
     def pulls(self, problem: Problem) -> np.ndarray:

@@ -32,6 +32,7 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Averages, Number, Round, ServerAlgorithm
 from tacita.algorithm.defaults import inverse_splitting_rho
+from tacita.algorithm.joining import Joining
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
 from tacita.theory import descent
@@ -86,7 +87,9 @@ class FedSPD(ServerAlgorithm):
     paper_noise: bool = flag(False)
 
     averages: ClassVar[Averages] = Averages.ALL
-    why_not_summed: ClassVar[str] = "its state needs the agent's own noisy letter"
+    joining: ClassVar[Joining] = Joining(
+        no_sum="its state needs the agent's own noisy letter"
+    )
     composite: ClassVar[bool] = True
     source: ClassVar[str] = (
         "Y. Li et al., Federated Stochastic Primal-dual Learning with Differential "

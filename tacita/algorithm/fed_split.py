@@ -19,14 +19,13 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import (
-    NOISE_WEARS_OFF,
     Averages,
     Gradients,
-    Letters,
     Number,
     ServerAlgorithm,
 )
 from tacita.algorithm.defaults import splitting_rho
+from tacita.algorithm.joining import NOISE_WEARS_OFF, Around, Joining, Rules
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.trees import frozen, number
@@ -60,8 +59,7 @@ class FedSplit(ServerAlgorithm):
 
     partial: ClassVar[bool] = False
     averages: ClassVar[Averages] = Averages.ALL
-    letters: ClassVar[Letters] = Letters.MODELS
-    why_not_summed: ClassVar[str] = NOISE_WEARS_OFF
+    joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, NOISE_WEARS_OFF)
     source: ClassVar[str] = "R. Pathak and M. Wainwright, FedSplit, NeurIPS 2020"
 
     def proximal(self, problem: Problem) -> tuple[Any, ...]:

@@ -21,13 +21,13 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import (
-    NOISE_WEARS_OFF,
     Averages,
     Gradients,
     Number,
     Round,
     ServerAlgorithm,
 )
+from tacita.algorithm.joining import NOISE_WEARS_OFF, Joining
 from tacita.algorithm.solvers import GradientDescent
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -109,7 +109,7 @@ class FiveGCS(ServerAlgorithm):
     oracle: Oracle = Full()
 
     averages: ClassVar[Averages] = Averages.ALL
-    why_not_summed: ClassVar[str] = NOISE_WEARS_OFF
+    joining: ClassVar[Joining] = Joining(no_sum=NOISE_WEARS_OFF)
     source: ClassVar[str] = "M. Grudzien et al., 5GCS, AISTATS 2023, Algorithm 1"
 
     def refuse_problem(self, problem: Problem) -> None:

@@ -13,12 +13,12 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import (
     Gradients,
-    Letters,
     ModelState,
     Number,
     Round,
     ServerAlgorithm,
 )
+from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
@@ -37,8 +37,7 @@ class ServerGD(ServerAlgorithm):
     step_size: Number = number(check.positive, theory=descent.step_size)
     oracle: Oracle = Full()
 
-    letters: ClassVar[Letters] = Letters.UPDATES
-    summed: ClassVar[bool] = True
+    joining: ClassVar[Joining] = Joining(Around.ZERO, Rules.ANY, no_sum=None)
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
 
     def gradients(self) -> Gradients:

@@ -19,6 +19,8 @@ _QUIET = 5.0
 #: Seconds without a letter after which a party counts as away: whoever waits for one
 #: asks for it sooner (`tacita/federation/patience.py`).
 _AWAY = 45.0
+#: What is told of letters; the last is over all exchanges.
+_SIGNS = ("distance", "cosine", "length", "rank", "used", "times used")
 #: What comes of a file that is missing, no status, or damaged.
 _UNREADABLE = (
     OSError,
@@ -95,6 +97,12 @@ def _show_party(told: dict[str, Any]) -> None:
     if rows:
         heads = ("party", "is there", "last letter", "round", "epsilon left")
         show(heads, rows, "right")
+    if letters := told.get("letters"):
+        typer.echo("letters of the last exchange, for people to look at:")
+        show(("party", *_SIGNS), [*_letters(letters)], "right")
+        typer.echo(
+            "honest agents with unusual data look like liars; nobody is left out"
+        )
     if promise := told.get("promise"):
         typer.echo(f"epsilon: {_terms(promise)}, as each agent tells")
     for way in ("sent", "received"):
@@ -114,6 +122,14 @@ def _show_party(told: dict[str, Any]) -> None:
             f"budget: epsilon {told['epsilon_spent']:.4g} of "
             f"{told['epsilon_allowed']:.4g} spent, {left:.4g} left, {_terms(told)}"
         )
+
+
+def _letters(told: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """One line for every agent that was heard: how its letter lay."""
+    for name, seen in told.items():
+        signs = (f"{float(seen[sign]):.3g}" for sign in _SIGNS[:-1])
+        of = f"{float(seen['times_used']):.4g} of {int(seen['letters'])}"
+        yield (tacita.check.printable(name), *signs, of)
 
 
 def _state(told: dict[str, Any]) -> str:

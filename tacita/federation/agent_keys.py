@@ -36,6 +36,10 @@ class AgentKeys(Protocol):
         """Of one exchange, after these questions."""
         ...
 
+    def rule(self, number: int) -> Array:
+        """Of the rule that joins neighbours' letters in a round, on a graph."""
+        ...
+
     def sum_secret(self) -> bytes:
         """The root of what an agent hides in secure sums; kept for the run."""
         ...
@@ -58,6 +62,10 @@ class SharedKeys:
     def noise(self, number: int, phase: int, history: str) -> Array:
         """As in a simulation."""
         return _agent_key(self.secret, number, phase)
+
+    def rule(self, number: int) -> Array:
+        """As in a simulation: that of a second exchange, which no graph has."""
+        return _agent_key(self.secret, number, 1)
 
     def sum_secret(self) -> bytes:
         """As in a simulation one agent at a time."""
@@ -85,6 +93,10 @@ class OwnKeys:
     def noise(self, number: int, phase: int, history: str) -> Array:
         """Of this very question, and all those before it."""
         return key_for(self.root, f"noise {number} {phase} {history}")
+
+    def rule(self, number: int) -> Array:
+        """Which letters share a group, say, is for nobody else to know."""
+        return key_for(self.root, f"rule {number}")
 
     def sum_secret(self) -> bytes:
         """Fresh: whoever finds it later could read letters that were recorded."""

@@ -21,6 +21,7 @@ from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.protocol import require_protocol
 from tacita.federation.reading import read_table
+from tacita.federation.server_coordinator import ServerCoordinator
 from tacita.federation.setting import blank_setting, coordinator_draws, with_observer
 from tacita.federation.sum_setting import with_sum
 from tacita.federation.wire import LARGEST, MOST_TEXT, Letter, LetterRefused
@@ -265,10 +266,13 @@ class Coordinator(Program):
         return self._bundle(one.sender)
 
     def more_status(self, party: Party) -> dict[str, Any]:
-        """The agents, what they told, and what their budgets are about."""
+        """The agents, what they told, how letters lay, what budgets are about."""
         promise = None if self.run.privacy is None else self.setting.promise
         agents = list(self.run.agents)
-        return {"agents": agents, "told": _told_by(party), "promise": promise}
+        found = {"agents": agents, "told": _told_by(party), "promise": promise}
+        if isinstance(party, ServerCoordinator):
+            found["letters"] = party.seen
+        return found
 
 
 def _kept_consents(path: Path, needed: Sequence[str] = ()) -> dict[str, Any]:

@@ -221,7 +221,8 @@ class GraphAgent(Party):
     def _step(self, number: int, received: list[np.ndarray]) -> None:
         history = next_history(self._history, received)
         key = self._keys.noise(number, 0, history)
-        state, letters = self._work.step(number, key, self.state, received)
+        own, rule = self._letters[self._round], self._keys.rule(number)
+        state, letters = self._work.step(number, key, self.state, received, own, rule)
         (array,) = to_list(letters)
         # Ledger first: a crash may waste budget, never under-count it.
         self.desk.charge(self._identity("answer", "", (number, 0)), bytes_of([array]))

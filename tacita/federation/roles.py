@@ -41,7 +41,7 @@ class Roles:
         terms: How the run goes.
         like: Any agent's loss, for the shapes of letters only.
         graph: Who is joined with whom, nodes in the order of the agents.
-        aggregation: How the coordinator joins letters; default their mean.
+        aggregation: How the coordinator, or a node, joins letters; default the mean.
     """
 
     algorithm: Any
@@ -105,7 +105,8 @@ class Roles:
         number, own = list(self.agents).index(desk.name), (own_keys, self.terms)
         if self.on_graph:
             assert self.graph is not None
-            work = GraphWork(self.algorithm, self.graph, number, local, self.start)
+            about = (self.algorithm, self.graph, number, local, self.start)
+            work = GraphWork(*about, self.aggregation)
             return GraphAgent(desk, work, self.agents, self.calendar, *own)
         seat = self.server.seat(number, local)
         about = (desk, self.server, seat, self.coordinator, *own)

@@ -23,7 +23,6 @@ from tacita.federation.tally import tally_for
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_bounded
 from tacita.federation.work import ServerWork
-from tacita.runtime.rounds import centre_of
 from tacita.trees import in_double_precision
 
 _NOTHING = (0, 0)
@@ -104,6 +103,12 @@ class ServerCoordinator(Party):
         everybody = len(self._confirmed) == len(self.agents)
         return self.over and (everybody or self._lingered)
 
+    @property
+    def seen(self) -> dict[str, dict[str, float]]:
+        """How agents' letters lay; nothing under a mean, which keeps no letter."""
+        seen = self._tally.seen
+        return {} if seen is None else seen.told(self.agents)
+
     @in_double_precision
     def model(self) -> np.ndarray:
         """The shared model."""
@@ -127,7 +132,8 @@ class ServerCoordinator(Party):
         self._tally.open(form, work.first_letters(0))
         for agent in range(n):
             self._tally.add(agent, to_list(work.first_letters(agent)))
-        joint = self._tally.close(work.keeps(last), self._draws.rule(0, 0))
+        keeps, rule = work.keeps(last), self._draws.rule(0, 0)
+        joint = self._tally.close(keeps, rule, watch=False)  # nobody wrote these
         key, letter = self._draws.noise(0, 0, joint), form.in_types(joint)
         state = work.algorithm.init_coordinator(work.start)
         self.state, self.broadcast = work.combine(last, key, state, letter, 0, n)
@@ -151,7 +157,7 @@ class ServerCoordinator(Party):
             self._since, self._counted, self._heard = now, set(), 0
             self._written.clear()
             phase = self._when[1]
-            centre = centre_of(self._work.algorithm, self.broadcast)
+            centre = self._work.algorithm.joining.centre(self.broadcast)
             self._tally.open(self._work.exchanges[phase].letter, centre)
             free = (_NOTHING, self._when)
             late = {i for i in self._members if self._question_of(i) not in free}
@@ -289,7 +295,7 @@ class ServerCoordinator(Party):
     def _close(self, now: float) -> None:
         """Join what came, and move to the next exchange."""
         self._keep_or_drop_late()
-        few = len(self._counted) < self._tally.least
+        few = len(self._counted) < self._work.algorithm.joining.least(self._tally)
         silent = few and self._work.algorithm.averages == "active"
         keeps, rule = self._work.keeps(self._when[1]), self._draws.rule(*self._when)
         self._move_on(None if silent else self._tally.close(keeps, rule))

@@ -155,7 +155,7 @@ def setting_of(run: Description, own: Problem, rows: int | None = None) -> Setti
         terms=Terms(schedule=who, **terms),
         like=outline.local(),
         graph=outline.graph,
-        aggregation=choices.aggregation_of(known, ready, rule),
+        aggregation=choices.aggregation_of(known, ready, rule, who),
     )
     joint = on_graph or isinstance(ready, Summed)
     return Setting(run, own, known if joint else own, roles)

@@ -7,17 +7,55 @@ and `kept` is what stays valid between rounds: the running mean, or all letters.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.flatten_util import ravel_pytree
 
 from tacita.aggregation import Aggregation, Heard
+from tacita.aggregation.robust_rule import RobustRule
 from tacita.federation.exact_sum import ExactSum
 from tacita.federation.shapes import Form, to_list
 from tacita.federation.wire import require_bounded
+from tacita.robust.detection import SIGNS, look
 from tacita.runtime.rounds import rule_key
+
+
+class Seen(NamedTuple):
+    """How letters lay among each other: for people to look at, never acted upon.
+
+    Post-processing of letters that the coordinator has seen, for its own house.
+
+    Attributes:
+        last: Of the last exchange, (signs, agents); not a number for who was silent.
+        heard: In how many exchanges every agent was heard since the program began.
+        used: Of how many letters of every agent, in all, the rule made use.
+    """
+
+    last: np.ndarray
+    heard: np.ndarray
+    used: np.ndarray
+
+    def after(self, table: np.ndarray) -> Seen:
+        """With one more exchange."""
+        used = table[SIGNS.index("used")]
+        heard = self.heard + np.isfinite(used)
+        return Seen(table, heard, self.used + np.nan_to_num(used))
+
+    def told(self, agents: Sequence[str]) -> dict[str, dict[str, float]]:
+        """By agent, of those that were heard: what its letters looked like."""
+        return {
+            name: {
+                **dict(zip(SIGNS, self.last[:, i].tolist(), strict=True)),
+                "letters": int(self.heard[i]),
+                "times_used": float(self.used[i]),
+            }
+            for i, name in enumerate(agents)
+            if np.all(np.isfinite(self.last[:, i]))
+        }
 
 
 class SumTally:
@@ -26,7 +64,7 @@ class SumTally:
     def __init__(self, weights: np.ndarray) -> None:
         self._weights = weights
         self.kept: list[np.ndarray] = []
-        self.least = 1
+        self.least, self.seen = 1, None
 
     def open(self, form: Form, centre: object) -> None:
         """Nothing was added yet."""
@@ -37,7 +75,7 @@ class SumTally:
         self._total.add(letter, self._weights[agent])
         self._weight += float(self._weights[agent])
 
-    def close(self, keep: bool, key: Array) -> list[np.ndarray]:
+    def close(self, keep: bool, key: Array, watch: bool = True) -> list[np.ndarray]:
         """The mean, or the running mean after these changes."""
         sums = self._total.values()
         if not keep:
@@ -53,7 +91,8 @@ class LetterTally:
     def __init__(self, rule: Aggregation, weights: np.ndarray) -> None:
         self._rule, self._weights = rule, weights
         self.kept: list[np.ndarray] = []
-        self.least = rule.least
+        self.least, n = rule.least, len(weights)
+        self.seen = Seen(np.full((len(SIGNS), n), np.nan), np.zeros(n), np.zeros(n))
 
     def open(self, form: Form, centre: object) -> None:
         """Nobody was heard yet; honest letters will lie around the centre."""
@@ -65,7 +104,7 @@ class LetterTally:
         require_bounded(letter)
         self._came[agent] = letter
 
-    def close(self, keep: bool, key: Array) -> list[np.ndarray]:
+    def close(self, keep: bool, key: Array, watch: bool = True) -> list[np.ndarray]:
         """The rule's letter, agents in their order, whoever wrote first."""
         n = len(self._weights)
         active = np.isin(np.arange(n), list(self._came))
@@ -79,7 +118,11 @@ class LetterTally:
             self.kept = stacked
         letters, weights = self._form.in_types(stacked), jnp.asarray(self._weights)
         heard = None if keep or active.all() else jnp.asarray(active)
-        joint = _join(self._rule, Heard(letters, weights, heard, key, self._centre))
+        given = Heard(letters, weights, heard, key, self._centre)
+        joint = _join(self._rule, given)
+        if watch and self._came:
+            self.seen = self.seen.after(np.asarray(_look(self._rule, given, joint)))
+        self._came = {}
         return to_list(joint)
 
 
@@ -87,6 +130,11 @@ class LetterTally:
 def _join(rule: Aggregation, heard: Heard) -> object:
     # As in a simulation: a key of the rule's own, out of the coordinator's.
     return rule(heard._replace(key=rule_key(heard.key)))
+
+
+@jax.jit
+def _look(rule: Aggregation, heard: Heard, joint: object) -> Array:
+    return look(RobustRule().vectors(heard), ravel_pytree(joint)[0], rule)
 
 
 def tally_for(rule: Aggregation, weights: np.ndarray) -> SumTally | LetterTally:

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
+from tacita.aggregation import Aggregation, Mean
 from tacita.algorithm.base import GraphAlgorithm, Round
 from tacita.federation.shapes import Form
 from tacita.problem import moduli
@@ -152,6 +153,7 @@ class GraphWork:
         agent: Its own number.
         local: Its own loss.
         start: The common starting point.
+        rule: What joins its neighbours' letters; default their sum.
     """
 
     def __init__(
@@ -161,6 +163,7 @@ class GraphWork:
         agent: int,
         local: Local,
         start: Any,
+        rule: Aggregation | None = None,
     ) -> None:
         self.start = jnp.asarray(start)
         numbers, for_agent = split_numbers(algorithm, graph.n_nodes)
@@ -171,6 +174,8 @@ class GraphWork:
         # Ascending, as in the graph: sums over neighbours keep one order.
         self.neighbours: list[int] = np.asarray(graph.senders)[mine].tolist()
         self._weights = np.asarray(graph.weights)[mine]
+        self._rule = None if isinstance(rule, Mean) else rule
+        self._width = max(1, int(np.max(np.asarray(graph.neighbour_counts))))
         state, letters = jax.eval_shape(self._seat.begin, self.start)
         (whole,) = jax.tree.leaves(letters)
         self._inbox = whole.shape
@@ -187,11 +192,22 @@ class GraphWork:
         return letters[place] if self.slots else letters
 
     def step(
-        self, number: int, key: Array, state: Any, received: list[np.ndarray]
+        self,
+        number: int,
+        key: Array,
+        state: Any,
+        received: list[np.ndarray],
+        own: np.ndarray,
+        rule_key: Array,
     ) -> tuple[Any, Any]:
-        """Its step of round `number`; `received` is in the order of `neighbours`."""
+        """Its step of round `number`; `received` is in the order of `neighbours`.
+
+        With a rule its `own` last letter is the centre.
+        """
         inbox = np.zeros(self._inbox, self.start.dtype)
-        if self.slots:
+        if self._rule is not None:
+            inbox = self._by_rule(received, own, rule_key)
+        elif self.slots:
             for place, letter in enumerate(received):
                 inbox[place] = letter
         else:
@@ -199,9 +215,24 @@ class GraphWork:
                 inbox = inbox + weight.astype(inbox.dtype) * letter
         return answer(0, number, self._seat, key, state, jnp.asarray(inbox))
 
+    def _by_rule(
+        self, received: list[np.ndarray], own: np.ndarray, key: Array
+    ) -> np.ndarray:
+        """What the rule makes of the neighbours' letters, slots as in a simulation."""
+        spare, kind = self._width - len(received), self.start.dtype
+        letters = np.zeros((self._width, *self._inbox), kind)
+        letters[: len(received)] = received
+        weights = np.pad(self._weights, (0, spare)).astype(kind)
+        mask = np.arange(self._width) < len(received)
+        degree = self._seat.edges.degree
+        return _at_node(self._rule, own, letters, weights, mask, key, degree)
+
     def model(self, state: Any) -> np.ndarray:
         """The agent's own model."""
         return np.asarray(self._seat.algorithm.model(state))
+
+
+_at_node = jax.jit(delivery.at_node)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -105,7 +105,7 @@ def private(
     (1.0, 'record', 'replace_one')
     """
     epsilon, delta = inputs.positive(epsilon=epsilon), inputs.inside_unit(delta=delta)
-    rounds = inputs.whole(rounds=rounds)
+    rounds, liars = inputs.whole(rounds=rounds), check.count(0, liars=liars)
     if isinstance(algorithm, Summed):
         algorithm, aggregation = (
             algorithm.algorithm,
@@ -130,6 +130,7 @@ def private(
             participation=participation,
             unit=unit,
             relation=relation,
+            liars=liars,
         )  # pyright: ignore[reportReturnType]
     plan = _Plan(
         problem=problem,
@@ -140,7 +141,7 @@ def private(
             participation=participation,
             aggregation=rule,
             in_step=in_step,
-            liars=check.count(0, liars=liars),
+            liars=liars,
         ),
         scope=Scope(known_observer(ready, observer), unit, relation),
         delta=delta,

@@ -48,6 +48,7 @@ def private_sum(
     participation: Any,
     unit: str,
     relation: str,
+    liars: int = 0,
 ) -> Summed:
     """The algorithm in a secure sum whose noise is set for a budget.
 
@@ -63,7 +64,7 @@ def private_sum(
     scope = Scope(who, unit, relation)
     promise = Promise(epsilon=epsilon, delta=delta, scope=scope)
     oracle = replace(algorithm.oracle, promise=promise)
-    turns = spend.planned(problem, rounds, participation)
+    turns = spend.planned(problem, rounds, participation, liars=liars)
     if rule.multiples:
         made = Summed(algorithm=replace(algorithm, oracle=oracle), aggregation=rule)
         _require_enough(spend.largest(made, problem, turns, scope, delta)[1], promise)
@@ -72,7 +73,8 @@ def private_sum(
     largest = plan.largest(rule.largest)
     multiplier = plan.multiplier(epsilon, delta)
     while True:
-        grid = plan.grid(multiplier, heard, honest_noises(rule, who), largest)
+        honest = honest_noises(rule, who, liars)
+        grid = plan.grid(multiplier, heard, honest, largest)
         made = Summed(
             algorithm=replace(algorithm, oracle=oracle),
             aggregation=replace(rule, largest=largest, **grid._asdict()),

@@ -13,7 +13,8 @@ import numpy as np
 from tacita import check
 from tacita.aggregation import ON_GRAPHS, Aggregation, Mean, Summed
 from tacita.aggregation.secure.summed import summed
-from tacita.algorithm.base import Delivery, GraphAlgorithm, Letters
+from tacita.algorithm.base import Delivery, GraphAlgorithm
+from tacita.algorithm.joining import Rules
 from tacita.participation import Schedule, schedule_for
 from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
@@ -96,7 +97,7 @@ def aggregation_of(
     aggregation: Aggregation | None,
     who: Schedule | None = None,
 ) -> Aggregation:
-    """How letters are joined; refused where nobody joins any."""
+    """How a coordinator, or a node on a graph, joins letters; or a refusal."""
     if isinstance(algorithm, Summed):
         most = problem.n_agents
         if who is not None and who.kind == "cohort":
@@ -109,34 +110,27 @@ def aggregation_of(
             "expected aggregation a rule such as tacita.aggregation.Mean(), got "
             f"aggregation={aggregation!r}"
         )
-    name = type(algorithm).__name__
     if isinstance(algorithm, GraphAlgorithm):
-        check.refuse(
-            f"{name} has no coordinator who joins letters; leave aggregation out"
-        )
+        _require_neighbours(problem, algorithm, aggregation)
+        return aggregation
+    name = type(algorithm).__name__
     if isinstance(aggregation, ON_GRAPHS):
         check.refuse(
             f"{type(aggregation).__name__} starts from a node's own letter; it goes "
             f"with algorithms on a graph such as FedGD, not with {name}"
         )
-    if algorithm.letters == Letters.EXACT and not aggregation.additive:
-        check.refuse(
-            f"{name} needs the exact mean of its letters, whose corrections must "
-            "cancel; leave aggregation out, or use FedAvg, FedProx or ServerGD"
-        )
+    algorithm.joining.refuse(name, aggregation)
     aggregation.check(problem.n_agents)
+    if who is not None and who.kind == "cohort" and algorithm.averages == "active":
+        aggregation.check(who.size)
     return aggregation
 
 
-def neighbours_rule_of(
-    problem: Problem, algorithm: GraphAlgorithm, aggregation: Aggregation | None
-) -> Aggregation:
-    """How a node joins its neighbours' letters; refused where those are duals."""
-    if aggregation is None:
-        return Mean()
-    if isinstance(aggregation, type) or not callable(aggregation):
-        return aggregation_of(problem, algorithm, aggregation)
-    if algorithm.delivery != Delivery.SUM or algorithm.letters != Letters.MODELS:
+def _require_neighbours(
+    problem: Problem, algorithm: GraphAlgorithm, aggregation: Aggregation
+) -> None:
+    """Refuse a rule whose letters are duals, or of which a node gets too few."""
+    if algorithm.joining.rules != Rules.ANY:
         check.refuse(
             f"letters of {type(algorithm).__name__} are no models, or differ from edge "
             "to edge; leave aggregation out, or use FedGD, FedSGD or FedRelax"
@@ -148,7 +142,6 @@ def neighbours_rule_of(
             f"{aggregation!r} joins at least {aggregation.least} letters, and a node "
             f"has {fewest} neighbours only; take more edges or count on fewer liars"
         )
-    return aggregation
 
 
 def attack_of(problem: Problem, algorithm: Any, attack: Attack | None) -> Attack | None:
@@ -165,6 +158,11 @@ def attack_of(problem: Problem, algorithm: Any, attack: Attack | None) -> Attack
         check.refuse(
             f"{type(attack).__name__} tells each neighbour something else; it goes "
             "with FedGD, FedSGD or FedRelax on a graph"
+        )
+    if attack.sees_letters and isinstance(algorithm, Summed):
+        check.refuse(
+            f"{type(attack).__name__} answers single letters, which a secure sum "
+            "hides from liars too; use an attack that knows less, such as SignFlip"
         )
     return attack
 
@@ -218,6 +216,10 @@ def watch_of(algorithm: Any, watch: bool, lanes: bool) -> bool:
         check.refuse(
             "watch=True looks at the letters that a coordinator gets, of one seed; "
             "leave it out on a graph and with seeds="
+        )
+    if isinstance(algorithm, Summed):
+        check.refuse(
+            "watch=True looks at single letters, which a secure sum hides; leave it out"
         )
     if is_private(algorithm):
         check.refuse(

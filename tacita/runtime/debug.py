@@ -30,7 +30,6 @@ from tacita.runtime.rounds import (
     Carry,
     Stage,
     World,
-    centre_of,
     event_of,
     first_carry,
     lied,
@@ -153,7 +152,8 @@ def _round(problem: Problem, stage: Stage, carry: Carry) -> Carry:
         post = Mail((), _filed(carry.mail.letters, answers))
         return carry._replace(states=states, mail=post, turns=turns, transit=under_way)
     for phase in range(len(stage.algorithm.phases)):
-        if active or stage.algorithm.averages == "all":
+        least = stage.algorithm.joining.least(stage.world.aggregation)
+        if active or stage.algorithm.averages == "all" or least == 0:
             carry = _server_exchange(problem, stage, phase, active, carry)
     return carry._replace(turns=turns)
 
@@ -167,22 +167,35 @@ def _server_exchange(
     active = [*answers]
     world, key = stage.world, stage.coordinator_key(phase)
     weights, kept = mean_weights(stage.algorithm, world.population), carry.mail
-    before = () if world.attack is None else carry.broadcast
+    before, heard = () if world.attack is None else carry.broadcast, None
     if stage.keeps_letters(phase):
         letters = _filed(carry.mail.letters, answers)
-    elif len(active) < world.aggregation.least:
+    elif len(active) < stage.algorithm.joining.least(world.aggregation):
         return carry._replace(states=states, before=before)
+    elif not active:
+        letters, heard = _nobodys(stage, carry), jnp.zeros(len(weights), bool)
     else:
         letters = jax.tree.map(lambda *v: jnp.stack(v), *answers.values())
         weights = weights[jnp.asarray(active)]
-    centre = centre_of(stage.algorithm, carry.broadcast)
-    heard = Heard(letters, weights, None, rule_key(key), centre)
-    joint = _joined(stage, phase, heard, active, carry.broadcast)
+    centre = stage.algorithm.joining.centre(carry.broadcast)
+    given = Heard(letters, weights, heard, rule_key(key), centre)
+    joint = _joined(stage, phase, given, active, carry.broadcast)
     if stage.keeps_letters(phase):
         kept = Mail(joint, letters)
     now = world.round(stage.number, len(active))
     memory, broadcast = combine(phase, stage.algorithm, now, key, carry.memory, joint)
     return Carry(memory, broadcast, states, kept, carry.turns, before=before)
+
+
+def _nobodys(stage: Stage, carry: Carry) -> Any:
+    """The letters of a round in which nobody is heard: zeros, for their form."""
+    agent, key = stage.world.seats(stage.algorithm)[0], stage.agent_key(0, 0)
+    state = tree_rows(carry.states, 0)
+    one = jax.eval_shape(
+        lambda: agent.answer(stage.number, 0, key, state, carry.broadcast)[1]
+    )
+    n = stage.world.population.n_agents
+    return jax.tree.map(lambda leaf: jnp.zeros((n, *leaf.shape), leaf.dtype), one)
 
 
 def _lied(

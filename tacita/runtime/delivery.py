@@ -56,14 +56,11 @@ def deliver_by_rule(
     links: Links,
     rule: Aggregation,
     attack: Attack | None,
-    key: Array,
+    keys: Array,
     letters: Array,
     number: Any,
 ) -> Array:
-    """What every agent receives when a rule joins its neighbours' letters.
-
-    The degree times the rule's letter, in place of sum_j A_ij letter_j.
-    """
+    """What every agent receives when a rule joins its neighbours' letters."""
     slots = links.slots
     assert slots is not None
     weights = jnp.asarray(slots.weight, letters.dtype)
@@ -71,16 +68,40 @@ def deliver_by_rule(
     if attack is not None:
         honest = jnp.asarray(attack.honest(len(letters)))
 
-    def at_node(own: Array, near: Array, weight: Array, mask: Array, node: Any) -> Any:
+    def at_one(own: Array, near: Array, weight: Array, mask: Array, *rest: Any) -> Any:
         heard = letters[near]
         if isinstance(attack, Dissensus):
             heard = attack.tell(own, heard, weight, honest[near] | ~mask, number)
-        mine = jax.random.fold_in(key, node)
-        if isinstance(rule, RobustRule):
-            return rule.join(Vectors(heard, mask, weight, own, mine))
-        return rule(Heard(heard, weight, mask, mine, own))
+        return at_node(rule, own, heard, weight, mask, *rest)
 
-    nodes = jnp.arange(len(letters))
     near, mask = jnp.asarray(slots.neighbour), jnp.asarray(slots.mask)
-    joined = jax.vmap(at_node)(letters, near, weights, mask, nodes)
-    return links.edges.degree[:, None] * joined
+    return jax.vmap(at_one)(letters, near, weights, mask, keys, links.edges.degree)
+
+
+def at_node(
+    rule: Aggregation,
+    own: Array,
+    letters: Array,
+    weights: Array,
+    mask: Array,
+    key: Array,
+    degree: Array,
+) -> Array:
+    """What one node receives: its degree times the rule's letter.
+
+    In place of sum_j A_ij letter_j, so that algorithms run unchanged.
+
+    Args:
+        rule: What joins the letters.
+        own: The node's own letter, (d,): the rule's centre.
+        letters: Its neighbours', (slots, d).
+        weights: Of its edges.
+        mask: Which slots are edges.
+        key: Of the rule.
+        degree: The sum of the weights.
+    """
+    if isinstance(rule, RobustRule):
+        # As in its own call, nothing is looked at where there is no edge.
+        heard = jnp.where(mask[:, None], letters, 0)
+        return degree * rule.join(Vectors(heard, mask, weights, own, key))
+    return degree * rule(Heard(letters, weights, mask, key, own))

@@ -15,7 +15,8 @@ from jax import Array
 
 from tacita import keys
 from tacita.aggregation import Aggregation, Heard, Mean
-from tacita.algorithm.base import GraphAlgorithm, Letters, Round
+from tacita.aggregation.secure.rule import ModularSum
+from tacita.algorithm.base import GraphAlgorithm, Round
 from tacita.participation import Schedule
 from tacita.problem.population import Population
 from tacita.robust import Attack
@@ -103,12 +104,6 @@ def rule_key(key: Array) -> Array:
     return jax.random.fold_in(key, 1)
 
 
-def centre_of(algorithm: Any, broadcast: Any) -> Any:
-    """What honest letters lie around: the broadcast if they are models, else zero."""
-    server = not isinstance(algorithm, GraphAlgorithm)
-    return broadcast if server and algorithm.letters == Letters.MODELS else None
-
-
 class Stage(NamedTuple):
     """One round of one run: what it is about, and where its keys come from."""
 
@@ -159,11 +154,13 @@ def received(stage: Stage, carry: Carry) -> Any:
     plain = world.links.slots is None or isinstance(world.aggregation, Mean)
     if plain and (world.attack is None or not world.attack.on_edges):
         return deliver(world.links, carry.mail.letters)
+    # No algorithm on a graph has a second exchange: that key serves the rule.
+    nodes = jnp.arange(world.population.n_agents)
     return deliver_by_rule(
         world.links,
         world.aggregation,
         world.attack,
-        rule_key(stage.coordinator_key(0)),
+        jax.vmap(lambda node: stage.agent_key(node, 1))(nodes),
         carry.mail.letters,
         stage.number,
     )
@@ -179,14 +176,20 @@ def lied(stage: Stage, phase: int, carry: Carry) -> Any:
     def lies(letters: Any, numbers: Array | None, active: Array | None) -> Any:
         honest = everybody if numbers is None else everybody[numbers]
         honest = honest if active is None else honest & active
-        return attack.lie(
+        said = attack.lie(
             jax.random.fold_in(stage.coordinator_key(phase), 2),
             letters,
             honest,
-            centre_of(stage.algorithm, carry.broadcast),
+            stage.algorithm.joining.centre(carry.broadcast),
             stage.number,
-            centre_of(stage.algorithm, carry.before),
+            stage.algorithm.joining.centre(carry.before),
         )
+        if not isinstance(stage.world.aggregation, ModularSum):
+            return said
+        weights = mean_weights(stage.algorithm, stage.world.population)
+        own = weights if numbers is None else weights[numbers]
+        within = stage.world.aggregation.sayable(said, own)
+        return jnp.where(honest[:, None], said, within)
 
     return lies
 
@@ -228,7 +231,7 @@ def _server_exchange(
     )
     if isinstance(count, Array) and stage.algorithm.averages == "active":
         # Too few answered: the coordinator has nothing new to say.
-        least = stage.world.aggregation.least
+        least = stage.algorithm.joining.least(stage.world.aggregation)
         told = jax.tree.map(
             lambda new, old: jnp.where(count >= least, new, old),
             told,
@@ -285,7 +288,7 @@ def _exchange(
         mean_weights(stage.algorithm, world.population),
         None if graph else world.aggregation,
         rule_key(stage.coordinator_key(phase)),
-        centre_of(stage.algorithm, carry.broadcast),
+        stage.algorithm.joining.centre(carry.broadcast),
         lied(stage, phase, carry),
         stage.keeps_letters(phase),
         stage.together,

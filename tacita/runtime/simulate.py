@@ -335,13 +335,7 @@ def make_world(
 ) -> World:
     """What the compiled program is given: rows, edges, who is active, the rule."""
     who = choices.schedule_of(problem, algorithm, participation, lanes)
-    graph = isinstance(algorithm, GraphAlgorithm)
-    if graph:
-        join = choices.neighbours_rule_of(problem, algorithm, aggregation)
-    else:
-        join = choices.aggregation_of(problem, algorithm, aggregation, who)
-    if who.kind == "cohort" and not graph and algorithm.averages == "active":
-        join.check(who.size)
+    join = choices.aggregation_of(problem, algorithm, aggregation, who)
     network = None
     if isinstance(algorithm, GraphAlgorithm):
         assert problem.graph is not None

@@ -289,14 +289,24 @@ def test_no_budget_for_an_algorithm_that_looks_at_the_rows(tmp_path: Path):
         party.with_budget(setting, "ada", ledger, None)
 
 
-def test_nobody_joins_letters_on_a_graph():
-    run = describe(
+def on_a_ring(rule: Any) -> Any:
+    return describe(
         algorithm={"name": "FedRelax", "alpha": 0.4, "damping": 0.1},
         graph={"kind": "ring"},
-        run={"rounds": 3, "aggregation": "Mean"},
+        run={"rounds": 3, "aggregation": rule},
     )
-    with pytest.raises(tacita.TacitaError, match="has no coordinator who joins"):
-        party.setting_of(run, blank_problem(run))
+
+
+def test_the_rule_of_a_graph_stands_in_the_signed_description():
+    runs = [on_a_ring({"name": "ClippedGossip", "drop": k}) for k in (0, 1)]
+    for k, run in enumerate(runs):
+        made = party.setting_of(run, blank_problem(run))
+        rule = made.roles.aggregation
+        assert isinstance(rule, tacita.aggregation.ClippedGossip) and rule.drop == k
+    assert runs[0].digest != runs[1].digest
+    many = on_a_ring({"name": "Bridge", "trim": 1})
+    with pytest.raises(tacita.TacitaError, match="a node has 2 neighbours only"):
+        party.setting_of(many, blank_problem(many))
 
 
 def test_a_description_names_whom_its_budget_is_against():
@@ -337,6 +347,10 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
         "seconds_since": {"ada": 0.4},
         "told": {"ada": {"round": 3.0, "spent": 0.75, "allowed": 2.0}},
         "under_way": {"ada": [2, 5]},
+        "letters": {
+            "ada": dict.fromkeys(("distance", "cosine", "length", "rank"), 0.25)
+            | {"used": 1.0, "letters": 8, "times_used": 6.5}
+        },
         "promise": {"delta": 1e-5, "observer": "coordinator", "unit": "record"},
         "sent": 7,
         "sent_bytes": 4096,
@@ -348,7 +362,9 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
     answer = CliRunner().invoke(app, ["federation", "status", str(tmp_path)])
     assert answer.exit_code == 0
     lines = answer.output.splitlines()
-    (ada,) = (line.split() for line in lines if line.strip().startswith("ada"))
+    ada, seen = (line.split() for line in lines if line.strip().startswith("ada"))
+    assert seen[1:] == [*["0.25"] * 4, "1", "6.5", "of", "8"]
+    assert "nobody is left out" in answer.output
     assert ada[:2] == ["ada", "yes"] and ada[-2:] == ["3", "1.25"]
     (bob,) = (line.split() for line in lines if line.strip().startswith("bob"))
     assert bob[1:3] == ["no", "never"]

@@ -14,10 +14,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacita
-from tacita.aggregation import CenteredClipping, Median
+from tacita.aggregation import (
+    Bridge,
+    Buckets,
+    CenteredClipping,
+    ClippedGossip,
+    Krum,
+    Median,
+    NearestToOwn,
+    TrimmedMean,
+)
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.federation.in_process import Faults, InProcess
+from tacita.federation.in_process import (
+    COORDINATOR,
+    Faults,
+    InProcess,
+    InProcessPost,
+    run_in_process,
+)
+from tacita.federation.server_coordinator import ServerCoordinator
 from tacita.problem.oracles import Full
+from tacita.robust.detection import SIGNS
 from tacita.trees import frozen
 from tests.cases import CASES, Case, case_of
 from tests.test_contract import participations
@@ -64,6 +81,54 @@ def test_another_rule_than_the_mean(name: str, rule: Any, tmp_path: Path):
         shared, agents = made.run(BAD_POST)
         np.testing.assert_allclose(shared, run.params, rtol=0, atol=1e-12)
         np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)
+
+
+def test_a_coordinator_sees_letters_as_a_simulation_that_watches(tmp_path: Path):
+    case = case_of("FedAvg")
+    chosen = {"aggregation": Krum(liars=1), "participation": 5}
+    given = (case.problem(), case.algorithm, ROUNDS, 3)
+    told = tacita.simulate(*given, watch=True, record=(), **chosen).info["letters"]
+    made = InProcess(tmp_path, *given, **chosen)
+    parties = made.parties()
+    run_in_process(parties, InProcessPost())
+    coordinator = parties[COORDINATOR]
+    assert isinstance(coordinator, ServerCoordinator)
+    seen = coordinator.seen
+    for k, name in enumerate(made.names):
+        heard = np.isfinite(told["rank"][k])
+        assert (name in seen) == heard[-1]
+        if heard[-1]:
+            for sign in SIGNS:
+                assert seen[name][sign] == pytest.approx(told[sign][k, -1], rel=1e-4)
+            assert seen[name]["letters"] == np.sum(heard)
+            assert seen[name]["times_used"] == np.nansum(told["used"][k])
+    # Nothing is held of an exchange that is closed.
+    assert not coordinator._tally._came  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        ClippedGossip(drop=1),
+        Bridge(trim=1),
+        NearestToOwn(liars=1),
+        Buckets(size=2, rule=TrimmedMean(trim=0)),
+    ],
+    ids=lambda rule: type(rule).__name__,
+)
+def test_rules_at_the_nodes_of_a_graph(rule: Any, tmp_path: Path):
+    # One node has fewer neighbours than the others: its slots are filled up.
+    edges = [(i, j) for i in range(5) for j in range(i)]
+    graph = tacita.problem.graph.Graph.from_edges(range(5), edges[1:])
+    problem = tacita.problem.synthetic.linear(
+        agents=5, features=2, samples=6, graph=graph
+    )
+    algorithm = tacita.FedGD(alpha=1.0)
+    chosen = {"participation": 0.7, "aggregation": rule}
+    run = tacita.simulate(problem, algorithm, ROUNDS, 3, record=(), **chosen)
+    made = InProcess(tmp_path, problem, algorithm, ROUNDS, 3, **chosen)
+    _, agents = made.run(BAD_POST)
+    np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize(

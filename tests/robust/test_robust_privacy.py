@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tacita
 from tacita import aggregation, robust
+from tacita.privacy import account
 from tests.cases import case_of
 
 NOISY = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=1.0))
@@ -71,3 +74,120 @@ def test_mixing_credited_under_a_median_is_refuted(credited, monkeypatch):
         aggregation=aggregation.Median(),
     )
     assert found.refuted == credited
+
+
+CLIENTS = tacita.ClientDPFedAvg(step_size=0.1, clip=0.2, noise_std=0.1)
+ONE_STEP = aggregation.CenteredClipping(radius=0.1, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "longest"),
+    [
+        (None, 0.2),
+        (aggregation.NormBound(radius=0.1), 0.1),
+        (aggregation.NormBound(radius=0.9), 0.2),
+        (ONE_STEP, 0.1),
+    ],
+)
+def test_noise_of_a_coordinator_covers_bounded_letters(rule, longest):
+    problem = case_of("FedAvg").problem()
+    told = tacita.privacy.forecast(problem, CLIENTS, rounds=3, aggregation=rule)
+    row = told.row("final_model", "client")
+    exact = account(**SEEN, noise_std=0.1, sensitivity=longest, rounds=3)
+    assert row.epsilon == pytest.approx(exact.epsilon(told.rows[0].delta))
+
+
+SEEN = {"observer": "final_model", "unit": "client", "relation": "add_remove"}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        aggregation.Median(),
+        aggregation.NormBound(),  # its radius is a median of letters
+        aggregation.NormBound(radius=0.1, weights="samples"),
+        aggregation.CenteredClipping(radius=0.1),
+        aggregation.CenteredClipping(radius=0.1, steps=1, start="median"),
+    ],
+)
+def test_noise_of_a_coordinator_covers_nothing_else(rule):
+    problem = case_of("FedAvg").problem()
+    with pytest.raises(tacita.TacitaError, match="no number bounds what one letter"):
+        tacita.simulate(problem, CLIENTS, 1, aggregation=rule)
+
+
+def test_a_bounded_letter_moves_the_model_no_further_than_that():
+    """What the account takes for granted, with a liar who does not clip."""
+    problem = case_of("FedAvg").problem()
+    quiet = tacita.ClientDPFedAvg(step_size=0.1, clip=0.2, noise_std=1e-12)
+    chosen = {"rounds": 1, "seed": 0, "aggregation": ONE_STEP, "record": ()}
+    liar = robust.SignFlip(agents=(0,), strength=1e6)
+    moved = [
+        tacita.simulate(problem, quiet, attack=replace(liar, since=k), **chosen).params
+        for k in (1.0, 99.0)
+    ]
+    reach = 2 * 0.1 / problem.n_agents
+    assert 0 < np.linalg.norm(moved[0] - moved[1]) <= reach * (1 + 1e-6)
+
+
+def test_a_round_without_anybody_has_its_noise():
+    """Else a model that stands still would tell that nobody took part."""
+    chosen = {"seed": 0, "participation": 1e-9, "record": (), "aggregation": ONE_STEP}
+    given = (case_of("FedAvg").problem(), CLIENTS, 2)
+    fast, slow = tacita.simulate(*given, **chosen), tacita.debug(*given, **chosen)
+    assert np.all(fast.params != 0)
+    np.testing.assert_allclose(fast.params, slow.params, rtol=1e-12)
+
+
+def test_liars_who_answer_letters_leave_a_coordinators_noise_behind():
+    """Who answers single letters counts as everybody: `test_liars_are_no_helpers`."""
+    problem = case_of("FedAvg").problem()
+    rows = [
+        tacita.privacy.forecast(problem, CLIENTS, rounds=2, liars=k).row(
+            "final_model", "client"
+        )
+        for k in (1, problem.n_agents)
+    ]
+    assert rows[0].epsilon is not None
+    assert rows[1].epsilon is None and "answer single letters" in rows[1].theorem
+
+
+STEPS, SUM = tacita.DPSGD(step_size=0.1), tacita.SecureSum(largest=2.0)
+
+
+def test_liars_in_a_secure_sum_say_what_fits_its_grid():
+    problem = case_of("FedAvg").problem()
+    chosen = {"rounds": 3, "aggregation": SUM, "record": ()}
+    attack = robust.SignFlip(agents=(1,), strength=1e9)
+    later = replace(attack, since=99.0)
+    plain = tacita.simulate(problem, STEPS, attack=later, **chosen)
+    lied = tacita.simulate(problem, STEPS, attack=attack, **chosen)
+    slow = tacita.debug(problem, STEPS, attack=attack, **chosen)
+    np.testing.assert_allclose(lied.params, slow.params, rtol=1e-9)
+    far = np.abs(lied.params - plain.params).max()
+    # Three steps of 0.1 along means in which one entry of a few is off by 2 or so.
+    assert 0.01 < far < 3 * 0.1 * 4
+    for refused in (robust.InnerProduct(agents=(1,)), robust.Mimic(agents=(1,))):
+        with pytest.raises(tacita.TacitaError, match="a secure sum hides from liars"):
+            tacita.simulate(problem, STEPS, attack=refused, **chosen)
+    with pytest.raises(tacita.TacitaError, match="which a secure sum hides"):
+        tacita.simulate(problem, STEPS, watch=True, **chosen)
+
+
+def test_liars_add_no_noise_to_a_secure_sum():
+    problem = case_of("FedAvg").problem()
+    budget = {"epsilon": 1.0, "delta": 1e-5, "observer": "coordinator", "rounds": 2}
+    made = [
+        tacita.private(problem, STEPS, **budget, aggregation=SUM, liars=k)
+        for k in (0, 2)
+    ]
+    attack = robust.Noise(agents=(1, 2))
+    lied, kept = (
+        tacita.simulate(problem, one, 2, attack=attack, record=()).privacy
+        for one in made
+    )
+    assert lied.row("coordinator").epsilon > 1.0 >= kept.row("coordinator").epsilon
+    with pytest.raises(tacita.TacitaError, match="leave no noise"):
+        tacita.private(
+            problem, STEPS, **budget, aggregation=SUM, liars=problem.n_agents
+        )

@@ -190,6 +190,11 @@ class ModularSum:
         """One letter; how many a sum needs is the secure sum's own affair."""
         return 1
 
+    @property
+    def bound(self) -> float | None:
+        """None: what one letter does is the secure sum's own affair."""
+        return None
+
     def bears(self, agents: int) -> int:
         """None: it is a mean."""
         return 0
@@ -231,6 +236,11 @@ class ModularSum:
         # What is no number counts as zero: clipped letters never are.
         known = jnp.where(jnp.isnan(weighted), 0.0, weighted)
         return quantise(known, self.step, self.word, self.largest)
+
+    def sayable(self, letters: Array, weights: Array) -> Array:
+        """What liars can say: entries beyond the grid come as its ends."""
+        most = self.largest / weights[:, None]
+        return jnp.clip(letters, -most, most)
 
     def _weighted(self, heard: Heard) -> Array:
         letters = heard.letters

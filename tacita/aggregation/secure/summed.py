@@ -40,7 +40,7 @@ class Summed(Wrapper):
     algorithm with `aggregation=`.
 
     Attributes:
-        algorithm: One that says it may (`summed`), without noise of its own.
+        algorithm: One that says it may (`joining`), without noise of its own.
         aggregation: What is agreed of the sum.
     """
 
@@ -142,10 +142,9 @@ def refuse_algorithm(algorithm: Any) -> None:
     name = type(algorithm).__name__
     if not isinstance(algorithm, Algorithm):
         return  # a placeholder of JAX
-    if not algorithm.summed:
-        check.refuse(
-            f"{name} has no secure sum: {algorithm.why_not_summed}; {_WAY_OUT}"
-        )
+    why = algorithm.joining.no_sum
+    if why is not None:
+        check.refuse(f"{name} has no secure sum: {why}; {_WAY_OUT}")
     assert isinstance(algorithm, ServerAlgorithm)
     if not (_nothing(algorithm.noise_std) and _nothing(algorithm.oracle.std)):
         check.refuse(

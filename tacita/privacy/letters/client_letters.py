@@ -48,6 +48,13 @@ def _clipped_update(
     return Increment(change=2 * clip, entry=clip, rows=0)
 
 
+def _longest(algorithm: ClientDPFedAvg, question: Question) -> float:
+    """How long an update counts: as its client clips it, or as the rule bounds it."""
+    bound = question.aggregation.bound
+    assert bound is not None
+    return min(float(algorithm.clip), float(bound))
+
+
 def _client_dp_fed_avg(
     algorithm: ClientDPFedAvg, problem: Problem, question: Question
 ) -> Guarantee:
@@ -58,11 +65,12 @@ def _client_dp_fed_avg(
             "ClientDPFedAvg protects whole clients against who sees models only; it "
             "trusts the coordinator, who sees updates without noise"
         )
-    if not question.aggregation.additive:
+    if question.liars >= problem.n_agents:
         check.refuse(
-            "the noise of ClientDPFedAvg covers a sum of updates; a rule other than "
-            "the mean has no bounded sensitivity, so leave aggregation out"
+            "liars who answer single letters say each of them once more, which the "
+            "noise of ClientDPFedAvg does not cover"
         )
+    algorithm.joining.refuse(type(algorithm).__name__, question.aggregation)
     n, chance = problem.n_agents, question.participation
     replaced = scope.relation == Relation.REPLACE_ONE
     sampling, mixed = None, 1.0
@@ -83,7 +91,7 @@ def _client_dp_fed_avg(
     one = account(
         **scope.words,
         noise_std=present_noise(algorithm, algorithm.noise_std),
-        sensitivity=(2 if replaced else 1) * float(algorithm.clip),
+        sensitivity=(2 if replaced else 1) * _longest(algorithm, question),
         rounds=question.rounds,
         sampling=sampling,
         participation=mixed,

@@ -113,9 +113,12 @@ def rounding_of(moved: Increment, entries: int, relation: Relation) -> float:
 
 
 def honest_noises(
-    rule: SecureSum, observer: Observer, question: Question | None = None
+    rule: SecureSum,
+    observer: Observer,
+    liars: int = 0,
+    question: Question | None = None,
 ) -> int:
-    """How many noises in a sum this observer does not know."""
+    """How many noises in a sum this observer does not know; liars may add none."""
     least = rule.least
     if least is None and question is not None:
         least = question.active
@@ -124,7 +127,13 @@ def honest_noises(
             "how many letters a secure sum has is not known; give SecureSum(least=...)"
         )
     known = {Observer.COLLUDERS: rule.colluding, Observer.NEIGHBOUR: 1}
-    return least - known.get(observer, 0)
+    honest = least - known.get(observer, 0) - liars
+    if honest < 1:
+        check.refuse(
+            f"of {least} letters in a sum, liars and who colludes leave no noise that "
+            "the observer does not know; give SecureSum a larger least"
+        )
+    return honest
 
 
 def _secure_sum(algorithm: Summed, problem: Problem, question: Question) -> Guarantee:
@@ -152,7 +161,7 @@ def _secure_sum(algorithm: Summed, problem: Problem, question: Question) -> Guar
         entries,
         rounding_of(moved, entries, scope.relation),
     )
-    honest = honest_noises(rule, scope.observer, question)
+    honest = honest_noises(rule, scope.observer, question.liars, question)
     noise = effective_noise(honest, rule.each)
     one = question.releases(step * noise, step * change, sampling=moved.sampling)
     asked = replace(question, participation=1.0)
