@@ -63,6 +63,7 @@ def read(
     shape = _shape(problem, image)
     budgets = epsilons or (100.0, 10.0, 1.0)
     asked = {"rounds": options["rounds"], "participation": options["participation"]}
+    typer.echo(f"reading rows of agent {agent} ...", err=True)
     found = tacita.audits.read_back(
         problem,
         job.algorithm,
@@ -77,6 +78,7 @@ def read(
     )
     members = {}
     if runs:
+        typer.echo(f"finding members by {runs} runs for every noise ...", err=True)
         members = tacita.audits.members_by_noise(
             problem,
             job.algorithm,

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tacita.report.tables import Table
 from tacita.theme import THEMES, Theme, one_axes, png, title
-from tacita.tuning.resilience import LOSS
+from tacita.tuning.resilience import LOSS, in_words
 
 if TYPE_CHECKING:
     from tacita.tuning.resilience import Resilience
@@ -19,17 +19,10 @@ if TYPE_CHECKING:
 def resilience_table(made: Resilience) -> Table:
     """One row for every rule, one column for every attack, the worst case last."""
     rows = [
-        (rule, *map(_told, values), _told(min(values)))
+        (rule, *map(in_words, values), in_words(min(values)))
         for rule, values in zip(made.rules, made.values, strict=True)
     ]
     return Table(("rule", *made.attacks, "worst"), tuple(rows))
-
-
-def _told(value: float) -> str:
-    """A value; a run that ended in numbers that are none has diverged."""
-    if not np.isfinite(value):
-        return "diverged"
-    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.2e}"
 
 
 def draw_resilience(made: Resilience, folder: Path) -> Path:
@@ -43,7 +36,9 @@ def draw_resilience(made: Resilience, folder: Path) -> Path:
 def _short(value: float) -> str:
     if not np.isfinite(value):
         return "-"
-    return f"{value:.2f}" if abs(value) < 100 else f"{value:.0e}"
+    if abs(value) < 100:
+        return f"{value:.2f}"
+    return f"{value:.0f}" if abs(value) < 1e5 else f"{value:.0e}"
 
 
 def picture(made: Resilience, theme: Theme) -> Figure:
@@ -52,7 +47,7 @@ def picture(made: Resilience, theme: Theme) -> Figure:
     figure, axes = one_axes(theme, wide, high)
     values = np.where(np.isfinite(made.values), made.values, np.nan)
     # Losses of runs that were carried away would leave all others one colour.
-    least = made.alone - 3 * abs(made.alone) if made.metric == LOSS else None
+    least = made.alone - abs(made.alone) / 2 if made.metric == LOSS else None
     axes.imshow(values, aspect="auto", cmap="RdYlGn", alpha=0.75, vmin=least)
     for i, row in enumerate(made.values):
         for j, value in enumerate(row):

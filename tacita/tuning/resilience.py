@@ -60,24 +60,36 @@ class Resilience:
         if best == mean:
             return (
                 f"Stay with the mean: no rule does better in its worst case "
-                f"({self.worst[mean]:.3f}, against {fatal})."
+                f"({in_words(self.worst[mean])}, against {fatal})."
             )
         calm = self.values[mean, 0] - self.values[best, 0]
         notable = _NOTABLE * (abs(self.alone) if self.metric == LOSS else 1)
         told = [
             f"If {len(self.liars)} of the agents may lie, take {self.rules[best]}: at "
-            f"worst it reaches {self.worst[best]:.3f} ({fatal}), the mean "
-            f"{self.worst[mean]:.3f}; the honest agents alone reach {self.alone:.3f}."
+            f"worst it reaches {in_words(self.worst[best])} ({fatal}), the mean "
+            f"{in_words(self.worst[mean])}; the honest agents alone reach "
+            f"{in_words(self.alone)}."
         ]
         if calm > notable:
-            told.append(f"While nobody lies it costs {calm:.3f}.")
+            told.append(f"While nobody lies it costs {in_words(calm)}.")
         if self.alone - self.worst[best] > 2 * notable:
             told.append(
-                "No rule here holds against every attack: the agents' data are unlike, "
-                "and a liar can hide among them. Trust few agents, or give the "
-                "coordinator rows of its own (FLTrust)."
+                "No rule here holds against every attack: where honest letters differ, "
+                "as with unlike data, a liar can hide among them. Trust few agents, or "
+                "give the coordinator rows of its own (FLTrust)."
             )
         return " ".join(told)
+
+
+def in_words(value: float) -> str:
+    """A value; a run that ended in numbers that are none has diverged.
+
+    >>> in_words(0.94321), in_words(-81234567.0), in_words(float("-inf"))
+    ('0.943', '-8.12e+07', 'diverged')
+    """
+    if not np.isfinite(value):
+        return "diverged"
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.2e}"
 
 
 def usual_rules(agents: int, liars: int) -> dict[str, Aggregation]:
