@@ -71,7 +71,7 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.audit_power
 	$(BIN)/python -m bench.mixing
 	$(BIN)/python -m bench.robust
-	$(BIN)/python -m bench.attacks_on_digits
+	$(BIN)/python -m bench.under_attack
 	$(BIN)/python -m bench.planted_graph
 	$(BIN)/python -m bench.learned_fmi
 	$(BIN)/python -m bench.learned_scale

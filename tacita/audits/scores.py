@@ -68,7 +68,7 @@ def expected_letters(
 
     Batches are unknown to an observer, so gradients are taken over all records.
     """
-    return np.asarray(_expected(agent, world, _whole(quiet(algorithm)), seen))
+    return np.asarray(_expected(agent, world, whole(quiet(algorithm)), seen))
 
 
 def quiet(algorithm: Any) -> Any:
@@ -76,10 +76,10 @@ def quiet(algorithm: Any) -> Any:
     return letters_of(algorithm).with_noise(0.0)
 
 
-def _whole(algorithm: Any) -> Any:
+def whole(algorithm: Any) -> Any:
     """The algorithm without batches."""
     if isinstance(algorithm, Summed):
-        return replace(algorithm, algorithm=_whole(algorithm.algorithm))
+        return replace(algorithm, algorithm=whole(algorithm.algorithm))
     oracle = without_noise(algorithm.oracle)
     if isinstance(oracle, Clipped):
         oracle = replace(oracle, oracle=Full())

@@ -149,35 +149,42 @@ def shown(world: World, algorithm: Any, agent: Any, letter: Any) -> Any:
 def _watch(
     rounds: int, agent: Any, world: World, algorithm: Any, seeds: Array, start: Any
 ) -> tuple[Seen, Array]:
-    def one_run(seed: Array) -> tuple[Seen, Array]:
-        base = keys.from_seed(seed)
+    def one(seed: Array) -> tuple[Seen, Array]:
+        return watched_run(rounds, agent, world, algorithm, seed, start)
 
-        def step(carry: Any, number: Array) -> tuple[Any, Seen]:
-            ear, heard = Listening(world.aggregation), world
-            if isinstance(algorithm, Summed):
-                heard = world._replace(aggregation=ear)
-            after = one_round(Stage(heard, algorithm, base, number), carry)
-            active = after.turns[agent] > carry.turns[agent]
-            state = tree_rows(carry.states, agent)
-            key = keys.agent_key(keys.agent_secret(base, agent), number, 0)
-            bits = jax.random.key_data(key)
-            if world.links is not None:
-                letter = tree_rows(after.mail.letters, agent)
-                told = tree_rows(deliver(world.links, carry.mail.letters), agent)
-                return after, Seen(letter, active, told, state, bits)
-            told = carry.broadcast
-            if isinstance(algorithm, Summed):
-                letter = ear.left_of(agent)
-            elif algorithm.averages == Averages.ALL:
-                letter = tree_rows(after.mail.letters, agent)
-            else:
-                # Mean letters only are kept; the same key gives the same letter again.
-                seat = world.seats(algorithm)[agent]
-                letter = seat.answer(number, 0, key, state, told)[1]
+    return jax.vmap(one)(seeds)
+
+
+def watched_run(
+    rounds: int, agent: Any, world: World, algorithm: Any, seed: Array, start: Any
+) -> tuple[Seen, Array]:
+    """One run: what an agent sent in every round, and the final model."""
+    base = keys.from_seed(seed)
+
+    def step(carry: Any, number: Array) -> tuple[Any, Seen]:
+        ear, heard = Listening(world.aggregation), world
+        if isinstance(algorithm, Summed):
+            heard = world._replace(aggregation=ear)
+        after = one_round(Stage(heard, algorithm, base, number), carry)
+        active = after.turns[agent] > carry.turns[agent]
+        state = tree_rows(carry.states, agent)
+        key = keys.agent_key(keys.agent_secret(base, agent), number, 0)
+        bits = jax.random.key_data(key)
+        if world.links is not None:
+            letter = tree_rows(after.mail.letters, agent)
+            told = tree_rows(deliver(world.links, carry.mail.letters), agent)
             return after, Seen(letter, active, told, state, bits)
+        told = carry.broadcast
+        if isinstance(algorithm, Summed):
+            letter = ear.left_of(agent)
+        elif algorithm.averages == Averages.ALL:
+            letter = tree_rows(after.mail.letters, agent)
+        else:
+            # Mean letters only are kept; the same key gives the same letter again.
+            seat = world.seats(algorithm)[agent]
+            letter = seat.answer(number, 0, key, state, told)[1]
+        return after, Seen(letter, active, told, state, bits)
 
-        carry = first_carry(world, algorithm, base, jnp.asarray(start))
-        carry, seen = jax.lax.scan(step, carry, jnp.arange(1, rounds + 1))
-        return seen, engine.models(algorithm, carry)[0]
-
-    return jax.vmap(one_run)(seeds)
+    carry = first_carry(world, algorithm, base, jnp.asarray(start))
+    carry, seen = jax.lax.scan(step, carry, jnp.arange(1, rounds + 1))
+    return seen, engine.models(algorithm, carry)[0]

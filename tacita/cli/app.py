@@ -27,6 +27,7 @@ from tacita.cli import (
     offers,
     papers,
     privacy,
+    read,
     report,
     resume,
     run,
@@ -120,6 +121,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(privacy.app, name="privacy")
 app.command("graph", epilog=graph.EXAMPLE)(graph.graph)
 app.command("attack", epilog=attack.EXAMPLE)(attack.attack)
+app.command("read", epilog=read.EXAMPLE)(read.read)
 app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(papers.app, name="papers")

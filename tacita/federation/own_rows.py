@@ -12,11 +12,10 @@ from tacita import data
 from tacita.check import nearest, refuse
 from tacita.federation.description import Description
 from tacita.problem import Problem, from_arrays
+from tacita.problem.arrays import REGRESSIONS
 
 #: A file (.csv, .parquet, .npz), or a table or mapping from column to values.
 OwnRows = str | Path | Mapping[str, Any] | Any
-#: Models whose target is a number.
-_REGRESSIONS = ("linear", "ridge", "moments")
 #: Numbers of the blank rows: whoever looks at an offer makes them, some 30 bytes each.
 _MOST_BLANK = 1 << 25
 
@@ -35,7 +34,7 @@ def own_problem(run: Description, rows: OwnRows) -> Problem:
             refuse(f"cannot read {path}: {error}")
         return _problem(run, x, y)
     # A number that takes few values is still a number to a model that predicts one.
-    task = "regression" if run.problem.get("model") in _REGRESSIONS else None
+    task = "regression" if run.problem.get("model") in REGRESSIONS else None
     table = data.read_table(path, target=target, features=columns, task=task)
     if list(table.feature_names) != columns:
         refuse(

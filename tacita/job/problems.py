@@ -16,7 +16,7 @@ from tacita.job import graphs
 from tacita.job.calls import call, keys_of, take_kind, told_of
 from tacita.job.run_file import ProblemTable
 from tacita.problem import Problem, cnn, from_arrays, mlp, prox, resnet10, synthetic
-from tacita.problem.arrays import MODELS
+from tacita.problem.arrays import MODELS, REGRESSIONS
 from tacita.problem.model import regulariser
 
 SYNTHETIC = {
@@ -194,7 +194,7 @@ def _model(table: ProblemTable, loaded: Dataset) -> Any:
     n = len(loaded.classes) or None
     chosen = table.model or _usual(n, table.l2)
     name = chosen if isinstance(chosen, str) else str(chosen.get("name"))
-    if name in ("linear", "ridge", "moments") and n is not None:
+    if name in REGRESSIONS and n is not None:
         refuse(
             f"problem.model = {name!r} predicts a number, the target of {table.data} "
             f'is one of {n} classes; use "{_usual(n, 0)}"'

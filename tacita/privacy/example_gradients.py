@@ -64,7 +64,7 @@ def clipped_sum(model: Model, w: Array, batch: Batch, norm: Any, micro: int) -> 
         factor = part_weights * _shrink(_lengths(grads), norm)
         return total + factor @ grads, None
 
-    weights = jnp.broadcast_to(weights, y.shape)
+    weights = jnp.broadcast_to(weights, y.shape[:1])
     parts = _in_microbatches((x, y, weights), micro)
     return jax.lax.scan(one_batch, jnp.zeros_like(w), parts)[0]
 

@@ -9,7 +9,7 @@ from tacita.problem.gtv.gtvmin import GTVMin, convex_clustering
 from tacita.problem.gtv.penalty import Combined, Penalty
 from tacita.problem.held_out import hold_out, node_losses
 from tacita.problem.model.differentiable import Custom, Differentiable
-from tacita.problem.model.linear import Huber, Linear, Logistic, Softmax
+from tacita.problem.model.linear import Absolute, Huber, Linear, Logistic, Softmax
 from tacita.problem.model.moments import Moments
 from tacita.problem.model.networks import cnn, mlp, resnet10
 from tacita.problem.model.regulariser import NonConvex, SquaredL2
@@ -17,6 +17,7 @@ from tacita.problem.oracles import Full, Minibatch
 from tacita.problem.problem import Problem
 
 __all__ = [
+    "Absolute",
     "Combined",
     "Custom",
     "Differentiable",

@@ -11,7 +11,16 @@ import numpy as np
 from tacita import check
 from tacita.problem import features, labels
 from tacita.problem.graph import Graph
-from tacita.problem.model.linear import Linear, Logistic, Model, Softmax, require_fit
+from tacita.problem.model.linear import (
+    Absolute,
+    GeneralisedLinear,
+    Huber,
+    Linear,
+    Logistic,
+    Model,
+    Softmax,
+    require_fit,
+)
 from tacita.problem.model.moments import Moments
 from tacita.problem.model.regulariser import Regulariser, regulariser_of
 from tacita.problem.population import NARROW, Population, Rows
@@ -19,7 +28,9 @@ from tacita.problem.problem import Problem
 from tacita.problem.prox import proximable
 from tacita.trees import double_precision
 
-MODELS = ("linear", "ridge", "logistic", "softmax", "moments")
+#: Models whose label is a number, and all that have a name of their own.
+REGRESSIONS = ("linear", "ridge", "huber", "absolute", "moments")
+MODELS = (*REGRESSIONS, "logistic", "softmax")
 
 
 def from_arrays(
@@ -51,8 +62,8 @@ def from_arrays(
         y: Labels, one per row. Logistic takes -1/+1 or 0/1, softmax any labels.
         agent: Id of the agent that holds the row. Agents are ordered by sorted id. A
             negative number is refused: splits mark rows that nobody holds by -1.
-        model: "linear", "ridge", "logistic", "softmax", "moments" (means and products
-            of rows), or a model object.
+        model: "linear", "ridge", "huber", "absolute", "logistic", "softmax", "moments"
+            (means and products of rows), or a model object.
         l2: Adds (l2/2)||w||^2 to each agent's loss. "ridge" needs it positive.
         h: A proximable function added once, see `tacita.problem.prox`.
         graph: `networkx` graph or `tacita.problem.Graph`, nodes named by agent ids.
@@ -91,7 +102,7 @@ def from_arrays(
         x = features.with_ones(x)
     chosen, class_names = _choose_model(model, x, given, classes, l2)
     codes = labels.encode(chosen, given, class_names, "y", coded)
-    linear = isinstance(chosen, Linear | Logistic | Softmax)
+    linear = isinstance(chosen, GeneralisedLinear)
     kind = _kind(dtype, linear or isinstance(chosen, Moments))
     if bound is not None:
         bound = float(check.positive(bound=bound))
@@ -242,6 +253,8 @@ def _choose_model(
         return Linear(width), None
     if model == "moments":
         return Moments(width), None
+    if model in ("huber", "absolute"):
+        return (Huber if model == "huber" else Absolute)(width), None
     if model == "logistic":
         names = labels.SIGNS if classes is None else labels.named(classes, 2)
         return Logistic(width), names

@@ -19,8 +19,8 @@ from jax import Array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tacita import check
-from tacita.problem import moduli
-from tacita.problem.model.linear import Huber, Linear, Logistic, Softmax
+from tacita.problem import least_absolute, moduli
+from tacita.problem.model.linear import Absolute, Huber, Linear, Logistic, Softmax
 from tacita.problem.model.moments import Moments
 from tacita.problem.population import Population
 from tacita.problem.reweighted import reweighted
@@ -35,6 +35,8 @@ _SOLVED = Linear | Huber | Logistic | Softmax | Moments
 
 def optimum(population: Population, start: np.ndarray) -> np.ndarray:
     """Minimise sum_i f_i + h to rounding; refuses what has no computable minimiser."""
+    if isinstance(population.model, Absolute):
+        return least_absolute.optimum(population)
     if not isinstance(population.model, _SOLVED):
         check.refuse(
             "solve() needs a linear, logistic or softmax model: the exact optimum of "

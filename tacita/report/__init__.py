@@ -2,6 +2,13 @@
 
 from tacita.report.graph_picture import draw_graph, graph_picture
 from tacita.report.measures import rounds_to_reach
+from tacita.report.reading import (
+    members_table,
+    picture_shape,
+    reading_lede,
+    reading_table,
+    write_reading,
+)
 from tacita.report.resilience import draw_resilience, resilience_table
 from tacita.report.tables import (
     Table,
@@ -19,9 +26,14 @@ __all__ = [
     "draw_resilience",
     "final_metrics",
     "graph_picture",
+    "members_table",
     "metrics_of_one",
+    "picture_shape",
     "reached",
+    "reading_lede",
+    "reading_table",
     "resilience_table",
     "rounds_to_reach",
+    "write_reading",
     "write_report",
 ]

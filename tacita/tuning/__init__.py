@@ -2,6 +2,7 @@
 
 from tacita.tuning.resilience import (
     Resilience,
+    in_words,
     resilience,
     usual_attacks,
     usual_rules,
@@ -12,6 +13,7 @@ from tacita.tuning.validate import NodeErrors, validate
 __all__ = [
     "NodeErrors",
     "Resilience",
+    "in_words",
     "resilience",
     "tune",
     "usual_attacks",

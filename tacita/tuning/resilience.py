@@ -11,7 +11,7 @@ import numpy as np
 from tacita import aggregation as rules_of
 from tacita import check, robust
 from tacita.aggregation import Aggregation, Mean
-from tacita.algorithm.base import Algorithm
+from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.problem.population import Population
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
@@ -19,8 +19,11 @@ from tacita.runtime.simulate import simulate
 from tacita.trees import in_double_precision, tree_rows
 from tacita.trees import replace as with_fields
 
-#: A rule is told to cost something where it loses as much as this.
+#: A rule is told to cost something where it loses as much: of an accuracy, or of what
+#: the honest agents alone reach where a loss is measured.
 _NOTABLE = 0.03
+#: What is measured where there are no classes.
+LOSS = "minus the loss"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,23 +60,36 @@ class Resilience:
         if best == mean:
             return (
                 f"Stay with the mean: no rule does better in its worst case "
-                f"({self.worst[mean]:.3f}, against {fatal})."
+                f"({in_words(self.worst[mean])}, against {fatal})."
             )
         calm = self.values[mean, 0] - self.values[best, 0]
+        notable = _NOTABLE * (abs(self.alone) if self.metric == LOSS else 1)
         told = [
             f"If {len(self.liars)} of the agents may lie, take {self.rules[best]}: at "
-            f"worst it reaches {self.worst[best]:.3f} ({fatal}), the mean "
-            f"{self.worst[mean]:.3f}; the honest agents alone reach {self.alone:.3f}."
+            f"worst it reaches {in_words(self.worst[best])} ({fatal}), the mean "
+            f"{in_words(self.worst[mean])}; the honest agents alone reach "
+            f"{in_words(self.alone)}."
         ]
-        if calm > _NOTABLE:
-            told.append(f"While nobody lies it costs {calm:.3f}.")
-        if self.alone - self.worst[best] > 2 * _NOTABLE:
+        if calm > notable:
+            told.append(f"While nobody lies it costs {in_words(calm)}.")
+        if self.alone - self.worst[best] > 2 * notable:
             told.append(
-                "No rule here holds against every attack: the agents' data are unlike, "
-                "and a liar can hide among them. Trust few agents, or give the "
-                "coordinator rows of its own (FLTrust)."
+                "No rule here holds against every attack: where honest letters differ, "
+                "as with unlike data, a liar can hide among them. Trust few agents, or "
+                "give the coordinator rows of its own (FLTrust)."
             )
         return " ".join(told)
+
+
+def in_words(value: float) -> str:
+    """A value; a run that ended in numbers that are none has diverged.
+
+    >>> in_words(0.94321), in_words(-81234567.0), in_words(float("-inf"))
+    ('0.943', '-8.12e+07', 'diverged')
+    """
+    if not np.isfinite(value):
+        return "diverged"
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.2e}"
 
 
 def usual_rules(agents: int, liars: int) -> dict[str, Aggregation]:
@@ -108,11 +124,17 @@ def usual_attacks(problem: Problem, liars: Sequence[int]) -> dict[str, Attack]:
         "ipm 10": robust.InnerProduct(agents=who, strength=10.0),
         "alie 1.5": robust.ALIE(agents=who, deviations=1.5),
         "mimic": robust.Mimic(agents=who, target=target),
+        "free rider": robust.FreeRider(agents=who),
         "noise": robust.Noise(agents=who, std=1.0),
+        "not finite": robust.NotFinite(agents=who),
+        "clean label": robust.CleanLabel(agents=who, shift=1.0),
     }
     if problem.model.classes is not None:
-        known["label flip"] = robust.LabelFlip(agents=who)
-    return known
+        return known | {"label flip": robust.LabelFlip(agents=who)}
+    _, y, counts = problem.stacked()
+    spread = float(y[np.arange(y.shape[1]) < counts[:, None]].std())
+    far = robust.DenialOfService(agents=who, shift=10 * max(spread, 1e-9))
+    return known | {"labels shifted": far}
 
 
 @in_double_precision
@@ -148,6 +170,11 @@ def resilience(
     >>> table.rules, table.attacks, table.values.shape
     (('Mean', 'Median'), ('none', 'flip'), (2, 2))
     """
+    if isinstance(algorithm, GraphAlgorithm):
+        check.refuse(
+            f"{type(algorithm).__name__} has no coordinator that could have a rule; "
+            "simulate it with attack= and a rule of graphs such as Bridge(trim=1)"
+        )
     n = problem.n_agents
     who = tuple(range(n - max(1, n // 5), n) if liars is None else map(int, liars))
     if not 0 < len(who) < n:
@@ -191,7 +218,7 @@ def without(problem: Problem, liars: Sequence[int]) -> Problem:
 def _usual_score(problem: Problem) -> tuple[str, Callable[..., float]]:
     test, model = problem.population.test, problem.model
     if model.classes is None:
-        return "minus the loss", lambda w, _: -problem.loss(w)
+        return LOSS, lambda w, _: -problem.loss(w)
     if test is None:
         return "accuracy", lambda w, _: problem.accuracy(w)
     x, y = test.x, np.asarray(test.y)

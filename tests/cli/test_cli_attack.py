@@ -71,3 +71,25 @@ def test_refusals_of_the_table(tacita_, run_file):
     for option, value in (("--liars", "x"), ("--attack", "nonsense")):
         (line,) = tacita_.refused("attack", str(run_file), option, value)
         assert line.startswith(option)
+
+
+@pytest.mark.long
+def test_letters_are_read_and_shown(tacita_, run_file, tmp_path):
+    said = tacita_.ok(
+        *("read", str(run_file), "--rows", "1", "--letters", "1", "--epsilon", "1"),
+        *("--runs", "8", "--out", str(tmp_path / "out")),
+    )
+    assert "no noise" in said and "epsilon 1" in said and "members found" in said
+    assert "no letter: a guess" in said
+    page = (tmp_path / "out" / "letters-read.html").read_text()
+    assert "What every epsilon rests on" in page
+
+
+def test_refusals_of_readers(tacita_, run_file):
+    for option, value, words in (
+        ("--image", "2x2", "--image '2x2'"),
+        ("--agent", "9", "agent number 9"),
+        ("--rows", "21", "no 21 rows"),
+    ):
+        (line,) = tacita_.refused("read", str(run_file), option, value)
+        assert words in line

@@ -22,9 +22,9 @@ from scipy.sparse.linalg import splu
 
 from tacita import check
 from tacita.problem.graph import Graph, neighbour_sum
-from tacita.problem.gtv import edges
+from tacita.problem.gtv import absolute, edges
 from tacita.problem.model import ridge
-from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.model.linear import Absolute, Linear, Logistic, Softmax
 from tacita.problem.population import Population
 from tacita.problem.solve import falls_for_ever, in_float64
 from tacita.trees import double_precision
@@ -76,6 +76,8 @@ def solve(gtv: GTVMin, tolerance: float | None, method: str) -> np.ndarray:
     check.positive(tolerance=tolerance)
     check.one_of(METHODS, method=method)
     problem = gtv.problem
+    if isinstance(problem.model, Absolute):
+        return absolute.solve(gtv)
     quadratic = ridge.has_closed_form(problem.population)
     if not gtv.penalty.smooth:
         if not quadratic:

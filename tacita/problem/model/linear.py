@@ -167,6 +167,33 @@ class Huber(_Scalar):
 
 
 @dataclass(frozen=True)
+class Absolute(_Scalar):
+    """Linear regression by the absolute loss |x.w - y| (Jung, 10.4).
+
+    With one feature the minimiser is a weighted median: labels beyond it count by their
+    side only. It has kinks and no curvature, so steps by theory, and Newton's method,
+    are refused; `solve()`, `FedRelax` and `GTVMin.solve()` find exact answers.
+    """
+
+    @property
+    def classes(self) -> int | None:
+        """None: a regression."""
+        return None
+
+    def loss_of(self, s: Array, y: Array) -> Array:
+        """|s - y|."""
+        return jnp.abs(s - y)
+
+    def residual(self, s: Array, y: Array) -> Array:
+        """The sign of s - y; at a kink 0."""
+        return jnp.sign(s - y)
+
+    def predict(self, w: Array, x: Array) -> Array:
+        """The predicted value."""
+        return self.scores(w, x)
+
+
+@dataclass(frozen=True)
 class Logistic(_Scalar):
     """Logistic regression with labels -1/+1, loss log(1 + exp(-y x.w))."""
 
@@ -246,7 +273,7 @@ class Softmax:
         return np.zeros(self.dim)
 
 
-GeneralisedLinear = Linear | Logistic | Softmax
+GeneralisedLinear = Linear | Huber | Absolute | Logistic | Softmax
 
 
 def pick(scores: Array, y: Array) -> Array:

@@ -1,8 +1,6 @@
-"""Reading letters back: what gradients without noise tell of the rows behind them.
+"""Linear models: a few letters tell X'X/m and X'y/m exactly.
 
-A. Jung, "Federated Learning: From Theory to Practice", exercises 9.1 and 10.1;
-B. Zhao et al., "iDLG", 2020. Noise in the gradients is what stands in the
-way: show a reconstruction beside an epsilon.
+A. Jung, "Federated Learning: From Theory to Practice", exercises 9.1 and 10.1.
 """
 
 from __future__ import annotations
@@ -35,10 +33,53 @@ def linear(points: Any, gradients: Any) -> LinearRows:
     """
     w, g = np.atleast_2d(points).astype(float), np.atleast_2d(gradients).astype(float)
     check.shape(w.shape, gradients=g)
-    steps, changes = w[1:] - w[0], (g[1:] - g[0]) / 2
-    q = np.linalg.lstsq(steps, changes, rcond=None)[0]
-    q = (q + q.T) / 2
-    return LinearRows(q, q @ w[0] - g[0] / 2)
+    slope, origin = _affine(w, g / 2)
+    return LinearRows(slope, -origin)
+
+
+def linear_after(
+    points: Any, letters: Any, step_size: float, local_steps: int
+) -> LinearRows:
+    """The same from models after several local steps, as FedAvg sends them.
+
+    R steps are the map w -> M w + c with M = (I - 2 eta Q)^R and (I - M) Q^-1 b = c, so
+    Q has M's eigenvectors. An even R needs steps below 1/L, beyond which two Q's have
+    the same M.
+
+    Args:
+        points: What the agent was told, (n, d).
+        letters: What it answered, (n, d).
+        step_size: eta.
+        local_steps: R.
+
+    >>> linear_after([[0.0], [1.0]], [[2.25], [2.5]], step_size=0.25, local_steps=2)
+    LinearRows(q=array([[1.]]), b=array([3.]))
+    """
+    w, sent = np.atleast_2d(points).astype(float), np.atleast_2d(letters).astype(float)
+    check.shape(w.shape, letters=sent)
+    check.positive(step_size=step_size)
+    check.count(local_steps=local_steps)
+    m, c = _affine(w, sent)
+    values, vectors = np.linalg.eigh(m)
+    shrink = np.sign(values) * np.abs(values) ** (1 / local_steps)
+    curvature = (1 - shrink) / (2 * step_size)
+    # Where Q is 0, M = 1 and R steps move by 2 eta R b.
+    moved = 2 * step_size * local_steps
+    factor = np.where(
+        np.abs(1 - values) > 1e-12,
+        curvature / np.where(values == 1, 1, 1 - values),
+        1 / moved,
+    )
+    b = vectors @ (factor * (vectors.T @ c))
+    return LinearRows((vectors * curvature) @ vectors.T, b)
+
+
+def _affine(points: np.ndarray, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The symmetric M and the c of w -> M w + c, from some points and their images."""
+    steps, changes = points[1:] - points[0], images[1:] - images[0]
+    m = np.linalg.lstsq(steps, changes, rcond=None)[0]
+    m = (m + m.T) / 2
+    return m, images[0] - m @ points[0]
 
 
 def probed(
@@ -73,25 +114,3 @@ def single_record(found: LinearRows) -> tuple[np.ndarray, float]:
     x = np.sqrt(max(values[-1], 0)) * vectors[:, -1]
     x = x if x[np.argmax(np.abs(x))] > 0 else -x
     return x, float(found.b @ x / (x @ x))
-
-
-def softmax(grad_w: Any, grad_b: Any) -> tuple[np.ndarray, int]:
-    """The row and the label behind one row's gradient of softmax with a bias.
-
-    Args:
-        grad_w: Of the weights, (classes, features).
-        grad_b: Of the biases, (classes,): only the label's entry is negative.
-    """
-    g, bias = np.asarray(grad_w, float), np.asarray(grad_b, float)
-    label = int(bias.argmin())
-    return g[label] / bias[label], label
-
-
-def label_counts(grad_b: Any, rows: int, mean_chance: Any) -> np.ndarray:
-    """How often every label occurs in a batch of `rows`.
-
-    m (mean chance - gradient of the bias), rounded; a fresh model gives all classes
-    the same chance.
-    """
-    found = rows * (np.asarray(mean_chance, float) - np.asarray(grad_b, float))
-    return np.maximum(np.rint(found), 0).astype(int)

@@ -1,0 +1,254 @@
+"""Who reads letters: rows and labels whose letters would have been those that came.
+
+What the reader is taken to know is much: the algorithm, everybody's numbers, how many
+rows the agent holds, the range of every feature and a typical row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.optimize import linear_sum_assignment
+
+from tacita.audits.scores import by_run, flat, quiet, whole
+from tacita.audits.transcript import Seen, watch, world_of
+from tacita.privacy import inversion, letters_of
+from tacita.problem.model.linear import Logistic, Model
+from tacita.problem.population import Rows
+from tacita.problem.problem import Problem
+from tacita.runtime.seat import Seat
+from tacita.trees import replace
+
+#: Where a reader begins: near a typical row, in this many ways, and this far from it.
+_TRIES, _SPREAD = 2, 0.1
+#: Scores of labels are sought between minus this and this.
+_SURE = 8.0
+
+
+@dataclass(frozen=True)
+class SoftLabels:
+    """A model whose labels are chances of every class, (m, classes), to be sought.
+
+    The loss of a row is the mean of its losses for every class, so a gradient is that
+    of as many rows as there are classes.
+    """
+
+    model: Model
+
+    @property
+    def dim(self) -> int:
+        """As the model's."""
+        return self.model.dim
+
+    @property
+    def classes(self) -> int | None:
+        """As the model's."""
+        return self.model.classes
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The labels that stand for the classes."""
+        if isinstance(self.model, Logistic):
+            return np.array([-1.0, 1.0])
+        return np.arange(self.model.classes or 0)
+
+    def _every(self, x: Array, y: Array) -> tuple[Array, Array]:
+        """Every row once for every class."""
+        rows, classes = y.shape
+        codes = jnp.tile(jnp.asarray(self.codes), rows)
+        return jnp.repeat(x, classes, axis=0), codes
+
+    def losses(self, w: Array, x: Array, y: Array) -> Array:
+        """The mean over classes."""
+        every = self.model.losses(w, *self._every(x, y)).reshape(y.shape)
+        return jnp.sum(y * every, axis=1)
+
+    def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
+        """Linear in the chances."""
+        shares = (jnp.reshape(weights, (-1, 1)) * y).ravel()
+        return self.model.grad(w, *self._every(x, y), shares)
+
+    def predict(self, w: Array, x: Array) -> Array:
+        """As the model."""
+        return self.model.predict(w, x)
+
+    def start(self) -> np.ndarray:
+        """As the model."""
+        return self.model.start()
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """What is known before any letter comes.
+
+    Attributes:
+        low: The least value of every feature.
+        high: The largest one.
+        labels: The least and the largest label.
+        typical: A typical row.
+        image: Height and width of a row that is a picture; None for other rows.
+        smooth: How much neighbouring pixels of pictures are taken to be alike.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    labels: tuple[float, float]
+    typical: np.ndarray
+    image: tuple[int, ...] | None = None
+    smooth: float = 0.0
+
+    @classmethod
+    def knowing(cls, problem: Problem, agent: int, **more: Any) -> Reader:
+        """Ranges of all rows, and the mean of the other agents'."""
+        x, y, counts = problem.stacked()
+        real = np.arange(x.shape[1]) < counts[:, None]
+        least, most = x[real].min(axis=0), x[real].max(axis=0)
+        span = float(y[real].min()), float(y[real].max())
+        others = real & (np.arange(len(x)) != agent)[:, None]
+        typical = x[others].mean(axis=0) if others.any() else (least + most) / 2
+        return cls(least, most, span, typical, **more)
+
+    def apart(self, x: np.ndarray, found: np.ndarray) -> tuple[float, np.ndarray]:
+        """How far found rows are from true ones, and which is taken for which.
+
+        The root of the mean squared error, features measured in their ranges.
+        """
+        varies = self.high > self.low
+        wide = np.where(varies, self.high - self.low, 1)
+        error = ((x[:, None] - found[None]) / wide)[:, :, varies] ** 2
+        error = error.reshape(len(x), len(found), -1).mean(axis=-1)
+        places, order = linear_sum_assignment(error)
+        return float(np.sqrt(error[places, order].mean())), order
+
+    def read(
+        self, problem: Problem, algorithm: Any, agent: int, letters: int, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The agent's rows and labels, from its first letters of a run with this seed.
+
+        The algorithm is ready to run; call in double precision.
+        """
+        rows, silent = int(problem.counts[agent]), whole(quiet(algorithm))
+        # Later states may depend on noise that the reader does not know.
+        count = letters if letters_of(algorithm).public_state else 1
+        seen, _ = watch(problem, algorithm, count, np.array([seed]), agent)
+        sent = jnp.asarray(by_run(seen.letter)[0].ravel())
+        one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], seen)
+        seat = world_of(problem, silent, 1.0).seats(silent)[agent]
+        low, high = (np.tile(end.ravel(), rows) for end in (self.low, self.high))
+        usual = np.tile(self._relative(self.typical), rows)
+        known = _Scene(seat, one, low, high, None, 0.0, 1.0)
+        random = np.random.default_rng(seed)
+        if problem.model.classes is None:
+            least, most = (np.full(rows, end) for end in self.labels)
+            scene = known.seeking(least, most)
+            found = self._match(scene, sent, np.append(usual, 0 * least + 0.5), random)
+        else:
+            soft = SoftLabels(problem.model)
+            size = rows * problem.model.classes
+            scene = known.seeking(np.full(size, -_SURE), np.full(size, _SURE), soft)
+            first = self._match(
+                scene, sent, np.append(usual, np.full(size, 0.5)), random
+            )
+            chances = _rows(scene, jnp.asarray(first))[1]
+            labels = soft.codes[np.argmax(np.asarray(chances), axis=1)]
+            scene = known._replace(labels=jnp.asarray(labels))
+            found = self._match(scene, sent, first[: len(usual)], random)
+        x, y = _rows(scene, jnp.asarray(found))
+        return np.asarray(x).reshape(rows, *self.low.shape), np.asarray(y, float)
+
+    def _match(
+        self, scene: _Scene, sent: Array, start: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """The guess whose letters are nearest."""
+        # Differences from what the start would have sent, so that scales are known.
+        base = _letters(scene, jnp.asarray(start))
+        scale = jnp.maximum(jnp.linalg.norm(sent - base), 1e-12)
+        near = start + _SPREAD * random.standard_normal((_TRIES, len(start)))
+        rows = len(scene.low) // self.low.size
+        return inversion.dlg(
+            _letters,
+            (sent - base) / scale,
+            near,
+            given=scene._replace(base=base, scale=scale),
+            low=0.0,
+            high=1.0,
+            prior=None if self.image is None else _Variation(rows, self.image),
+            weight=self.smooth,
+        ).found
+
+    def _relative(self, row: np.ndarray) -> np.ndarray:
+        wide = np.where(self.high > self.low, self.high - self.low, 1)
+        return ((row - self.low) / wide).ravel()
+
+
+class _Scene(NamedTuple):
+    """What the letters of a guess depend on beside it."""
+
+    seat: Seat
+    seen: Seen  # of one run, stacked over rounds
+    low: Any  # of all that is sought: features row by row, then labels
+    high: Any
+    labels: Array | None  # None where they are sought
+    base: Any  # letters are told as differences from it, in units of
+    scale: Any
+
+    def seeking(self, low: Any, high: Any, model: Any = None) -> _Scene:
+        """The same where labels are sought too, between these numbers."""
+        local = self.seat.local
+        local = local if model is None else replace(local, model=model)
+        ends = np.append(self.low, low), np.append(self.high, high)
+        made = self._replace(seat=self.seat._replace(local=local))
+        return made._replace(low=ends[0], high=ends[1])
+
+
+def _rows(scene: _Scene, z: Array) -> tuple[Array, Array]:
+    """Features, one line per row, and labels of a guess."""
+    guess = scene.low + z * (scene.high - scene.low)
+    if scene.labels is not None:
+        return guess.reshape(len(scene.labels), -1), scene.labels
+    local = scene.seat.local
+    features = math.prod(local.x.shape[1:])
+    soft = isinstance(local.model, SoftLabels)
+    classes = (local.model.classes or 1) if soft else 1
+    rows = len(z) // (features + classes)
+    x, y = guess[: rows * features], guess[rows * features :]
+    if soft:
+        y = jax.nn.softmax(y.reshape(rows, classes))
+    return x.reshape(rows, features), y
+
+
+@jax.jit
+def _letters(scene: _Scene, z: Array) -> Array:
+    """The letters that an agent with these rows would have sent, without noise."""
+    x, y = _rows(scene, z)
+    local = scene.seat.local
+    shaped = x.T if local.by_feature else x.reshape(len(y), *local.x.shape[1:])
+    seat = scene.seat._replace(local=replace(local, rows=Rows(shaped, y, None)))
+    key = jax.random.key(0)  # nothing is random
+
+    def one(state: Any, told: Any) -> Array:
+        return flat(seat.answer(1, 0, key, state, told)[1])
+
+    sent = jax.vmap(one)(scene.seen.state, scene.seen.broadcast).ravel()
+    return (sent - scene.base) / scene.scale
+
+
+@dataclass(frozen=True)
+class _Variation:
+    """How much neighbouring pixels differ, smoothed at zero."""
+
+    rows: int
+    image: tuple[int, ...]
+
+    def __call__(self, z: Array) -> Array:
+        pixels = math.prod(self.image)
+        every = z[: len(z) // self.rows * self.rows].reshape(self.rows, -1)[:, :pixels]
+        picture = every.reshape(self.rows, *self.image)
+        steps = jnp.diff(picture, axis=1), jnp.diff(picture, axis=2)
+        return sum((jnp.mean(jnp.sqrt(s**2 + 1e-6)) for s in steps), jnp.zeros(()))

@@ -1,0 +1,54 @@
+"""GTVMin of nodes with the absolute loss: one sparse problem of least deviations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from tacita import check
+from tacita.problem.gtv.penalty import Combined
+from tacita.problem.least_absolute import minimise, stacked_rows
+
+if TYPE_CHECKING:
+    from tacita.problem.gtv.gtvmin import GTVMin
+
+
+def solve(gtv: GTVMin) -> np.ndarray:
+    """The minimiser, (N, d); differences along edges may be squared or absolute."""
+    problem = gtv.problem
+    population, n, d = problem.population, problem.n_agents, problem.dim
+    x, y, weights = stacked_rows(population)
+    agent = np.repeat(np.arange(n), np.asarray(population.counts))
+    places = (
+        np.repeat(np.arange(len(x)), d),
+        (agent[:, None] * d + np.arange(d)).ravel(),
+    )
+    rows = [sp.csr_array((x.ravel(), places), shape=(len(x), n * d))]
+    targets, sizes = [y], [weights]
+    h = float(population.regulariser.weight) * sp.eye_array(n * d)
+    i, j, along = (np.asarray(part) for part in gtv.graph.pairs())
+    number = np.arange(len(i))
+    ends = np.concatenate([np.ones(len(i)), -np.ones(len(i))])
+    shape = (len(i), n)
+    across = sp.csr_array((ends, (np.tile(number, 2), np.append(i, j))), shape=shape)
+    penalty = gtv.penalty
+    for part in penalty.parts if isinstance(penalty, Combined) else (penalty,):
+        if part.kind == "l2":
+            check.refuse(
+                "solve() of the absolute loss couples by penalty='squared' or 'l1'; "
+                "run tacita.FedGD for the network lasso"
+            )
+        coupled = np.flatnonzero(np.asarray(part.mask(d)))
+        strength = gtv.alpha * float(part.strength)
+        mask = sp.csr_array(np.eye(d)[coupled])
+        if part.kind == "squared":
+            laplacian = across.T @ sp.diags_array(along) @ across
+            h = h + 2 * strength * sp.kron(laplacian, mask.T @ mask)
+        elif strength > 0:
+            rows.append(sp.csr_array(sp.kron(across, mask)))
+            targets.append(np.zeros(len(i) * len(coupled)))
+            sizes.append(np.repeat(strength * along, len(coupled)))
+    found = minimise(h, sp.vstack(rows), np.concatenate(targets), np.concatenate(sizes))
+    return found.reshape(n, d)

@@ -1,0 +1,153 @@
+"""Least absolute deviations, exactly: min_w (1/2) w'Hw + c'w + sum_k a_k |x_k.w - y_k|.
+
+By the alternating direction method of multipliers on z = Xw - y, whose prox is a soft
+threshold (S. Boyd et al., 2011, section 6.1); in `minimise`, once it shows which
+residuals are zero and which sign the others have, a linear system says the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+from jax import Array
+from scipy.sparse.linalg import lsqr, splu
+
+from tacita import check
+from tacita.problem.model.regulariser import SquaredL2
+from tacita.problem.population import Local, Population
+
+_MOST_STEPS = 20_000
+#: Steps after which it is looked whether signs are known, and the balance kept.
+_LOOK = 50
+#: How far the final answer may be from optimal, relative to the weights.
+_TOLERANCE = 1e-9
+
+
+def optimum(population: Population) -> np.ndarray:
+    """The minimiser of sum_i f_i of agents with the absolute loss, (d,)."""
+    if population.h is not None:
+        check.refuse("solve() of the absolute loss has no h; leave it out")
+    x, y, weights = stacked_rows(population)
+    ridge = float(population.regulariser.weight) * population.n_agents
+    return minimise(ridge * sp.eye_array(x.shape[1]), sp.csr_array(x), y, weights)
+
+
+def stacked_rows(population: Population) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All real rows, their labels, and their weights 1/m_i, agent by agent."""
+    if not isinstance(population.regulariser, SquaredL2):
+        check.refuse("solve() of the absolute loss needs a squared regulariser, l2")
+    x = np.asarray(population.rows.x, float)
+    x = x.swapaxes(1, 2) if population.by_feature else x
+    counts = np.asarray(population.counts)
+    real = np.arange(x.shape[1]) < counts[:, None]
+    weights = np.broadcast_to(1 / np.maximum(counts, 1)[:, None], real.shape)
+    return x[real], np.asarray(population.rows.y, float)[real], weights[real]
+
+
+def minimise(h: Any, x: Any, y: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """argmin_w (1/2) w'Hw + sum_k a_k |x_k.w - y_k|, sparse, with a_k > 0.
+
+    >>> x = sp.csr_array([[1.0], [2.0], [3.0], [1.0], [2.0]])
+    >>> y = np.array([0.987, 2.187, 2.687, 1.187, 8.987])
+    >>> minimise(sp.csr_array((1, 1)), x, y, np.ones(5)).round(6).tolist()
+    [1.0935]
+    """
+    h, x = sp.csc_array(h), sp.csr_array(x)
+    rho = float(a.mean() / max(np.median(np.abs(y)), 1e-12))
+    system = _factor(h, x, rho)
+    z, u = np.zeros(len(y)), np.zeros(len(y))
+    for step in range(1, _MOST_STEPS + 1):
+        w = system.solve(rho * (x.T @ (y + z - u)))
+        gap = x @ w - y + u
+        before, z = z, gap - np.clip(gap, -a / rho, a / rho)
+        u = gap - z
+        if step % _LOOK:
+            continue
+        found = _polished(h, x, y, a, z)
+        if found is not None:
+            return found
+        apart, moved = np.linalg.norm(x @ w - y - z), np.linalg.norm(z - before)
+        if not 0.2 < apart / max(moved, 1e-300) < 5 and step <= _MOST_STEPS // 4:
+            change = float(np.clip(np.sqrt(apart / max(moved, 1e-300)), 0.1, 10))
+            rho, u = rho * change, u / change
+            system = _factor(h, x, rho)
+    check.refuse(
+        "no minimiser of the absolute loss found: several may be equally good; add "
+        "l2 > 0, or rows"
+    )
+
+
+def _factor(h: Any, x: Any, rho: float) -> Any:
+    matrix = (h + rho * (x.T @ x)).tocsc()
+    try:
+        return splu(matrix)
+    except RuntimeError:  # singular
+        check.refuse("the rows do not determine the model; add l2 > 0, or rows")
+
+
+def _polished(h: Any, x: Any, y: np.ndarray, a: np.ndarray, z: np.ndarray) -> Any:
+    """The minimiser, if these residuals have the right zeros and signs; else None."""
+    zero = z == 0
+    signs, at = np.sign(z), x[np.flatnonzero(zero)]
+    pulls = -(x.T @ (a * signs))
+    n, k = h.shape[0], at.shape[0]
+    # H w + X' (a sign) + X_0' m = 0 and X_0 w = y_0, with |m| <= a on the zeros.
+    system = sp.block_array([[h, at.T], [at, sp.csr_array((k, k))]], format="csc")
+    right = np.concatenate([pulls, y[zero]])
+    found = lsqr(system, right, atol=1e-15, btol=1e-15, iter_lim=20 * (n + k))[0]
+    if n + k <= 3000:
+        found = np.linalg.lstsq(system.toarray(), right, rcond=None)[0]
+    w, held = found[:n], found[n:]
+    rest = x @ w - y
+    scale = 1 + np.abs(y).max()
+    right_signs = np.all(rest[~zero] * signs[~zero] >= -_TOLERANCE * scale)
+    within = np.all(np.abs(held) <= a[zero] + _TOLERANCE * a.max())
+    solved = np.abs(system @ found - right).max() <= _TOLERANCE * scale
+    return w if right_signs and within and solved else None
+
+
+def toward(local: Local, v: Array, pull: Any) -> Array:
+    """argmin_w f_i(w) + (1/2) sum_k pull_k (w_k - v_k)^2, with the absolute loss.
+
+    Args:
+        local: One agent.
+        v: Where it is pulled to, (d,).
+        pull: How strongly: one number, or one per coordinate.
+    """
+    x, y = local.x, local.rows.y
+    a = jnp.broadcast_to(local.mean_weights(), y.shape)
+    diagonal = jnp.broadcast_to(pull + local.regulariser.weight, v.shape)
+    # In units in which the pull is 1, one factorisation serves every balance rho.
+    root = jnp.sqrt(diagonal)
+    rows, centre = x / root, pull * v / root
+    values, vectors = jnp.linalg.eigh(rows.T @ rows)
+    small = 8 * jnp.finfo(v.dtype).eps
+
+    def solve(rho: Array, right: Array) -> Array:
+        return vectors @ ((vectors.T @ right) / (1 + rho * values))
+
+    def body(carry: tuple) -> tuple:
+        count, rho, z, u, _, _ = carry
+        w = solve(rho, centre + rho * (rows.T @ (y + z - u)))
+        score = rows @ w - y
+        gap = score + u
+        new = gap - jnp.clip(gap, -a / rho, a / rho)
+        apart, moved = jnp.linalg.norm(score - new), jnp.linalg.norm(new - z)
+        # Keep both residuals of one size, less and less often.
+        ratio = jnp.sqrt(apart / jnp.maximum(moved, small))
+        change = jnp.where(count % 20 == 19, jnp.clip(ratio, 0.5, 2.0), 1.0)
+        change = jnp.where(count < 400, change, 1.0)
+        error = (apart + moved) / (1 + jnp.linalg.norm(y))
+        return count + 1, rho * change, new, (gap - new) / change, w, error
+
+    def go_on(carry: tuple) -> Array:
+        return (carry[-1] > small) & (carry[0] < 5000)
+
+    rho = jnp.asarray(1 / (1 + jnp.max(values)), v.dtype)
+    none = jnp.zeros_like(y)
+    first = (0, rho, none, none, root * v, jnp.asarray(jnp.inf, v.dtype))
+    return jax.lax.while_loop(go_on, body, first)[4] / root

@@ -1,0 +1,105 @@
+"""The absolute loss: exact answers, alone and on graphs, that bear wild labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tacita
+from tacita.problem import Absolute, GTVMin, Penalty, least_absolute
+
+ROBUST = json.loads(
+    (Path(__file__).parent.parent / "aggregation/vectors.json").read_text()
+)["robust_loss"]
+
+
+@pytest.fixture(scope="module")
+def nodes() -> tacita.Problem:
+    """Five nodes on a ring, one label in six wild."""
+    random = np.random.default_rng(0)
+    x = random.standard_normal((60, 2))
+    y = x @ [1.0, -1.0] + 0.1 * random.standard_normal(60)
+    y[::6] += 50.0
+    agent = np.arange(60) % 5
+    ring = tacita.problem.graph.ring(5)
+    return tacita.from_arrays(x, y, agent, model=Absolute(2), graph=ring)
+
+
+def test_one_feature_is_a_weighted_median():
+    x, y = np.array(ROBUST["x"])[:, None], np.array(ROBUST["y"])
+    for more in (0.0, 0.5):
+        y[-1] += more
+        problem = tacita.from_arrays(x, y, np.zeros(5, int), model=Absolute(1))
+        assert problem.solve()[0] == pytest.approx(ROBUST["least_absolute_slope"])
+
+
+def test_the_answer_has_a_subgradient_of_zero(nodes):
+    """Moving any way from the answer makes the loss no smaller."""
+    w = nodes.solve()
+    here = nodes.loss(w)
+    np.testing.assert_allclose(w, [1, -1], atol=0.1)
+    for step in np.random.default_rng(1).standard_normal((40, 2)):
+        assert nodes.loss(w + 1e-4 * step) >= here - 1e-12
+
+
+PENALTIES = [
+    "squared",
+    "l1",
+    Penalty(kind="squared", coordinates=[True, False], strength=2.0),
+]
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=["squared", "l1", "some"])
+def test_gtvmin_cannot_be_bettered(nodes, penalty):
+    gtv = GTVMin(nodes, alpha=0.05, penalty=penalty)
+    w = gtv.solve()
+    here = gtv.objective(w)
+    for step in np.random.default_rng(1).standard_normal((40, 5, 2)):
+        assert gtv.objective(w + 1e-4 * step) >= here - 1e-11
+    with pytest.raises(tacita.TacitaError, match="network lasso"):
+        GTVMin(nodes, alpha=1.0, penalty="l2").solve()
+
+
+def test_fed_relax_finds_the_same_models(nodes):
+    exact = GTVMin(nodes, alpha=0.05).solve()
+    run = tacita.simulate(nodes, tacita.FedRelax(alpha=0.05), 80, record=())
+    np.testing.assert_allclose(run.agents, exact, atol=1e-6)
+
+
+def test_a_step_towards_a_point_is_exact(nodes):
+    local = nodes.population.local(
+        tacita.trees.tree_rows(nodes.population.rows, jnp.asarray(0))
+    )
+    v, pull = np.array([0.3, 0.2]), 0.7
+
+    def value(w):
+        return float(local.loss(jnp.asarray(w))) + pull / 2 * np.sum((w - v) ** 2)
+
+    with tacita.trees.double_precision():
+        found = np.asarray(least_absolute.toward(local, jnp.asarray(v), pull))
+        for step in np.random.default_rng(2).standard_normal((40, 2)):
+            assert value(found + 1e-4 * step) >= value(found) - 1e-12
+
+
+def test_steps_by_theory_are_refused(nodes):
+    with pytest.raises(tacita.TacitaError, match="smoothness of Absolute"):
+        tacita.simulate(nodes, tacita.FedGD(alpha=1.0), 2)
+
+
+@pytest.mark.long
+def test_cvxpy_agrees(nodes):
+    cvxpy = pytest.importorskip("cvxpy")
+    gtv = GTVMin(nodes, alpha=0.05)
+    x, y, counts = nodes.stacked()
+    w = cvxpy.Variable((5, 2))
+    loss = sum(cvxpy.norm1(x[i] @ w[i] - y[i]) / counts[i] for i in range(5))
+    i, j, along = nodes.graph.pairs()
+    pairs = zip(i, j, np.asarray(along), strict=True)
+    coupling = sum(a * cvxpy.sum_squares(w[p] - w[q]) for p, q, a in pairs)
+    found = cvxpy.Problem(cvxpy.Minimize(loss + 0.05 * coupling))
+    best = found.solve(solver="CLARABEL")
+    assert gtv.objective(gtv.solve()) == pytest.approx(best, rel=1e-7)
