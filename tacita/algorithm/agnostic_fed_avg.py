@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -110,8 +109,7 @@ class AgnosticFedAvg(ServerAlgorithm):
     ) -> tuple[State, Weighted]:
         """R local steps, after the loss before them has raised the weight."""
         w = gradient_steps(key, oracle, inbox.w, self.step_size, self.local_steps)
-        # A key of its own: the steps' draws are those of FedAvg.
-        loss = oracle.loss_once(jax.random.fold_in(key, 1), inbox.w, self.loss_bound)
+        loss = oracle.loss_once(key, inbox.w, self.loss_bound)
         # gamma s_k <- gamma s_k + gamma F_k(w)
         climbed = state.climbed + self.weight_step * loss
         weight = jnp.exp(jnp.minimum(climbed - inbox.scale, _STEEPEST))

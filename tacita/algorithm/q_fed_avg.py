@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -94,8 +93,7 @@ class QFedAvg(ServerAlgorithm):
     ) -> tuple[ModelState, Weighted]:
         """R local steps, and the weight that the loss before them gives."""
         w = gradient_steps(key, oracle, inbox, self.step_size, self.local_steps)
-        # A key of its own: the steps' draws are those of FedAvg.
-        loss = oracle.loss_once(jax.random.fold_in(key, 1), inbox, self.loss_bound)
+        loss = oracle.loss_once(key, inbox, self.loss_bound)
         return ModelState(w), self.letter(inbox, w, loss)
 
     def letter(self, start: Array, end: Array, loss: Array) -> Weighted:

@@ -135,6 +135,9 @@ class Full(_Bare):
         return rows
 
 
+#: What parts draws of losses from those of gradients. Large: a fold by a small number
+#: is a word that a long draw with the same key uses up.
+_FOR_LOSSES = 0x6C6F7373
 SAMPLINGS = ("without_replacement", "with_replacement", "poisson", "permutation")
 
 
@@ -249,8 +252,8 @@ class AgentOracle:
         return self(self._one(key), w)
 
     def loss_once(self, key: Array, w: Array, bound: Any) -> Array:
-        """One draw and its loss."""
-        return self.loss(self._one(key), w, bound)
+        """One draw and its loss; gradients may be drawn with the same key."""
+        return self.loss(self._one(jax.random.fold_in(key, _FOR_LOSSES)), w, bound)
 
     def _one(self, key: Array) -> Any:
         return jax.tree.map(lambda leaf: leaf[0], self.draws(key, 1))

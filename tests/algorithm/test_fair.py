@@ -189,3 +189,23 @@ def test_a_plan_of_a_fair_run_is_forecast():
     problem = synthetic.logistic(agents=3, features=2, samples=20)
     told = forecast(problem, FAIR_ONES[0], rounds=5)
     assert told.row("coordinator").epsilon > 0
+
+
+def test_no_word_of_a_gradients_noise_is_the_key_of_a_losss():
+    """A small fold of a key is a word of what is drawn with it."""
+    asked: list[Any] = []
+
+    class Listening(AgentOracle):
+        def draws(self, key: Any, steps: int) -> Any:
+            asked.append(jax.random.key_data(key))
+            return super().draws(key, steps)
+
+    problem = synthetic.linear(agents=1, features=3, samples=8, seed=3)
+    rows = jax.tree.map(lambda a: a[0], problem.population.rows)
+    seat, key = Listening(NOISY, problem.population.local(rows)), jax.random.key(1)
+    seat.once(key, jnp.zeros(3, problem.dtype))
+    seat.loss_once(key, jnp.zeros(3, problem.dtype), 3.0)
+    words = {tuple(np.asarray(w).tolist()) for w in asked}
+    folds = [jax.random.fold_in(key, k) for k in range(1000)]
+    small = {tuple(np.asarray(jax.random.key_data(k)).tolist()) for k in folds}
+    assert len(words) == 2 and not words & small
