@@ -118,6 +118,15 @@ def test_penalties_and_regularisers():
         job(data="synthetic-linear", regulariser={"kind": "non_convex", "weight": 1})
 
 
+def test_agents_have_the_weights_of_the_file():
+    known = dict(data="synthetic-linear", agents=3, features=2, samples=6)
+    assert job(**known, weights=[1, 2, 0.5]).problem.weights.tolist() == [1, 2, 0.5]
+    assert job(**known, weights="samples").problem.weights.tolist() == [1, 1, 1]
+    assert not job(**known).problem.weighted
+    with pytest.raises(tacita.TacitaError, match=r"weights of shape \(3,\)"):
+        job(**known, weights=[1, 2])
+
+
 GRAPHS = [
     ({"kind": "ring"}, graph.ring(6)),
     ("star", graph.star(6)),
