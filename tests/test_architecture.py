@@ -25,7 +25,7 @@ ORDER = (
     ("trace",),
     ("privacy",),
     ("runtime",),
-    ("audits", "tuning", "variants"),
+    ("audits", "tuning", "variants", "trust"),
     ("report",),
     ("job",),
     ("federation",),

@@ -33,7 +33,6 @@ from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
 
-
 #: Weights beyond exp of this wait for c to follow: single precision ends at exp(88).
 _STEEPEST = 60.0
 
@@ -91,7 +90,7 @@ class AgnosticFedAvg(ServerAlgorithm):
         return State(w, jnp.zeros((), w.dtype)), Weighted(w, jnp.ones((), w.dtype))
 
     def init_coordinator(self, w: Array) -> Told:
-        """c = 0."""
+        """All weights begin at their scale."""
         return Told(w, jnp.zeros((), w.dtype))
 
     def combine(

@@ -84,7 +84,7 @@ class QFedAvg(ServerAlgorithm):
     def combine(
         self, key: Array, kept: tuple[()], mean: Weighted, now: Round
     ) -> tuple[tuple[()], Array]:
-        """w <- mean(a_k w_k + b_k w) / mean(a_k + b_k)."""
+        """The mean of local and old models: mean(a_k w_k + b_k w) / mean(a_k + b_k)."""
         # At q = 0 all weights are one, and so is their mean but for its rounding.
         weight = jnp.where(self.q == 0, 1, mean.weight)
         return kept, mean.model / weight

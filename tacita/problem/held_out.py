@@ -40,8 +40,8 @@ def hold_out(problem: Problem, share: float, seed: int = 0) -> tuple[Problem, Pr
     order = np.argsort(order, axis=1)
     kept = counts - held
     return (
-        _with_rows(problem, *_taken(x, y, order, 0 * kept, kept), kept),
-        _with_rows(problem, *_taken(x, y, order, kept, held), held),
+        with_counts(problem, *_taken(x, y, order, 0 * kept, kept), kept),
+        with_counts(problem, *_taken(x, y, order, kept, held), held),
     )
 
 
@@ -58,9 +58,10 @@ def _taken(
     return np.where(wide, x[node, chosen], 0), np.where(real, y[node, chosen], 0)
 
 
-def _with_rows(
+def with_counts(
     problem: Problem, x: np.ndarray, y: np.ndarray, counts: np.ndarray
 ) -> Problem:
+    """The problem with these rows, of which every node has its first `counts`."""
     population = problem.population
     if population.by_feature:
         x = np.ascontiguousarray(x.swapaxes(1, 2))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tacita import check
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 
@@ -37,6 +39,26 @@ def contraction(step_size: float, strong_convexity: float, smoothness: float) ->
     0.5
     """
     return max(abs(1 - step_size * strong_convexity), abs(1 - step_size * smoothness))
+
+
+def perturbed_error(contraction: float, start: float, errors: Any) -> float:
+    """(88) mended: how far descent is off after steps with these errors, at most.
+
+    kappa^t e_0 + sum_{s=1..t} kappa^(s-1) ||error of step t - s||. The book prints
+    kappa^s, with which one step from the optimum, off by 1, would be off by kappa.
+
+    Args:
+        contraction: kappa, the factor of a step without error.
+        start: e_0, the distance from the optimum before the first step.
+        errors: How far each step was off, the first one first.
+
+    >>> perturbed_error(0.5, 0.0, [1.0]), perturbed_error(0.5, 2.0, [1.0, 0.5, 0.25])
+    (1.0, 1.0)
+    """
+    found = float(check.not_negative(start=start))
+    for error in np.ravel(check.not_negative(errors=np.asarray(errors, float))):
+        found = contraction * found + float(error)
+    return found
 
 
 def step_size(problem: Problem) -> float:

@@ -1,0 +1,73 @@
+"""Fairness: known numbers, gaps between groups, features that must not matter."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tacita
+from tacita.trust import fairness
+
+TOLD = json.loads((Path(__file__).parent / "vectors.json").read_text())["fairness"]
+
+
+def test_the_spread_of_losses_is_the_known_one():
+    found = fairness.spread(TOLD["losses"])
+    assert found.keys() == TOLD["spread"].keys()
+    for name, value in TOLD["spread"].items():
+        assert found[name] == pytest.approx(value, rel=1e-9), name
+
+
+def test_a_tenth_of_many_agents_is_a_tenth():
+    found = fairness.spread(np.arange(40.0))
+    assert found["worst_tenth"] == 37.5 and found["best_tenth"] == 1.5
+
+
+def test_gaps_between_groups_are_the_known_ones():
+    told = TOLD["groups"]
+    found = fairness.group_gaps(told["predicted"], told["y"], told["group"])
+    for name, value in found.items():
+        assert value == pytest.approx(told[name], rel=1e-9), name
+
+
+def test_augmented_rows_are_the_known_ones_and_their_fit_is_blind():
+    told = TOLD["augmented"]
+    found = fairness.augmented(told["x"], told["y"], told["column"], told["values"])
+    for one, key in zip(found, ("rows", "labels", "weights"), strict=True):
+        np.testing.assert_allclose(one, told[key], rtol=1e-9)
+    fit = np.linalg.lstsq(found[0], found[1])[0]
+    np.testing.assert_allclose(fit, told["fit"], rtol=0, atol=1e-9)
+
+
+def test_training_without_a_column_is_training_on_augmented_rows():
+    told = TOLD["augmented"]
+    column, values = told["column"], told["values"]
+    x, y = np.array(told["x"]), np.array(told["y"])
+    problem = tacita.from_arrays(x, y, [0] * len(y), "linear")
+    blind = fairness.without_column(problem, column, values)
+    rows, labels, _ = fairness.augmented(x, y, column, values)
+    wide = tacita.from_arrays(rows, labels, [0] * len(labels), "linear")
+    w = np.array([0.3, -1.0, 2.0, 0.7])
+    assert blind.loss(w) == pytest.approx(wide.loss(w), rel=1e-12)
+    np.testing.assert_allclose(blind.grad(w), wide.grad(w), rtol=1e-12)
+    assert blind.counts.tolist() == [6]  # a person stays one row
+    run = tacita.simulate(blind, tacita.FedAvg(step_size=0.2), 3000, record=())
+    np.testing.assert_allclose(run.params, told["fit"], atol=1e-8)
+
+
+def test_what_does_not_fit_is_refused():
+    problem = tacita.problem.synthetic.linear(agents=2, features=3, samples=4)
+    for call, words in (
+        (lambda: fairness.without_column(problem, 3, (0, 1)), "column"),
+        (lambda: fairness.without_column(problem, 0, (1,)), "values"),
+        (lambda: fairness.group_gaps([1, 0], [1, 0], ["a", "a"]), "two groups"),
+        (lambda: fairness.group_gaps([1], [1, 0], ["a", "b"]), "one length"),
+        (lambda: fairness.spread([]), "agents"),
+    ):
+        with pytest.raises(tacita.TacitaError, match=words):
+            call()
+    assert np.isnan(fairness.spread([0.0, 0.0])["gini"])
+    assert np.isnan(fairness.group_gaps([1, 0], [1, 0], [0, 1])["opportunity"])
