@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         report,
         robust,
         runtime,
+        trust,
     )
     from tacita.aggregation import SecureSum
     from tacita.algorithm import *  # noqa: F403
@@ -78,6 +79,7 @@ __all__ = [
     "simulate_estimators",
     "sweep",
     "train_vertical",
+    "trust",
     "tune",
     "validate",
 ]
@@ -86,7 +88,7 @@ __all__ = [
 _ROOMS = (
     *("algorithm", "problem", "runtime", "trace", "privacy", "tuning", "variants"),
     *("check", "audits", "aggregation", "data", "federation", "job", "keys"),
-    *("participation", "report", "robust", "sampling", "theory", "trees"),
+    *("participation", "report", "robust", "sampling", "theory", "trees", "trust"),
 )
 
 

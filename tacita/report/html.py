@@ -90,6 +90,11 @@ def cards(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="cards">{body}</dl>\n'
 
 
+def heading(words: str) -> str:
+    """Of a part within a section."""
+    return f"<h3>{text(words)}</h3>\n"
+
+
 def paragraph(words: str, kind: str = "") -> str:
     """A paragraph of plain words."""
     named = f' class="{text(kind)}"' if kind else ""

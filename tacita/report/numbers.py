@@ -32,6 +32,19 @@ def real(value: float) -> str:
     return f"{float(value):.4g}"
 
 
+def spoken(value: float) -> str:
+    """A large number as people say it.
+
+    >>> [spoken(v).replace(_GAP, " ") for v in (123.4, 5.7e8, 2e16)]
+    ['123', '570 million', '20 000 trillion']
+    """
+    names = ("", "thousand", "million", "billion", "trillion")
+    power = min(int(math.log10(max(value, 1))) // 3, len(names) - 1)
+    leading = value / 1000**power
+    digits = whole(round(leading)) if leading >= 100 else f"{leading:.3g}"
+    return digits + (_GAP + names[power] if power else "")
+
+
 def share(value: float) -> str:
     """A share in per cent."""
     return f"{100 * value:.1f}{_GAP}%" if math.isfinite(value) else real(value)

@@ -21,6 +21,7 @@ from tacita.report import (
     nodes,
     numbers,
     tables,
+    trust,
 )
 from tacita.report.curves import curve
 from tacita.report.sweeps import apart
@@ -37,6 +38,7 @@ _SHOWN_INFO = (
     "turns",
     "versions",
     "seconds",
+    "trust",
 )
 
 
@@ -68,6 +70,7 @@ class Page:
             self._curves(),
             self._metrics(),
             self._privacy(),
+            self._trust(),
             self._nodes(),
             self._letters(),
             self._communication(),
@@ -144,6 +147,18 @@ class Page:
                 parts.append(html.figure(shown, curves["theorem"]))
             parts.append(guarantees.notes(report))
         return html.section("privacy", "Privacy", *parts)
+
+    def _trust(self) -> str:
+        """What runs are worth trusting for, where they were examined."""
+        parts = []
+        for label, run in self._runs.items():
+            told = run.info.get("trust")
+            if told is None:
+                continue
+            if len(self._runs) > 1:
+                parts.append(html.paragraph(label, "kicker"))
+            parts.append(trust.section(told, run.privacy))
+        return html.section("trust", "Trust", *parts) if parts else ""
 
     def _nodes(self) -> str:
         """Every node's errors, where the run was validated; nothing else."""
