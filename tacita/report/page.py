@@ -21,7 +21,7 @@ from tacita.report import (
     nodes,
     numbers,
     tables,
-    trust,
+    trustworthy,
 )
 from tacita.report.curves import curve
 from tacita.report.sweeps import apart
@@ -157,7 +157,7 @@ class Page:
                 continue
             if len(self._runs) > 1:
                 parts.append(html.paragraph(label, "kicker"))
-            parts.append(trust.section(told, run.privacy))
+            parts.append(trustworthy.section(told, run.privacy))
         return html.section("trust", "Trust", *parts) if parts else ""
 
     def _nodes(self) -> str:

@@ -6,10 +6,10 @@ A. Jung, "Federated Learning: From Theory to Practice": oversight (8.1), robustn
 """
 
 from tacita.trust import explain, fairness, snapshots
-from tacita.trust.alarms import Alarm, alarms
-from tacita.trust.energy import Energy, energy
-from tacita.trust.examine import Trust, examine
+from tacita.trust.examination import Trust, examine
+from tacita.trust.footprint import Energy, energy
 from tacita.trust.oversight import Overseen, oversee
+from tacita.trust.page_hinkley import Alarm, alarms
 from tacita.trust.uncertainty import Predictions, predictions
 
 __all__ = [

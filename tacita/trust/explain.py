@@ -50,7 +50,8 @@ def toward(problem: Problem, x: Any, expected: Any, rho: float) -> Problem:
 
     Every node has the user's rows (x, u(x)) beside its own, so that its loss becomes
     L_i + rho E with E the mean loss on the user's rows: Q_i + rho X_t^T X_t / m_t and
-    b_i + rho X_t^T u / m_t for a linear model. The user's rows must be public.
+    b_i + rho X_t^T u / m_t for a linear model. The user's rows must be public. Rows
+    get longer by their weights, so a public bound on them is given up.
 
     Args:
         problem: What is solved.
@@ -68,7 +69,7 @@ def toward(problem: Problem, x: Any, expected: Any, rho: float) -> Problem:
         )
     if counts.min() == 0:
         check.refuse("a node without rows has no loss to explain; leave it out")
-    n, rows, _ = own.shape
+    problem, rows = replace(problem, bound=None), own.shape[1]
     total = counts + len(x)
     stacked, answers = _beside(own, x, counts), _beside(labels, expected, counts)
     # A mean over all rows with these weights is L_i + rho E.

@@ -6,14 +6,17 @@ computed from rows without noise: they are for whoever holds the rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
+from tacita.problem.held_out import with_counts
 from tacita.problem.model.wrapped import EveryValue
 from tacita.problem.problem import Problem
-from tacita.trees import replace
+from tacita.trees import double_precision, replace
 
 
 def spread(losses: Any) -> dict[str, float]:
@@ -133,3 +136,30 @@ def without_column(problem: Problem, column: int, values: Any) -> Problem:
     check.count(2, values=len(listed))
     blind = EveryValue(problem.model, column, listed)
     return replace(problem, population=replace(problem.population, model=blind))
+
+
+def with_features(problem: Problem, change: Callable[[Any], Any]) -> Problem:
+    """The same problem with other features, test rows included.
+
+    Such as those in which no linear reader finds the group, (184): then proxies of the
+    group are gone too, which `without_column` leaves. A public bound on rows is given
+    up.
+
+    Args:
+        problem: Whose rows are changed.
+        change: From rows, (rows, features), to as many with as many features.
+    """
+    x, y, counts = problem.stacked()
+    flat = x.reshape(-1, x.shape[-1])
+    made = np.asarray(change(flat), x.dtype)
+    if made.shape != flat.shape:
+        check.refuse(f"expected rows of shape {flat.shape}, got {made.shape}")
+    real = np.arange(y.shape[1]) < counts[:, None]
+    rows = np.where(real[..., None], made.reshape(x.shape), 0)
+    population, test = problem.population, problem.population.test
+    if test is not None:
+        with double_precision():
+            seen = jnp.asarray(np.asarray(change(np.asarray(test.x)), x.dtype))
+        population = replace(population, test=test._replace(x=seen))
+    freed = replace(problem, population=population, bound=None)
+    return with_counts(freed, rows, y, counts)

@@ -21,7 +21,7 @@ from tacita.problem.held_out import node_losses
 from tacita.problem.problem import Problem
 from tacita.runtime.simulate import simulate
 from tacita.trace import Run
-from tacita.trust.alarms import Alarm, alarms
+from tacita.trust.page_hinkley import Alarm, alarms
 from tacita.trust.snapshots import Snapshots
 
 

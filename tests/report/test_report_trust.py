@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import tacita
 from tacita.aggregation import TrimmedMean
 from tacita.problem import graph, synthetic
-from tacita.report import trust, write_report
+from tacita.report import trustworthy, write_report
 from tacita.theory.sensitivity import Sensitivity
 from tacita.trust import examine
 from tests.report.test_report_page import Page
@@ -43,7 +44,7 @@ def private():
 
 def test_a_page_has_five_parts_each_a_sentence_and_a_table(coupled, tmp_path: Path):
     problem, algorithm, run = coupled
-    given = {"joules_per_operation": 1e-9, "joules_per_byte": 1e-7}
+    given: dict[str, Any] = {"joules_per_operation": 1e-9, "joules_per_byte": 1e-7}
     told = examine(problem, algorithm, run, **given, kilograms_per_kwh=0.3)
     page = Page(write_report(told.attach(run), tmp_path))
     text = (tmp_path / "report.html").read_text()
@@ -80,7 +81,7 @@ def test_a_private_run_says_whose_the_numbers_are(private, tmp_path: Path):
     assert "trust" not in plain.ids
     told = examine(problem, algorithm, run, group=0)
     page = Page(write_report(told.attach(run), tmp_path / "own"))
-    assert trust.OWNER in page.text
+    assert trustworthy.OWNER in page.text
     assert "what the coordinator sees" in page.text
     # (1 + delta e^-1) / (1 + e^-1)
     assert "at most 73.1" in page.text
@@ -92,7 +93,7 @@ def test_a_violated_assumption_takes_the_promise_back(tmp_path: Path):
     noisy = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=1.0))
     problem = synthetic.logistic(agents=4, features=3, samples=30)
     run = tacita.simulate(problem, tacita.ServerGD(oracle=noisy), 2, record=())
-    sentence, _ = trust.privacy(run.privacy)
+    sentence, _ = trustworthy.privacy(run.privacy)
     assert sentence.startswith("No promise is kept")
 
 

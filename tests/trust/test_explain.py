@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def test_any_model_is_drawn_the_same_way():
         made.grad(w), problem.grad(w) + 2 * rho * alone.grad(w), rtol=1e-12
     )
     assert made.counts.tolist() == [7, 10]
+    bounded = dataclasses.replace(problem, bound=5.0)
+    assert explain.toward(bounded, user, guess, rho).bound is None
     told = tacita.simulate(
         made, tacita.FedAvg(step_size=0.1), 2, record=("test_accuracy", "accuracy")
     )

@@ -58,6 +58,28 @@ def test_training_without_a_column_is_training_on_augmented_rows():
     np.testing.assert_allclose(run.params, told["fit"], atol=1e-8)
 
 
+def test_features_without_the_group_leave_no_gap_of_means():
+    """(184) removes proxies, which training without the column leaves."""
+    rng = np.random.default_rng(0)
+    group = rng.choice([-1.0, 1.0], 300)
+    x = rng.normal(size=(300, 3)) + np.outer(group, [2.0, 0.5, 0.0])
+    y = x @ [1.0, 1.0, -1.0]
+    owner = np.repeat([0, 1, 2], [90, 100, 110])
+    problem = tacita.from_arrays(x, y, owner, "linear", test=(x, y), bound=9.0)
+    centre, spread = x.mean(axis=0), x.std(axis=0)
+    c = ((x - centre) / spread).T @ (group - group.mean()) / 300
+    hidden = np.eye(3) - np.outer(c, c) / (c @ c)
+    made = fairness.with_features(
+        problem, lambda rows: (rows - centre) / spread @ hidden
+    )
+    assert made.counts.tolist() == [90, 100, 110] and made.bound is None
+    for one, gap in ((problem, 4.0), (made, 0.0)):
+        w, seen = one.solve(), np.asarray(one.population.test.x)
+        said = seen @ w
+        found = said[group > 0].mean() - said[group < 0].mean()
+        assert found == pytest.approx(gap, abs=1.1 if gap else 1e-9)
+
+
 def test_what_does_not_fit_is_refused():
     problem = tacita.problem.synthetic.linear(agents=2, features=3, samples=4)
     for call, words in (
@@ -66,6 +88,7 @@ def test_what_does_not_fit_is_refused():
         (lambda: fairness.group_gaps([1, 0], [1, 0], ["a", "a"]), "two groups"),
         (lambda: fairness.group_gaps([1], [1, 0], ["a", "b"]), "one length"),
         (lambda: fairness.spread([]), "agents"),
+        (lambda: fairness.with_features(problem, lambda x: x[:, :2]), "shape"),
     ):
         with pytest.raises(tacita.TacitaError, match=words):
             call()

@@ -11,10 +11,10 @@ import pytest
 
 import tacita
 from tacita.problem import graph, held_out, synthetic
-from tacita.trust import alarms as alarm
 from tacita.trust import snapshots, uncertainty
-from tacita.trust.energy import energy, operations_of_gradient
+from tacita.trust.footprint import energy, operations_of_gradient
 from tacita.trust.oversight import oversee
+from tacita.trust.page_hinkley import alarms
 
 TOLD = json.loads((Path(__file__).parent / "vectors.json").read_text())["bounds"]
 HINKLEY = TOLD["page_hinkley"]
@@ -22,18 +22,16 @@ HINKLEY = TOLD["page_hinkley"]
 
 def test_the_alarm_is_the_known_one():
     given = {"slack": HINKLEY["slack"], "limit": HINKLEY["limit"]}
-    (found,) = alarm.alarms(HINKLEY["errors"], **given)
+    (found,) = alarms(HINKLEY["errors"], **given)
     assert found.round == HINKLEY["alarm_at"]
-    assert alarm.alarms(HINKLEY["errors"][: HINKLEY["alarm_at"]], **given) == []
+    assert alarms(HINKLEY["errors"][: HINKLEY["alarm_at"]], **given) == []
 
 
 def test_alarms_name_node_and_round_and_pass_over_gaps():
     calm, loud = np.ones(8), np.array(HINKLEY["errors"][:8])
     gaps = np.where(np.arange(8) % 2 == 0, np.nan, 5.0)
     table = np.stack([calm, loud, gaps, calm[::-1]], axis=1)
-    found = alarm.alarms(
-        table, slack=0.05, limit=0.5, rounds=range(10, 90, 10), ids="abcd"
-    )
+    found = alarms(table, slack=0.05, limit=0.5, rounds=range(10, 90, 10), ids="abcd")
     assert [(one.node, one.round, one.since) for one in found] == [("b", 80, 80)]
     assert "node b: alarm in round 80" in str(found[0])
 
@@ -160,7 +158,7 @@ def test_energy_follows_from_the_users_numbers_only():
     one = operations_of_gradient(problem, algorithm)
     assert bare.operations == pytest.approx(7 * 3 * 5 * one)
     assert bare.bytes == 7 * 3 * 2 * 20 * 8
-    given = {"joules_per_operation": 1e-9, "joules_per_byte": 1e-6}
+    given: dict[str, Any] = {"joules_per_operation": 1e-9, "joules_per_byte": 1e-6}
     told = energy(problem, algorithm, run, **given, kilograms_per_kwh=0.4)
     joules = bare.operations * 1e-9 + bare.bytes * 1e-6
     assert told.joules == pytest.approx(joules)

@@ -27,7 +27,7 @@ from tacita.theory.sensitivity import Sensitivity
 from tacita.trace import Run
 from tacita.trees import in_double_precision
 from tacita.trust import explain, fairness
-from tacita.trust.energy import energy
+from tacita.trust.footprint import energy
 
 #: How far features are moved to see whether predictions hold: a share of their spread.
 _MOVED = 0.05
