@@ -171,7 +171,7 @@ class Sensitivity:
             return float(np.linalg.eigvalsh((matrix + matrix.T) / 2)[-1])
         operator = LinearOperator((n * d, n * d), matvec=product, dtype=float)  # pyright: ignore
         start = np.random.default_rng(0).normal(size=n * d)
-        found = eigsh(operator, k=1, v0=start, tol=1e-10, return_eigenvectors=False)
+        found = eigsh(operator, k=1, v0=start, return_eigenvectors=False)
         return float(found[0])
 
     def _influences(self, roots: np.ndarray) -> np.ndarray:

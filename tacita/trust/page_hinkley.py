@@ -93,7 +93,7 @@ def alarms(
         since = low + 1 + int(known[low + 1 :, node].argmax())
         found.append(
             Alarm(
-                node=ids[node],
+                node=ids[int(node)],
                 round=int(rounds[time]),
                 since=int(rounds[since]),
                 error=float(table[time, node]),
