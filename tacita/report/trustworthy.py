@@ -48,10 +48,11 @@ def section(told: dict[str, Any], report: PrivacyReport | None) -> str:
 
 def robustness(told: dict[str, Any]) -> tuple[str, Table]:
     """Who can spoil the model, and what small errors of measurement do."""
-    agents, bears = told["agents"], told["bears"]
+    letters, bears = told["letters"], told["bears"]
     if bears:
         sentence = (
-            f"Up to {bears} of {agents} agents may lie without taking the model over"
+            f"Of {letters} agents that are heard, {bears} may lie without taking the "
+            "model over"
         )
     else:
         sentence = "A single agent that lies can spoil the model"
@@ -66,7 +67,7 @@ def robustness(told: dict[str, Any]) -> tuple[str, Table]:
     sentence += f"; if every measurement were off by about {off}, {change}."
     rows = [
         ("rule that joins letters", told["rule"]),
-        ("liars that it bears", f"{bears} of {agents}"),
+        ("liars that it bears", f"{bears} of {letters} that are heard"),
         (name, turned),
     ]
     if "label_gain" in told:
@@ -80,12 +81,12 @@ def robustness(told: dict[str, Any]) -> tuple[str, Table]:
             ("models move per feature moved, squared", _real(told, "feature_gain")),
             ("a lie of neighbours passed on, at most", _real(told, "neighbour_gain")),
             ("node that listens most", told["listens_most"]),
+            ("node whose labels reach furthest", told["reaches_most"]),
+            (
+                "edge whose loss moves models most",
+                f"{told['edge_most']} ({_real(told, 'edge_moves')})",
+            ),
         ]
-    if "reaches_most" in told:
-        rows.append(("node whose labels reach furthest", told["reaches_most"]))
-    if "edge_most" in told:
-        cut = f"{told['edge_most']} ({_real(told, 'edge_moves')})"
-        rows.append(("edge whose loss moves models most", cut))
     return sentence, Table(("measure", "value"), tuple(rows))
 
 

@@ -120,13 +120,8 @@ class Sensitivity:
 
     @functools.cached_property
     def _factor(self) -> Any:
-        half = solution.hessian(self.problem, self.alpha) / 2
-        try:
-            return splu(half.tocsc())
-        except RuntimeError:
-            check.refuse(
-                "the models are not determined by the rows; add l2 > 0, rows or edges"
-            )
+        assert self.models.size  # refused where rows do not determine them
+        return splu((solution.hessian(self.problem, self.alpha) / 2).tocsc())
 
     @functools.cached_property
     def _grams(self) -> np.ndarray:

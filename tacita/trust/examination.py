@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Mean
+from tacita.aggregation import Mean, SecureSum
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.algorithm.coupled import Coupled
 from tacita.problem.gtv.penalty import Penalty
@@ -33,7 +33,7 @@ from tacita.trust.footprint import energy
 _MOVED = 0.05
 #: Rows that are looked at, at most: fits to more take long and tell no more.
 _MOST_ROWS = 20_000
-#: Up to this many unknowns influences of all nodes are computed.
+#: Up to this many unknowns exact gains and influences are computed.
 _MOST_UNKNOWNS = 2000
 #: A feature with more values than this is parted at its median.
 _MOST_GROUPS = 10
@@ -44,10 +44,11 @@ class Trust:
     """What a run is worth trusting for, as tables of plain values.
 
     Attributes:
-        robustness: `bears` of `agents` liars; `turned`, what moving all features by
-            `moved` of their spread does to predictions: the share that changes, or for
-            numbers the change in their standard deviations. For linear models on a
-            graph `label_gain` beside Prop. 8.1, and what single nodes and edges do.
+        robustness: `bears` liars among `letters` that are joined; `turned`, what moving
+            all features by `moved` of their spread does to predictions: the share that
+            changes, or for numbers the change in their standard deviations. For linear
+            models on a graph `label_gain` beside Prop. 8.1, and which node and edge
+            matter most.
         fairness: `spread` of the agents' losses, `losses` of all; `gaps` between the
             groups of a feature, where one was named.
         explanation: `tree`, and for numbers `sparse`: how much of the model a reader
@@ -63,7 +64,7 @@ class Trust:
     private: bool
 
     def attach(self, run: Run) -> Run:
-        """The run with these tables, for its report."""
+        """The run with these tables, for its report; saved, they are in its folder."""
         return dataclasses.replace(
             run, info={**run.info, "trust": dataclasses.asdict(self)}
         )
@@ -104,10 +105,11 @@ def examine(
     if "configs" in run.config.get("run", {}):
         check.refuse("a sweep is many runs; simulate the one to be examined")
     ready = algorithm.resolve(problem)
-    own = isinstance(ready, GraphAlgorithm)
-    shape = (problem.n_agents, problem.dim)
-    models = np.reshape(run.agents if own else run.params, (-1, *shape[1 - own :]))[0]
-    models = np.broadcast_to(models, shape)
+    n, d = problem.n_agents, problem.dim
+    if isinstance(ready, GraphAlgorithm):
+        models = run.agents.reshape(-1, n, d)[0]
+    else:
+        models = np.broadcast_to(run.params.reshape(-1, d)[0], (n, d))
     if not np.all(np.isfinite(models)):
         check.refuse("the run diverged; there is nothing to trust in its model")
     rows = _Seen.of(problem, models)
@@ -143,18 +145,18 @@ class _Seen:
     def of(cls, problem: Problem, models: np.ndarray) -> _Seen:
         x, y, counts = problem.stacked()
         real = np.arange(y.shape[1]) < counts[:, None]
+        draw, most = np.random.default_rng(0), max(1, _MOST_ROWS // len(y))
+        if y.shape[1] > most:  # of every node, the same places
+            place = np.sort(draw.permutation(y.shape[1])[:most])
+            x, y, real = x[:, place], y[:, place], real[:, place]
         spread = np.std(x[real], axis=0)
-        noise = np.random.default_rng(0).normal(size=x.shape)
-        off = (x + _MOVED * spread * noise).astype(x.dtype)
+        off = (x + _MOVED * spread * draw.normal(size=x.shape)).astype(x.dtype)
         said, moved = (
             np.asarray(_predict(problem.population, jnp.asarray(models), one))
             for one in (x, off)
         )
-        at = np.flatnonzero(real.ravel())
-        if len(at) > _MOST_ROWS:
-            at = np.random.default_rng(0).choice(at, _MOST_ROWS, replace=False)
-        flat = x.reshape(y.size, -1)[at]
-        return cls(flat, y.ravel()[at], said.ravel()[at], moved.ravel()[at])
+        flat = x.reshape(y.size, -1)[real.ravel()]
+        return cls(flat, y[real], said[real], moved[real])
 
 
 @jax.jit
@@ -166,23 +168,28 @@ def _robustness(
     problem: Problem, algorithm: Any, rows: _Seen, aggregation: Any
 ) -> dict[str, Any]:
     rule = algorithm.aggregation or aggregation or Mean()
-    agents = problem.n_agents
+    letters = problem.n_agents
+    if isinstance(algorithm, GraphAlgorithm):
+        # Of the node that hears fewest; a rule has its own letter beside theirs.
+        letters = int(np.min(gtv.network_of(problem).neighbour_counts))
     if problem.model.classes is not None:
         turned = float(np.mean(rows.said != rows.moved))
     else:
         spread = float(np.std(rows.said))
         change = float(np.sqrt(np.mean((rows.said - rows.moved) ** 2)))
         turned = change / spread if spread > 0 else 0.0
-    bears = rule.bears(agents) if hasattr(rule, "bears") else 0
     told = {
         "rule": type(rule).__name__,
-        "bears": int(bears),
-        "agents": agents,
+        # A secure sum is a sum: it hears any liar.
+        "bears": 0 if isinstance(rule, SecureSum) else int(rule.bears(letters)),
+        "letters": letters,
         "classes": problem.model.classes is not None,
         "moved": _MOVED,
         "turned": turned,
     }
-    if ridge.has_closed_form(problem.population) and _couples_all(algorithm):
+    small = problem.n_agents * problem.dim <= _MOST_UNKNOWNS
+    linear = ridge.has_closed_form(problem.population)
+    if small and linear and _couples_all(algorithm):
         told |= _coupled(problem, float(algorithm.alpha))
     return told
 
@@ -201,24 +208,22 @@ def _coupled(problem: Problem, alpha: float) -> dict[str, Any]:
     exact, network = Sensitivity(problem, alpha), gtv.network_of(problem)
     sigma = np.maximum(problem.moduli.strong_convexity, 0.0)
     listens = gtv.relax_robustness(sigma, alpha, np.asarray(network.degrees, float))
+    reach = exact.label_influences().sum(axis=0)
+    lost = exact.edge_influences()
+    worst = int(np.argmax(lost))
+    first, second, _ = network.pairs()
     told = {
         "label_gain": exact.label_gain,
         "feature_gain": exact.feature_gain,
-        "label_bound": exact.mended_bound,
-        "label_bound_printed": exact.printed_bound,
         "neighbour_gain": float(np.max(listens)),
         "listens_most": str(problem.ids[int(np.argmax(listens))]),
+        "reaches_most": str(problem.ids[int(np.argmax(reach))]),
+        "edge_most": f"{problem.ids[first[worst]]} - {problem.ids[second[worst]]}",
+        "edge_moves": float(lost[worst]),
     }
-    if problem.n_agents * problem.dim <= _MOST_UNKNOWNS:
-        reach = exact.label_influences().sum(axis=0)
-        told["reaches_most"] = str(problem.ids[int(np.argmax(reach))])
-        lost = exact.edge_influences()
-        first, second, _ = network.pairs()
-        if len(lost):
-            worst = int(np.argmax(lost))
-            ends = problem.ids[first[worst]], problem.ids[second[worst]]
-            told["edge_most"] = f"{ends[0]} - {ends[1]}"
-            told["edge_moves"] = float(lost[worst])
+    if network.spectrum().lambda_2 > 0:  # Prop. 8.1 is about connected graphs
+        told["label_bound"] = exact.mended_bound
+        told["label_bound_printed"] = exact.printed_bound
     return told
 
 

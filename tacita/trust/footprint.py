@@ -16,7 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
+from tacita.algorithm import ClientDPFedAvg, DPFedAvg, DPNorm, FedSPD
 from tacita.algorithm.base import Algorithm
+from tacita.algorithm.wrapper import Wrapper
 from tacita.privacy.clipped import clipping_of
 from tacita.privacy.noisy import Noisy
 from tacita.problem.oracles import Oracle
@@ -68,6 +70,8 @@ def energy(
         joules_per_byte: Of the network.
         kilograms_per_kwh: CO2e of the electricity.
     """
+    while isinstance(algorithm, Wrapper):
+        algorithm = algorithm.algorithm
     steps = _gradients(algorithm, gradients)
     turns = run.info.get("turns")
     if turns is None:
@@ -100,9 +104,8 @@ def _gradients(algorithm: Algorithm, gradients: int | None) -> int:
     declared = algorithm.gradients()
     if not isinstance(declared, str):
         return sum(declared)
-    steps = getattr(algorithm, "local_steps", None)
-    if isinstance(steps, int):
-        return steps
+    if isinstance(algorithm, DPFedAvg | ClientDPFedAvg | FedSPD | DPNorm):
+        return algorithm.local_steps  # theirs have noise once, and no account by steps
     check.refuse(
         f"how many gradients {type(algorithm).__name__} takes in a round is not known; "
         "give gradients="
