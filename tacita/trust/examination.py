@@ -189,18 +189,20 @@ def _robustness(
     }
     small = problem.n_agents * problem.dim <= _MOST_UNKNOWNS
     linear = ridge.has_closed_form(problem.population)
-    if small and linear and _couples_all(algorithm):
-        told |= _coupled(problem, float(algorithm.alpha))
+    alpha = _plain_coupling(algorithm)
+    if small and linear and alpha > 0:
+        told |= _coupled(problem, alpha)
     return told
 
 
-def _couples_all(algorithm: Any) -> bool:
-    """Whether it solves GTVMin with the squared length of all coordinates."""
-    if not isinstance(algorithm, Coupled) or not algorithm.alpha:
-        return False
+def _plain_coupling(algorithm: Any) -> float:
+    """Alpha of GTVMin with the squared length of all coordinates; 0 for all else."""
+    if not isinstance(algorithm, Coupled):
+        return 0.0
     phi = algorithm.penalty
-    plain = isinstance(phi, Penalty) and phi.kind == "squared"
-    return plain and phi.coordinates is None and phi.strength == 1
+    squared = isinstance(phi, Penalty) and phi.kind == "squared"
+    plain = squared and phi.coordinates is None and phi.strength == 1
+    return float(algorithm.alpha) if plain else 0.0
 
 
 def _coupled(problem: Problem, alpha: float) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 
 import tacita
 from tacita.algorithm.base import Round
-from tacita.privacy import Question, Scope, forecast, letters_of
+from tacita.privacy import Question, Scope, letters_of
 from tacita.problem import synthetic
 from tacita.problem.oracles import AgentOracle
 from tacita.trees import in_double_precision
@@ -44,17 +44,19 @@ def test_a_step_of_q_fed_avg_is_the_known_one(q: float, key: str):
     np.testing.assert_allclose(found, told[key], rtol=0, atol=1e-9)
 
 
-def test_q_of_zero_is_fed_avg_to_the_bit():
+@pytest.mark.parametrize(
+    "weights", ["uniform", pytest.param("samples", marks=pytest.mark.long)]
+)
+def test_q_of_zero_is_fed_avg_to_the_bit(weights: str):
     problem = case_of("FedAvg").problem()
     same = {"step_size": 0.3, "local_steps": 2, "oracle": tacita.Minibatch(size=4)}
-    for weights in ("uniform", "samples"):
-        told = (problem, 12, 3, 0.6)
-        plain = run(tacita.FedAvg(weights=weights, **same), *told)
-        fair = run(tacita.QFedAvg(q=0.0, weights=weights, **same), *told)
-        np.testing.assert_array_equal(fair.params, plain.params)
-        np.testing.assert_array_equal(fair.agents, plain.agents)
-        other = run(tacita.QFedAvg(q=0.1, weights=weights, **same), *told)
-        assert np.abs(other.params - plain.params).max() > 1e-4
+    told = (problem, 12, 3, 0.6)
+    plain = run(tacita.FedAvg(weights=weights, **same), *told)
+    fair = run(tacita.QFedAvg(q=0.0, weights=weights, **same), *told)
+    np.testing.assert_array_equal(fair.params, plain.params)
+    np.testing.assert_array_equal(fair.agents, plain.agents)
+    other = run(tacita.QFedAvg(q=0.1, weights=weights, **same), *told)
+    assert np.abs(other.params - plain.params).max() > 1e-4
 
 
 def run(algorithm: Any, problem: Any, rounds: int, seed: int, participation: Any = 1.0):
@@ -183,12 +185,6 @@ def test_the_noise_of_a_loss_has_the_size_that_is_accounted():
     # The standard error of a standard deviation is 1/sqrt(2 n) of it: 1.1 per cent.
     assert np.std(noise) == pytest.approx(0.4 * 3.0 / 2.0, rel=0.05)
     assert abs(np.mean(noise)) < 4 * 0.6 / np.sqrt(4000)
-
-
-def test_a_plan_of_a_fair_run_is_forecast():
-    problem = synthetic.logistic(agents=3, features=2, samples=20)
-    told = forecast(problem, FAIR_ONES[0], rounds=5)
-    assert told.row("coordinator").epsilon > 0
 
 
 def test_no_word_of_a_gradients_noise_is_the_key_of_a_losss():

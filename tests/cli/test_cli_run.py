@@ -219,8 +219,14 @@ def test_report_writes_a_page_beside_the_run_or_elsewhere(tacita_, small):
     said = tacita_.ok("run", small, "--out", "one", "--report", "--set", loss_only)
     assert "report: one/report.html" in said
     assert Path("one/report.html").exists()
-    path = tacita_.ok("report", "one", "--out", "pages").strip()
+    given = ("--trust", "--group", 1, "--joules-per-operation", 1e-9)
+    path = tacita_.ok("report", "one", "--out", "pages", *given).strip()
     assert path == "pages/report.html"
+    page = Path(path).read_text(encoding="utf-8")
+    assert 'id="trust"' in page and "between groups" in page
+    assert 'id="trust"' not in Path("one/report.html").read_text(encoding="utf-8")
+    (line,) = tacita_.refused("report", "one", "--group", 1)
+    assert "add --trust" in line
     assert Path("pages/curve-loss.png").exists()
     assert "FedAvg on synthetic logistic" in Path(path).read_text(encoding="utf-8")
 
