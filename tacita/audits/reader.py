@@ -144,41 +144,50 @@ class Reader:
         usual = np.tile(self._relative(self.typical), rows)
         known = _Scene(seat, one, low, high, None, 0.0, 1.0)
         random = np.random.default_rng(seed)
+
+        def near(start: np.ndarray) -> np.ndarray:
+            away = random.standard_normal((_TRIES, len(start)))
+            return start + _SPREAD * away
+
         if problem.model.classes is None:
             least, most = (np.full(rows, end) for end in self.labels)
             scene = known.seeking(least, most)
-            found = self._match(scene, sent, np.append(usual, 0 * least + 0.5), random)
+            start = np.append(usual, np.full(rows, 0.5))
+            found = self._match(scene, sent, start, near(start))
         else:
             soft = SoftLabels(problem.model)
             size = rows * problem.model.classes
             scene = known.seeking(np.full(size, -_SURE), np.full(size, _SURE), soft)
-            first = self._match(
-                scene, sent, np.append(usual, np.full(size, 0.5)), random
-            )
+            start = np.append(usual, np.full(size, 0.5))
+            first = self._match(scene, sent, start, near(start))
             chances = _rows(scene, jnp.asarray(first))[1]
             labels = soft.codes[np.argmax(np.asarray(chances), axis=1)]
             scene = known._replace(labels=jnp.asarray(labels))
-            found = self._match(scene, sent, first[: len(usual)], random)
+            guess = first[: len(usual)]
+            found = self._match(scene, sent, guess, guess[None])
         x, y = _rows(scene, jnp.asarray(found))
         return np.asarray(x).reshape(rows, *self.low.shape), np.asarray(y, float)
 
     def _match(
-        self, scene: _Scene, sent: Array, start: np.ndarray, random: np.random.Generator
+        self, scene: _Scene, sent: Array, usual: np.ndarray, starts: np.ndarray
     ) -> np.ndarray:
-        """The guess whose letters are nearest."""
-        # Differences from what the start would have sent, so that scales are known.
-        base = _letters(scene, jnp.asarray(start))
+        """The guess whose letters are nearest.
+
+        Letters are told as differences from those of a usual guess, so that their scale
+        is known.
+        """
+        base = _letters(scene, jnp.asarray(usual))
         scale = jnp.maximum(jnp.linalg.norm(sent - base), 1e-12)
-        near = start + _SPREAD * random.standard_normal((_TRIES, len(start)))
-        rows = len(scene.low) // self.low.size
+        rows = len(usual) // (self.low.size + scene.sought)
+        variation = _Variation(rows, self.low.size, self.image or ())
         return inversion.dlg(
             _letters,
             (sent - base) / scale,
-            near,
+            starts,
             given=scene._replace(base=base, scale=scale),
             low=0.0,
             high=1.0,
-            prior=None if self.image is None else _Variation(rows, self.image),
+            prior=None if self.image is None else variation,
             weight=self.smooth,
         ).found
 
@@ -198,6 +207,14 @@ class _Scene(NamedTuple):
     base: Any  # letters are told as differences from it, in units of
     scale: Any
 
+    @property
+    def sought(self) -> int:
+        """Numbers of a label that are sought: one, one for every class, or none."""
+        model = self.seat.local.model
+        if self.labels is not None:
+            return 0
+        return (model.classes or 1) if isinstance(model, SoftLabels) else 1
+
     def seeking(self, low: Any, high: Any, model: Any = None) -> _Scene:
         """The same where labels are sought too, between these numbers."""
         local = self.seat.local
@@ -214,12 +231,10 @@ def _rows(scene: _Scene, z: Array) -> tuple[Array, Array]:
         return guess.reshape(len(scene.labels), -1), scene.labels
     local = scene.seat.local
     features = math.prod(local.x.shape[1:])
-    soft = isinstance(local.model, SoftLabels)
-    classes = (local.model.classes or 1) if soft else 1
-    rows = len(z) // (features + classes)
+    rows = len(z) // (features + scene.sought)
     x, y = guess[: rows * features], guess[rows * features :]
-    if soft:
-        y = jax.nn.softmax(y.reshape(rows, classes))
+    if isinstance(local.model, SoftLabels):
+        y = jax.nn.softmax(y.reshape(rows, scene.sought))
     return x.reshape(rows, features), y
 
 
@@ -244,11 +259,12 @@ class _Variation:
     """How much neighbouring pixels differ, smoothed at zero."""
 
     rows: int
+    features: int
     image: tuple[int, ...]
 
     def __call__(self, z: Array) -> Array:
         pixels = math.prod(self.image)
-        every = z[: len(z) // self.rows * self.rows].reshape(self.rows, -1)[:, :pixels]
-        picture = every.reshape(self.rows, *self.image)
+        every = z[: self.rows * self.features].reshape(self.rows, self.features)
+        picture = every[:, :pixels].reshape(self.rows, *self.image)
         steps = jnp.diff(picture, axis=1), jnp.diff(picture, axis=2)
         return sum((jnp.mean(jnp.sqrt(s**2 + 1e-6)) for s in steps), jnp.zeros(()))
