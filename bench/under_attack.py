@@ -220,7 +220,7 @@ def told(name: str, found: dict[str, list[dict]]) -> list[str]:
     drawn = [c for c in far if c[1] in DRAWN or c[0] == "FLTrust"]
     lines += [
         "",
-        "What is drawn: liars' noise is one standard normal number in every entry, added "
+        "What is drawn: liars' noise is a standard normal number in every entry, added "
         "to the last model, and the mean follows its last draw; a backdoor marks the "
         "first half of a liar's shuffled rows; FLTrust's root are 100 rows of all. The "
         "other program does not say how large its noise is, nor which half it marks.",
