@@ -24,7 +24,7 @@ from tacita.trees import in_double_precision
 _MATCHED = 1e-12
 #: A step that lowers the misfit by less than this share of it is idle; after so many
 #: idle steps in a row a search ends.
-_STILL, _IDLE = 1e-4, 10
+_STILL, _IDLE = 1e-5, 25
 
 
 class Matched(NamedTuple):
