@@ -182,7 +182,7 @@ def reference(name: str) -> dict[tuple[str, str], tuple[float, float]]:
     }
 
 
-def told(name: str, found: dict[str, list[dict]], seconds: float) -> list[str]:
+def told(name: str, found: dict[str, list[dict]]) -> list[str]:
     """The table in Markdown, and where it differs from the other program's."""
     cells = list(found["like"][0])
     mean = {
@@ -196,7 +196,7 @@ def told(name: str, found: dict[str, list[dict]], seconds: float) -> list[str]:
         f"# FedAvg under attack: {name}",
         "",
         f"Accuracy on like, unlike data (of backdoors their success), mean of {SEEDS} "
-        f"seeds; made by `python -m bench.under_attack {name}` in {seconds:.0f} s.",
+        f"seeds; made by `python -m bench.under_attack {name}`.",
         "",
         "| rule | " + " | ".join(attacks) + " |",
         "|---" * (len(attacks) + 1) + "|",
@@ -220,6 +220,11 @@ def told(name: str, found: dict[str, list[dict]], seconds: float) -> list[str]:
     drawn = [c for c in far if c[1] in DRAWN or c[0] == "FLTrust"]
     lines += [
         "",
+        "What is drawn: liars' noise is a standard normal number in every entry, added "
+        "to the last model, and the mean follows its last draw; a backdoor marks the "
+        "first half of a liar's shuffled rows; FLTrust's root are 100 rows of all. The "
+        "other program does not say how large its noise is, nor which half it marks.",
+        "",
         f"Beside the other program: {len(off) - len(far)} of {len(off)} cells within "
         f"{ALIKE}, {len(far) - len(drawn)} further off where rule and attack are "
         f"deterministic, {len(drawn)} where rows or noise are drawn.",
@@ -240,8 +245,9 @@ def main() -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         made = pool.map(tables, [name] * 2, KINDS)
         found = dict(zip(KINDS, made, strict=True))
-    lines = told(name, found, time.perf_counter() - began)
+    lines = told(name, found)
     print("\n".join(lines))
+    print(f"\n{time.perf_counter() - began:.0f} s")
     out = HERE / "results"
     (out / f"under_attack_{name}.md").write_text("\n".join(lines) + "\n")
     with (out / f"under_attack_{name}.csv").open("w") as file:

@@ -71,7 +71,7 @@ def read_back(
     *,
     rounds: int,
     agent: int = 0,
-    rows: int = 4,
+    rows: int = 2,
     letters: int = 3,
     epsilons: Sequence[float] = (100.0, 10.0, 1.0),
     delta: float = 1e-5,

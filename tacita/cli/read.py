@@ -11,7 +11,7 @@ import tacita
 from tacita.cli.options import Changes
 from tacita.cli.show import show
 
-EXAMPLE = "Example:  tacita read run.toml --agent 2 --rows 4 --epsilon 10 --epsilon 1"
+EXAMPLE = "Example:  tacita read run.toml --agent 2 --rows 2 --epsilon 10 --epsilon 1"
 
 
 def read(
@@ -21,7 +21,7 @@ def read(
     agent: Annotated[int, typer.Option(help="Number of the agent that is read.")] = 0,
     rows: Annotated[
         int, typer.Option(help="How many of its rows it is taken to hold.")
-    ] = 4,
+    ] = 2,
     letters: Annotated[
         int, typer.Option(help="How many of its first letters are read.")
     ] = 3,

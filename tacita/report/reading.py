@@ -100,7 +100,8 @@ def draw_rows(read: ReadBack, shape: tuple[int, ...] | None, theme: Theme) -> Fi
     for axes_row, (words, rows) in zip(grid, named, strict=True):
         for axes, row in zip(axes_row, rows[:count], strict=True):
             shown = _pixels(row, shape)
-            axes.imshow(shown, cmap="gray", vmin=low, vmax=top, aspect="auto")
+            aspect = "equal" if shape else "auto"
+            axes.imshow(shown, cmap="gray", vmin=low, vmax=top, aspect=aspect)
             axes.set_xticks([])
             axes.set_yticks([])
             for side in axes.spines.values():
@@ -179,7 +180,7 @@ def reading_lede(read: ReadBack) -> str:
     """What was done, in a sentence or two."""
     letters = "first letter" if read.letters == 1 else f"first {read.letters} letters"
     return (
-        f"What the {letters} of agent {read.agent} tell of its rows, as though it held "
+        f"What the {letters} of agent {read.agent} would tell of its rows if it held "
         f"{len(read.x)} of them. Every epsilon is for {read.rounds} rounds."
     )
 

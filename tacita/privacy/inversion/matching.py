@@ -22,6 +22,9 @@ from tacita.trees import in_double_precision
 
 #: A misfit at which no other start is tried.
 _MATCHED = 1e-12
+#: A step that lowers the misfit by less than this share of it is idle; after so many
+#: idle steps in a row a search ends.
+_STILL, _IDLE = 1e-5, 25
 
 
 class Matched(NamedTuple):
@@ -75,9 +78,14 @@ def dlg(
     for start in np.atleast_2d(np.asarray(starts, float)):
         bounds = np.broadcast_to(np.transpose([low, high]), (start.size, 2))
         inside = np.clip(start, *bounds.T)
-        options = {"maxiter": steps, "ftol": 1e-18, "gtol": 1e-12, "maxcor": 30}
         made = minimize(
-            value, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+            value,
+            inside,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            callback=_Patience(),
+            options={"maxiter": steps, "ftol": 1e-18, "gtol": 1e-12, "maxcor": 20},
         )
         if best is None or made.fun < best.fun:
             best = made
@@ -85,6 +93,20 @@ def dlg(
             break
     assert best is not None
     return Matched(best.x, value(best.x, weight=0.0)[0])
+
+
+class _Patience:
+    """Ends a search that stands still, as those for noisy letters soon do."""
+
+    def __init__(self) -> None:
+        self._before, self._idle = np.inf, 0
+
+    def __call__(self, intermediate_result: Any) -> None:
+        now = float(intermediate_result.fun)
+        still = self._before - now < _STILL * now
+        self._idle, self._before = self._idle + 1 if still else 0, now
+        if self._idle >= _IDLE:
+            raise StopIteration
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
