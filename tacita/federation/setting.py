@@ -48,7 +48,7 @@ from tacita.privacy.clipped import schedule_of
 from tacita.problem import Problem
 from tacita.problem.graph import Graph
 from tacita.runtime import choices
-from tacita.runtime.simulate import prepare
+from tacita.runtime.ready import prepare
 from tacita.trace import PrivacyReport
 from tacita.trees import in_double_precision, rules
 

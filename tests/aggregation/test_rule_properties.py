@@ -141,14 +141,22 @@ def test_a_claim_of_rows_is_ignored_or_capped():
         assert not np.allclose(asked(heard), asked(alike))
 
 
+def many_or_few(rule):
+    """Ten thousand draws; of the one rule that takes long, most among long tests."""
+    if not isinstance(rule, agg.GeometricMedian):
+        return [pytest.param(rule, 10_000)]
+    many = pytest.param(rule, 10_000, marks=pytest.mark.long)
+    return [pytest.param(rule, 200), many]
+
+
+BOUNDED = [r for r in RULES if np.isfinite(r.kappa(N, LIARS))]
+
+
 @pytest.mark.parametrize(
-    "rule",
-    [r for r in RULES if np.isfinite(r.kappa(N, LIARS))],
-    ids=lambda r: type(r).__name__,
+    ("rule", "draws"), [one for r in BOUNDED for one in many_or_few(r)]
 )
-def test_kappa_is_not_exceeded(rule):
-    """Ten thousand draws, liars near and far, in one direction and in all."""
-    draws = 10_000
+def test_kappa_is_not_exceeded(rule, draws):
+    """Liars near and far, in one direction and in all."""
     with double_precision():
         keys = jax.random.split(jax.random.key(1), draws)
 
