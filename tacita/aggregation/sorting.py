@@ -81,7 +81,8 @@ def network(rows: Array) -> Array:
         )
         return stage(between, partner[1], low[1]), None
 
-    return jax.lax.scan(two, rows, (partners, lower))[0]
+    tables = jnp.asarray(partners), jnp.asarray(lower)
+    return jax.lax.scan(two, rows, tables)[0]
 
 
 @functools.cache
