@@ -43,7 +43,7 @@ from tacita.federation.state_file import StateFile
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity
 from tacita.federation.work import Outline
-from tacita.runtime.simulate import prepare
+from tacita.runtime.ready import prepare
 from tacita.trees import in_double_precision, replace
 
 #: (agents, length of the vector, rounds, goal in milliseconds).

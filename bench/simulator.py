@@ -21,7 +21,7 @@ import tacita
 from bench.timing import in_turns, table
 from tacita import keys
 from tacita.runtime import engine
-from tacita.runtime.simulate import make_plan, make_world, prepare
+from tacita.runtime.ready import make_plan, make_world, prepare
 
 STEP, LOCAL_STEPS = 0.1, 5
 ROUNDS = 50

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita.aggregation.gram import distances_to_mix, gram
-from tacita.aggregation.robust_rule import RobustRule, Vectors, ratio
+from tacita.aggregation.robust_rule import RobustRule, Vectors, middle, ratio
 from tacita.trees import frozen, one_of
 
-#: Steps at most, and the step, by the median distance, at which they end.
+#: Steps at most, and the step, by the usual distance, at which they end.
 _STEPS = 2000
 _SMALL = {8: 1e-13, 4: 1e-6}
 
@@ -45,19 +45,21 @@ class GeometricMedian(RobustRule):
     def join(self, given: Vectors) -> Array:
         """Steps until they are tiny."""
         inner, shares = gram(given), given.shares
-        # Letters this close to a point count as lying at it.
-        scale = jnp.sqrt(jnp.max(jnp.where(given.active, jnp.diagonal(inner), 0)))
+        # Letters this close to a point count as lying at it; by the median length, for
+        # the longest is the liars' to choose.
+        lengths = jnp.where(given.active, jnp.sqrt(jnp.diagonal(inner)), jnp.inf)
+        scale = middle(jnp.sort(lengths), given.heard)
         resolution = jnp.sqrt(jnp.finfo(inner.dtype).eps) * scale * 1e-3
         small = _SMALL[inner.dtype.itemsize]
 
         def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             mix, _, number = state
             far = distances_to_mix(inner, mix)
-            new = _step(inner, shares, mix, far, resolution)
+            new, total = _step(inner, shares, mix, far, resolution)
             change = new - mix
             moved = jnp.sqrt(jnp.maximum(change @ inner @ change, 0))
-            usual = jnp.sum(shares * far)
-            return new, moved <= small * usual, number + 1
+            # By the harmonic mean of distances, in which far ones count for nothing.
+            return new, moved * total <= small, number + 1
 
         def go_on(state: tuple[Array, Array, Array]) -> Array:
             return ~state[1] & (state[2] < _STEPS)
@@ -68,8 +70,11 @@ class GeometricMedian(RobustRule):
 
 def _step(
     inner: Array, shares: Array, mix: Array, far: Array, resolution: Array
-) -> Array:
-    """Weiszfeld's step; Vardi and Zhang's where the point is one of the letters."""
+) -> tuple[Array, Array]:
+    """Weiszfeld's step; Vardi and Zhang's where the point is one of the letters.
+
+    And the mean of one over the distances to the others.
+    """
     at = far <= resolution
     pull = jnp.where(at, 0, shares / jnp.where(at, 1, far))
     total = jnp.sum(pull)
@@ -80,4 +85,4 @@ def _step(
     held = jnp.sum(jnp.where(at, shares, 0))
     stay = jnp.minimum(1, held / jnp.where(strength > 0, strength, 1))
     stay = jnp.where(total > 0, jnp.where(strength > 0, stay, 1.0), 1.0)
-    return (1 - stay) * aim + stay * mix
+    return (1 - stay) * aim + stay * mix, total

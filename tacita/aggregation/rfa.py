@@ -34,6 +34,13 @@ class RFA(RobustRule):
         """As the geometric median."""
         return 3
 
+    def bears(self, agents: int) -> int:
+        """None: f liars far away move it f / (n - f) times less with every step.
+
+        However many steps there are, liars may go further away.
+        """
+        return 0
+
     def join(self, given: Vectors) -> Array:
         """All steps."""
         inner, shares = gram(given), given.shares

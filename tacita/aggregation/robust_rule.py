@@ -53,7 +53,7 @@ class Vectors(NamedTuple):
 
         Infinity stands behind the values that are heard.
         """
-        return of_sorted(self.or_infinite, function)
+        return of_sorted(self.letters, function, self.active)
 
     @property
     def or_infinite(self) -> Array:

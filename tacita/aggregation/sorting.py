@@ -19,22 +19,35 @@ from jax import Array
 _BLOCK = 128
 
 
-def of_sorted(rows: Array, function: Callable[[Array], Array]) -> Array:
+def of_sorted(
+    rows: Array, function: Callable[[Array], Array], heard: Array | None = None
+) -> Array:
     """A function of all columns in rising order, one result for each: (n, d) -> (d,).
+
+    Args:
+        rows: The matrix. Numbers that are not any count as infinite.
+        function: Of some columns, (n, w) -> (w,).
+        heard: Which rows count; the others are infinite. Default all.
 
     >>> of_sorted(jnp.array([[3.0, 1.0], [2.0, 5.0]]), lambda rising: rising[0])
     Array([2., 1.], dtype=float32)
     """
     n, width = rows.shape
+    there = jnp.ones(n, bool) if heard is None else heard
+
+    def of_few(few: Array) -> Array:
+        # Block by block, so that no second matrix is filled.
+        known = there[:, None] & ~jnp.isnan(few)
+        return function(network(jnp.where(known, few, jnp.inf)))
+
     if width <= _BLOCK:
-        return function(network(rows))
+        return of_few(rows)
 
     def block(k: Array, done: Array) -> Array:
         # The last block goes back over columns that are done.
         first = jnp.minimum(k * _BLOCK, width - _BLOCK)
         few = jax.lax.dynamic_slice(rows, (0, first), (n, _BLOCK))
-        found = function(network(few))
-        return jax.lax.dynamic_update_slice(done, found, (first,))
+        return jax.lax.dynamic_update_slice(done, of_few(few), (first,))
 
     return jax.lax.fori_loop(0, -(-width // _BLOCK), block, jnp.zeros_like(rows[0]))
 
@@ -49,10 +62,7 @@ def nearest(distances: Array, keep: Array | int) -> Array:
 
 
 def network(rows: Array) -> Array:
-    """Every column in rising order: K. Batcher's odd-even merge sort, AFIPS 1968.
-
-    Numbers that are not any count as infinite, lest they be lost.
-    """
+    """Every column in rising order: K. Batcher's odd-even merge sort, AFIPS 1968."""
     partners, lower = _stages(len(rows))
 
     def stage(values: Array, partner: Array, low: Array) -> Array:
@@ -71,8 +81,8 @@ def network(rows: Array) -> Array:
         )
         return stage(between, partner[1], low[1]), None
 
-    known = jnp.where(jnp.isnan(rows), jnp.inf, rows)
-    return jax.lax.scan(two, known, (partners, lower))[0]
+    tables = jnp.asarray(partners), jnp.asarray(lower)
+    return jax.lax.scan(two, rows, tables)[0]
 
 
 @functools.cache

@@ -30,7 +30,7 @@ from tacita.privacy.statement import delta_of, relation_of
 from tacita.problem.model.linear import Linear
 from tacita.problem.population import Rows
 from tacita.problem.problem import Problem
-from tacita.runtime.simulate import make_world, prepare
+from tacita.runtime.ready import make_world, prepare
 from tacita.runtime.transit import Asynchronous
 from tacita.trees import in_double_precision
 

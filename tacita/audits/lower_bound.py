@@ -33,7 +33,7 @@ from tacita.privacy.scope import Observer, Scope
 from tacita.privacy.spend import known_observer, planned
 from tacita.privacy.statement import delta_of, relation_of
 from tacita.problem.problem import Problem
-from tacita.runtime.simulate import prepare
+from tacita.runtime.ready import prepare
 from tacita.trees import in_double_precision
 
 #: The share of the error that tests of the noise get, and of the batches each; the

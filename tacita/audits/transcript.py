@@ -19,6 +19,7 @@ from tacita.privacy.scope import Observer
 from tacita.problem.problem import Problem
 from tacita.runtime import engine
 from tacita.runtime.delivery import deliver
+from tacita.runtime.ready import make_world
 from tacita.runtime.rounds import (
     Stage,
     World,
@@ -26,7 +27,6 @@ from tacita.runtime.rounds import (
     mean_weights,
     one_round,
 )
-from tacita.runtime.simulate import make_world
 from tacita.trees import tree_rows
 
 #: Numbers that one batch of runs may hold at once.

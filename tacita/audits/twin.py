@@ -24,7 +24,7 @@ from tacita.privacy.scope import Observer, word
 from tacita.problem.arrays import from_arrays
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.problem import Problem
-from tacita.runtime.simulate import prepare
+from tacita.runtime.ready import prepare
 
 #: What is kept of larger plans: linear maps grow with the square of all draws.
 _AGENTS, _NODES, _ROUNDS = 4, 12, 8

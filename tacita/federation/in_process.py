@@ -31,8 +31,8 @@ from tacita.federation.wire import Identity
 from tacita.participation import schedule_for
 from tacita.problem import Problem
 from tacita.runtime import choices
+from tacita.runtime.ready import prepare
 from tacita.runtime.rounds import mean_weights
-from tacita.runtime.simulate import prepare
 from tacita.trees import in_double_precision, tree_rows
 
 COORDINATOR = "coordinator"

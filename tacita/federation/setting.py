@@ -33,7 +33,7 @@ from tacita.privacy.blind import looks_at_rows
 from tacita.problem import Problem
 from tacita.problem.graph import Graph
 from tacita.runtime import choices
-from tacita.runtime.simulate import prepare
+from tacita.runtime.ready import prepare
 from tacita.trees import in_double_precision, rules
 
 _SECRET = "secret.locked"

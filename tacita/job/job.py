@@ -20,7 +20,8 @@ from tacita.job.run_file import RunFile, RunTable
 from tacita.participation import schedule_for
 from tacita.problem import Problem
 from tacita.runtime import Asynchronous, choices, measure, transit
-from tacita.runtime.simulate import prepare, simulate
+from tacita.runtime.ready import prepare
+from tacita.runtime.simulate import simulate
 from tacita.trace import Run
 
 #: The word in [run] that stands for an empty table [secure].

@@ -26,6 +26,7 @@ from tacita.robust import Attack
 from tacita.runtime import choices, measure
 from tacita.runtime.finish import describe, versions
 from tacita.runtime.gather import Mail, finite_rows
+from tacita.runtime.ready import make_world, prepare
 from tacita.runtime.rounds import (
     Carry,
     Stage,
@@ -40,7 +41,7 @@ from tacita.runtime.rounds import (
 from tacita.runtime.seat import combine
 from tacita.runtime.secret_noise import context_of, secret_bytes
 from tacita.runtime.seeds import seeds_of
-from tacita.runtime.simulate import DEFAULT_RECORD, make_world, prepare
+from tacita.runtime.simulate import DEFAULT_RECORD
 from tacita.runtime.transit import Asynchronous
 from tacita.trace import Run
 from tacita.trees import in_double_precision, tree_rows

@@ -15,17 +15,17 @@ import numpy as np
 from tacita import check
 from tacita.aggregation import Choice, Summed
 from tacita.aggregation.secure.rule import ModularSum
-from tacita.algorithm.base import Algorithm, GraphAlgorithm
+from tacita.algorithm.base import Algorithm
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.letters import is_private
 from tacita.privacy.statement import attach
-from tacita.problem.oracles import Oracle
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
-from tacita.runtime import choices, delivery, gather, measure, transit
+from tacita.runtime import choices
 from tacita.runtime.chunks import Chunks
 from tacita.runtime.engine import RunPlan, begin, finish
 from tacita.runtime.finish import describe, to_run
+from tacita.runtime.ready import make_plan, make_world, prepare
 from tacita.runtime.rounds import World
 from tacita.runtime.seeds import Seeds, seeds_of
 from tacita.runtime.transit import Asynchronous
@@ -33,7 +33,6 @@ from tacita.trace import Run
 from tacita.trees import in_double_precision
 
 DEFAULT_RECORD = ("loss", "grad_norm_sq", "disagreement")
-MAPPINGS = ("auto", "together", "one_by_one")
 
 
 @in_double_precision
@@ -202,40 +201,6 @@ def sweep(
     )
 
 
-def prepare(problem: Problem, algorithm: Algorithm) -> Any:
-    """Check that the algorithm fits the problem; let theory set what was left out."""
-    if not isinstance(algorithm, Algorithm):
-        check.refuse(
-            f"expected an algorithm such as tacita.FedAvg(...), got {algorithm!r}"
-        )
-    oracle = algorithm.oracle
-    if isinstance(oracle, type) or not isinstance(oracle, Oracle):
-        check.refuse(
-            "expected oracle such as tacita.Full() or tacita.Minibatch(size=16), got "
-            f"oracle={oracle!r}"
-        )
-    algorithm.refuse_problem(problem)
-    oracle.check(problem)
-    ready = _in_precision_of(problem, algorithm.resolve(problem))
-    for leaf in jax.tree.leaves(ready):
-        if np.ndim(leaf) == 1 and np.shape(leaf)[0] != problem.n_agents:
-            check.refuse(
-                f"{type(algorithm).__name__} has a number with {np.shape(leaf)[0]} "
-                f"entries; per-agent numbers need {problem.n_agents}, one per agent"
-            )
-    return ready
-
-
-def _in_precision_of(problem: Problem, algorithm: Any) -> Any:
-    """Per-agent numbers in the problem's type, lest float64 ones lift float32 data."""
-
-    def cast(leaf: Any) -> Any:
-        floats = np.ndim(leaf) > 0 and np.issubdtype(leaf.dtype, np.floating)
-        return leaf.astype(problem.dtype) if floats else leaf
-
-    return jax.tree.map(cast, algorithm)
-
-
 def _run(
     problem: Problem,
     algorithm: Any,
@@ -300,62 +265,3 @@ def _run(
 def rule_of(algorithm: Any, aggregation: Choice) -> Any:
     """What a run says of how its letters were joined."""
     return algorithm.aggregation if isinstance(algorithm, Summed) else aggregation
-
-
-def make_plan(
-    problem: Problem,
-    algorithm: Any,
-    record: Any,
-    reference: Any,
-    stop: Mapping[str, float] | None,
-    mapping: str = "auto",
-    lanes: bool = False,
-) -> RunPlan:
-    """What the compiled program is specialised for."""
-    chosen = measure.choose(record, problem, reference)
-    stopper = choices.stop_index(chosen, stop)
-    return RunPlan(
-        record=chosen,
-        together=_together(problem, algorithm, mapping),
-        lanes=lanes,
-        stop=stopper,
-        rising=stopper is not None
-        and measure.name_of(chosen[stopper]) in measure.RISING,
-    )
-
-
-def make_world(
-    problem: Problem,
-    algorithm: Any,
-    participation: Any,
-    asynchronous: Asynchronous | None = None,
-    aggregation: Any = None,
-    lanes: bool = False,
-    attack: Attack | None = None,
-) -> World:
-    """What the compiled program is given: rows, edges, who is active, the rule."""
-    who = choices.schedule_of(problem, algorithm, participation, lanes)
-    join = choices.aggregation_of(problem, algorithm, aggregation, who)
-    network = None
-    if isinstance(algorithm, GraphAlgorithm):
-        assert problem.graph is not None
-        one_by_one = asynchronous is not None or attack is not None
-        one_by_one |= aggregation is not None
-        network = delivery.of(problem.graph, algorithm, problem.dtype, one_by_one)
-    transit.require(asynchronous, algorithm)
-    if asynchronous is not None and (aggregation is not None or attack is not None):
-        check.refuse(
-            "letters that are late are joined by their mean, and nobody lies about "
-            "them; leave aggregation and attack out, or asynchronous"
-        )
-    population = algorithm.oracle.prepare(problem.population)
-    return World(population, network, who, asynchronous, join, attack)
-
-
-def _together(problem: Problem, algorithm: Any, mapping: str) -> bool:
-    """Whether to vmap over agents: small local gradients yes, large ones no."""
-    check.one_of(MAPPINGS, mapping=mapping)
-    if mapping != "auto":
-        return mapping == "together"
-    rows = algorithm.oracle.rows_used(problem.population.rows.y.shape[1])
-    return rows * problem.dim < gather.ONE_BY_ONE_WORK

@@ -22,7 +22,8 @@ from tacita.participation import schedule_for
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.problem import Problem
 from tacita.runtime.measure import RISING
-from tacita.runtime.simulate import prepare, sweep
+from tacita.runtime.ready import prepare
+from tacita.runtime.simulate import sweep
 from tacita.theory import fed_plt as theory
 from tacita.theory.fed_plt import round_cost
 from tacita.tuning.alpha import AlphaTuning, tune_alpha

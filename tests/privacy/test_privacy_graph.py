@@ -27,7 +27,7 @@ from tacita.privacy.letters.on_graphs import letter_sensitivity, step_kept
 from tacita.privacy.letters.trajectory import trajectory_sensitivity
 from tacita.problem import graph, synthetic
 from tacita.runtime import delivery
-from tacita.runtime.simulate import prepare
+from tacita.runtime.ready import prepare
 from tacita.trees import double_precision
 
 DELTA = 1e-2
