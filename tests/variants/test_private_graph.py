@@ -60,11 +60,13 @@ def test_letters_stand_in_the_ledger_before_the_graph_is_made(nodes, tmp_path: P
         with pytest.raises(tacita.TacitaError, match="no budget"):
             private_graph(nodes, k=2, **budget, ledger=ledger)
         assert not [row for row in ledger.rows() if row.kind == "release"]
+        apart = [["coordinator"], ["neighbour"]]  # the graph is told to both
         for name in nodes.ids:
-            ledger.allow(agent=str(name), epsilon=2.5, delta=1e-5)
+            about = {"agent": str(name), "separate": apart}
+            ledger.allow(epsilon=2.5, delta=1e-5, **about)
         private_graph(nodes, k=2, **budget, ledger=ledger)
         spent = ledger.spent(1e-5)
-        assert len(spent) == 8
+        assert len(spent) == 16
         assert all(one == pytest.approx(2.0, rel=1e-3) for one in spent.values())
         # Another draw of the same release, and a second release beyond the budget.
         with pytest.raises(tacita.TacitaError, match="already charges another letter"):
