@@ -17,7 +17,7 @@ from tacita.audits.reader import Reader
 from tacita.privacy import forecast, letters_of, private
 from tacita.privacy.scope import Observer
 from tacita.problem.problem import Problem
-from tacita.runtime.simulate import prepare
+from tacita.runtime.ready import prepare
 from tacita.trace import PrivacyRow
 from tacita.trees import in_double_precision, replace
 

@@ -14,8 +14,8 @@ from tacita.audits.reading import with_few_rows
 from tacita.audits.scores import by_run
 from tacita.audits.transcript import watched_run, world_of
 from tacita.problem.problem import Problem
+from tacita.runtime.ready import prepare
 from tacita.runtime.rounds import World
-from tacita.runtime.simulate import prepare
 from tacita.trees import in_double_precision, replace
 
 #: Numbers that one batch of runs may hold at once.

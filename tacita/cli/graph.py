@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 import tacita
 from tacita.cli.options import Changes
-from tacita.problem import graph as graphs
+
+if TYPE_CHECKING:
+    from tacita.problem.graph import Graph
 
 EXAMPLE = "Example:  tacita graph run.toml --discrepancy wald --k 4"
 
@@ -101,7 +102,7 @@ def graph(
             typer.echo(str(found))
             made = found.graph
         else:
-            made = graphs.learned(problem, discrepancy, method, k, **how)
+            made = tacita.problem.graph.learned(problem, discrepancy, method, k, **how)
     folder = out or tacita.job.folder.next_free("graph")
     _tell(made)
     _write(made, folder, positions)
@@ -118,7 +119,7 @@ def _refuse_both(tune: bool, discrepancy: str) -> None:
 
 def _privately(
     problem: Any, method: str, k: int | None, how: dict, budget: dict
-) -> graphs.Graph:
+) -> Graph:
     found = tacita.variants.private_graph(problem, method, k, **budget, **how)
     row = found.privacy
     assert row.epsilon is not None
@@ -131,8 +132,10 @@ def _privately(
     return found.graph
 
 
-def _of_letters(folder: Path, method: str, k: int | None, how: dict) -> graphs.Graph:
+def _of_letters(folder: Path, method: str, k: int | None, how: dict) -> Graph:
     """From the letters that a coordinator kept."""
+    import numpy as np  # not for --help
+
     with np.load(folder / "models.npz") as models:
         if "letters" not in models:
             tacita.check.refuse(
@@ -140,20 +143,20 @@ def _of_letters(folder: Path, method: str, k: int | None, how: dict) -> graphs.G
             )
         letters = models["letters"]
     names = json.loads((folder / "result.json").read_text())["agents"]
-    return graphs.from_vectors(letters, method, k, **how).named(names)
+    return tacita.problem.graph.from_vectors(letters, method, k, **how).named(names)
 
 
-def _tell(made: graphs.Graph) -> None:
+def _tell(made: Graph) -> None:
     parts = "connected" if made.connected else f"in {made.n_parts} parts"
-    lonely = int(np.sum(np.asarray(made.neighbour_counts) == 0))
+    lonely = made.neighbour_counts.tolist().count(0)
     alone = f", {lonely} nodes alone" if lonely else ""
     typer.echo(f"{made.n_nodes} nodes, {made.n_edges} edges, {parts}{alone}")
     if not made.connected:
         typer.echo("FedGD and its like train on it with need_connected = false")
-    typer.echo(str(graphs.resilience(made, losses=min(3, made.n_edges))))
+    typer.echo(str(tacita.problem.graph.resilience(made, losses=min(3, made.n_edges))))
 
 
-def _write(made: graphs.Graph, folder: Path, positions: Any) -> None:
+def _write(made: Graph, folder: Path, positions: Any) -> None:
     import tomli_w
 
     picture = tacita.report.draw_graph(made, folder / "graph.png", positions)

@@ -17,6 +17,7 @@ from tacita.integer_noise import SPREAD
 from tacita.privacy import (
     Guarantee,
     Ledger,
+    Observer,
     Question,
     Scope,
     forecast,
@@ -108,7 +109,10 @@ def plan_of(
     price = prices[1]
     _refuse_violated(price)
     whole = {"agent": account or name, "run": run.digest, "delta": delta}
-    after = ledger.after(prices, separate=separate, **whole)
+    after = max(
+        ledger.after(seen, separate=separate, **whole)
+        for seen in _seen(setting, prices)
+    )
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
             f"with this run epsilon would come to {after:.4g} against the "
@@ -160,8 +164,27 @@ def with_budget(
     }
     ledger.allow(**budget)
     binding = None if limit is None else budget
-    charge = Account(ledger, account, setting.run.digest, plan.prices, binding)
+    seen = _seen(setting, plan.prices)
+    prices = {number: [one[number] for one in seen] for number in plan.prices}
+    charge = Account(ledger, account, setting.run.digest, prices, binding)
     return plan.setting, charge
+
+
+def _seen(
+    setting: Setting, prices: Mapping[int, Guarantee]
+) -> list[Mapping[int, Guarantee]]:
+    """What every round costs, against each observer who is told of its letters.
+
+    A graph that is learnt from kept letters stands in the next run's description, and
+    so in all that follows from it: nobody is apart from who read them.
+    """
+    if not setting.roles.terms.keep_letters:
+        return [prices]
+    told = {number: price.against_everybody() for number, price in prices.items()}
+    return [
+        {number: several[k] for number, several in told.items()}
+        for k in range(len(Observer))
+    ]
 
 
 def _prices(

@@ -121,4 +121,5 @@ def _charge(
             question = Question(scope=scope, agent=number, rounds=1)
             price = guarantee(algorithm, problem, question)
             about = {"agent": str(name), "run": run, "round": 1}
-            ledger.charge(price, content=letter.tobytes(), **about)
+            told = price.against_everybody()  # a graph is there to be shown
+            ledger.charge(told, content=letter.tobytes(), **about)

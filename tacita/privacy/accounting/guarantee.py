@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tacita import check
 from tacita.privacy import inputs
 from tacita.privacy.accounting.curve import Curve, GaussianCurve, compose
-from tacita.privacy.scope import Scope
+from tacita.privacy.scope import Observer, Scope
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,13 @@ class Guarantee:
     theorem: str
     assumptions: tuple[Assumption, ...] = ()
     paper_claim: PaperClaim | None = None
+
+    def against_everybody(self) -> tuple[Guarantee, ...]:
+        """The same against every observer: what one saw is about to be told to all."""
+        unit, relation = self.scope.unit, self.scope.relation
+        return tuple(
+            replace(self, scope=Scope(who, unit, relation)) for who in Observer
+        )
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon known to hold at delta; at 0 that of pure privacy."""
