@@ -1,6 +1,6 @@
 """What secure sums cost in a deployment: processes over NATS, as in `bench.federation`.
 
-    python -m bench.secure_federation
+    python -m bench.secure_federation [turns]
 
 A round with masks, shares and noise on a grid of 32 bits against a plain round of the
 same algorithm (float64 letters, signed, encrypted, on the disk), in turns. Bytes that
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 from pathlib import Path
 
 from bench.federation import measure
@@ -27,11 +28,13 @@ TURNS = 3
 PRIVATE = ((3, 1_000, 60), (3, 1_000_000, 12))
 
 
-def medians(agents: int, dim: int, rounds: int, *modes: str) -> tuple[list, float]:
+def medians(
+    turns: int, agents: int, dim: int, rounds: int, *modes: str
+) -> tuple[list[float], float]:
     """Milliseconds of a round in each mode, in turns; bytes up in the last one."""
     found: dict[str, list[float]] = {mode: [] for mode in modes}
     up = 0.0
-    for _ in range(TURNS):
+    for _ in range(turns):
         for mode, times in found.items():
             one = measure(agents, dim, rounds, mode)
             times += one.seconds
@@ -39,7 +42,7 @@ def medians(agents: int, dim: int, rounds: int, *modes: str) -> tuple[list, floa
     return [1e3 * statistics.median(times) for times in found.values()], up
 
 
-def main() -> None:
+def main(turns: int = TURNS) -> None:
     lines: list[str] = []
 
     def say(line: str) -> None:
@@ -48,7 +51,7 @@ def main() -> None:
 
     say(f"{'agents':>6} {'d':>8} {'plain':>10} {'secure':>10} {'ratio':>6}  goal")
     for agents, dim, rounds, goal in SETTINGS:
-        (plain, secure), up = medians(agents, dim, rounds, "careful", "secure")
+        (plain, secure), up = medians(turns, agents, dim, rounds, "careful", "secure")
         ratio, floor = secure / plain, 4 * dim + 32 * agents
         say(
             f"{agents:>6} {dim:>8} {plain:>7.1f} ms {secure:>7.1f} ms {ratio:>6.2f}  "
@@ -58,17 +61,17 @@ def main() -> None:
     say("")
     say(f"{'agents':>6} {'d':>8} {'floats':>10} {'integers':>10} {'ratio':>6}")
     for agents, dim, rounds in PRIVATE:
-        (floats, exact), _ = medians(agents, dim, rounds, "floats", "integers")
+        (floats, exact), _ = medians(turns, agents, dim, rounds, "floats", "integers")
         ratio = exact / floats
         say(f"{agents:>6} {dim:>8} {floats:>7.1f} ms {exact:>7.1f} ms {ratio:>6.2f}")
     load = os.getloadavg()[0]
     RESULT.write_text(
         "# What secure sums and exact noise cost in a deployment\n\n"
         f"`python -m bench.secure_federation`, {os.cpu_count()} cores, load {load:.0f} "
-        "at the end; medians of rounds in turns.\n\n"
+        f"at the end; medians of the rounds of {turns} turns.\n\n"
         "```\n" + "\n".join(lines) + "\n```\n"
     )
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))
