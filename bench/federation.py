@@ -30,7 +30,7 @@ import tacita
 from tacita import keys
 from tacita.aggregation import Summed
 from tacita.federation import Hub, Invitation, broker
-from tacita.federation.agent_keys import SharedKeys
+from tacita.federation.agent_keys import AgentKeys, OwnKeys, SharedKeys
 from tacita.federation.desk import Desk, Signer
 from tacita.federation.draws import SharedDraws
 from tacita.federation.driving import run_party
@@ -56,6 +56,9 @@ SETTLED, WATCHED = 8.0, 20.0
 #: What a secure sum of the benchmark agrees on: noise of three draws, 32 bits.
 SUM = tacita.SecureSum(step=2.0**-16, multiples=np.array([1, 8, 41]), largest=1.0)
 
+#: Modes of plain letters with noise: JAX's floats, or a deployment's exact integers.
+NOISES = {"floats": "float", "integers": "integers"}
+
 
 @in_double_precision
 def roles_of(me: Invitation, dim: int, rounds: int, mode: str = "careful") -> Roles:
@@ -67,6 +70,10 @@ def roles_of(me: Invitation, dim: int, rounds: int, mode: str = "careful") -> Ro
     if mode == "secure":
         rule = replace(SUM, least=len(me.agents))
         algorithm = Summed(algorithm=algorithm, aggregation=rule)
+    elif mode in NOISES:
+        clipped = tacita.Clipped(norm=1.0)
+        noisy = tacita.Noisy(std=1.0, oracle=clipped, noise_kind=NOISES[mode])
+        algorithm = replace(algorithm, oracle=noisy)
     algorithm = prepare(outline, algorithm)
     return Roles(
         algorithm=algorithm,
@@ -94,7 +101,9 @@ def agent(path: str, folder: str, dim: str, rounds: str, mode: str) -> None:
     """The program of one agent."""
     me = Invitation.load(path)
     roles = roles_of(me, int(dim), int(rounds), mode)
-    own = SharedKeys(keys.agent_secret(roles.base, me.agents.index(me.name)))
+    own: AgentKeys = SharedKeys(keys.agent_secret(roles.base, me.agents.index(me.name)))
+    if mode == "integers":
+        own = OwnKeys(os.urandom(32))
     desk = desk_of(me, Path(folder), mode)
     with NatsPost(me) as post:
         run_party(roles.make_agent(desk, roles.like, own), post, seconds=300)
@@ -160,7 +169,10 @@ class Measured(NamedTuple):
 
 
 def measure(agents: int, dim: int, rounds: int, mode: str) -> Measured:
-    """Run a federation of processes; `mode` is "careful", "careless" or "secure"."""
+    """Run a federation of processes.
+
+    `mode` is "careful", "careless", "secure", or one of `NOISES`.
+    """
     children = []
     with town(agents) as (folder, made, names):
         try:

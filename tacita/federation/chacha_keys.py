@@ -45,7 +45,7 @@ def _split(key: Array, shape: tuple[int, ...]) -> Array:
     return _words(key, np.dtype(np.uint32), (*shape, _KEY), _SPLIT)
 
 
-def _fold_in(key: Array, data: Array) -> Array:
+def _fold_in(key: Array, data: Array | int) -> Array:
     kind = jax.ShapeDtypeStruct((_KEY,), np.uint32)
     about = key, jnp.asarray(data, np.uint32)
     return jax.pure_callback(_folded, kind, *about, vmap_method="expand_dims")

@@ -17,18 +17,15 @@ from tacita.aggregation import Aggregation, Mean
 from tacita.federation.desk import Desk
 from tacita.federation.draws import Draws
 from tacita.federation.kept_letters import KeepingTally
+from tacita.federation.open_questions import NOTHING, OpenQuestions
 from tacita.federation.party import WINDOW, Party, require_size
 from tacita.federation.receipts import When
-from tacita.federation.shapes import Form, by_round, to_list
+from tacita.federation.shapes import Form, to_list
 from tacita.federation.tally import tally_for
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Letter, LetterRefused, Repeated, require_bounded
 from tacita.federation.work import ServerWork
 from tacita.trees import in_double_precision
-
-_NOTHING = (0, 0)
-#: Earlier rounds whose late answers are still waited for; memory stays O(d).
-_MOST_OLD = 8
 
 
 class ServerCoordinator(Party):
@@ -73,10 +70,8 @@ class ServerCoordinator(Party):
         self._waiting: set[int] = set()
         self._counted: set[int] = set()
         self._heard = 0
-        #: Broadcasts of earlier rounds that some agent has yet to answer.
-        self._old: dict[int, list[np.ndarray]] = {}
-        #: The question that every agent has not answered yet, and its last letter.
-        self._asked = np.zeros((n, 2), np.int64)
+        self._open = OpenQuestions(n)
+        #: The round of every agent's last letter that was counted.
         self._credited = np.zeros(n, np.int64)
         #: Agents whose answer is written and waits to be fetched, first come first.
         self._written: dict[int, None] = {}
@@ -146,19 +141,8 @@ class ServerCoordinator(Party):
         key, letter = self._draws.noise(0, 0, joint), form.in_types(joint)
         state = work.algorithm.init_coordinator(work.start)
         self.state, self.broadcast = work.combine(last, key, state, letter, 0, n)
-        self._members = self._active(1)
+        self._members = self.terms.members(1, len(self.agents), self._draws)
         self._save()
-
-    def _active(self, number: int) -> list[int]:
-        n, who = len(self.agents), self.terms.schedule
-        if number > self.terms.rounds:
-            return []
-        if who.kind == "all" or self.terms.own_draws:
-            return list(range(n))
-        key = self._draws.schedule(number)
-        if who.kind == "cohort":
-            return np.asarray(who.cohort(key, n)).tolist()
-        return np.flatnonzero(np.asarray(who.mask(key, n))).tolist()
 
     def _begin(self, now: float) -> None:
         """Ask everybody of the current exchange; go on where there is nobody to ask."""
@@ -168,17 +152,17 @@ class ServerCoordinator(Party):
             phase = self._when[1]
             centre = self._work.algorithm.joining.centre(self.broadcast)
             self._tally.open(self._work.exchanges[phase].letter, centre)
-            free = (_NOTHING, self._when)
-            late = {i for i in self._members if self._question_of(i) not in free}
+            free = (NOTHING, self._when)
+            late = {i for i in self._members if self._open.of(i) not in free}
             self._waiting = set(self._members) - late
             for agent in sorted(self._waiting):
-                self._asked[agent] = self._when
+                self._open.put(agent, self._when)
                 self._say(agent, now)
             if self._waiting or late:
                 return
             self._close(now)
         self._since = now
-        self._asked[:] = 0  # what comes now is in no sum any more
+        self._open.close_all()
         for agent in range(len(self.agents)):
             self._say(agent, now)
 
@@ -195,7 +179,7 @@ class ServerCoordinator(Party):
 
     def _next(self, agent: int) -> tuple[int, int]:
         """The question, or the end of the run, that an agent is to read next."""
-        return self._when if self.over else self._question_of(agent)
+        return self._when if self.over else self._open.of(agent)
 
     def _send_whole(self, agent: int) -> None:
         if self.over:
@@ -205,15 +189,11 @@ class ServerCoordinator(Party):
             self._question(agent)
 
     def _question(self, agent: int) -> None:
-        when = self._question_of(agent)
-        told = to_list(self.broadcast) if when == self._when else self._old[when[0]]
+        when = self._open.of(agent)
+        now = when == self._when
+        told = to_list(self.broadcast) if now else self._open.told(when[0])
         last = np.asarray(self._credited[agent])
         self._send("question", self.agents[agent], when, [*told, last])
-
-    def _question_of(self, agent: int) -> tuple[int, int]:
-        """The question that an agent has not answered yet, or (0, 0)."""
-        number, phase = self._asked[agent].tolist()
-        return number, phase
 
     @in_double_precision
     def _take(self, letter: Letter, now: float) -> None:
@@ -241,14 +221,14 @@ class ServerCoordinator(Party):
     def _asked_by(self, agent: int, answered: tuple[int, int], now: float) -> None:
         """An agent says what it answered last, and asks what is next."""
         asked = self._next(agent)
-        if asked == answered != _NOTHING:
+        if asked == answered != NOTHING:
             self._is_written(agent, answered, now)
-        elif asked != _NOTHING:
+        elif asked != NOTHING:
             self._send("ready", self.agents[agent], asked)
 
     def _is_written(self, agent: int, when: tuple[int, int], now: float) -> None:
         """An answer is ready and not here: fetch it, now or when there is room."""
-        waited_for = when == self._question_of(agent) != _NOTHING
+        waited_for = when == self._open.of(agent) != NOTHING
         if waited_for and self.agents[agent] not in self._fetching:
             self._written[agent] = None
             self._fetch_some(now)
@@ -261,12 +241,12 @@ class ServerCoordinator(Party):
         while self._written and len(self._fetching) < max(1, WINDOW // size):
             agent = next(iter(self._written))
             del self._written[agent]
-            self._fetch(self.agents[agent], self._question_of(agent), now)
+            self._fetch(self.agents[agent], self._open.of(agent), now)
 
     def _require_awaited(self, agent: int, letter: Letter) -> tuple[int, int]:
         """The exchange that a letter answers; refused if it is not waited for."""
         when = letter.identity.round, letter.identity.phase
-        if when != self._question_of(agent) or when == _NOTHING:
+        if when != self._open.of(agent) or when == NOTHING:
             kind = Repeated if when <= self._when else LetterRefused
             raise kind("an answer that is not waited for")
         return when
@@ -289,7 +269,7 @@ class ServerCoordinator(Party):
     def _count_in(self, agent: int) -> None:
         """Nothing is waited for from this agent any more."""
         self._heard += 1
-        self._asked[agent] = _NOTHING
+        self._open.close(agent)
         self._waiting.discard(agent)
         self._written.pop(agent, None)
 
@@ -324,7 +304,8 @@ class ServerCoordinator(Party):
             )
         if silent or phase == work.phases - 1:
             self._when = (number + 1, 0)
-            self._members = self._active(number + 1)
+            about = number + 1, len(self.agents), self._draws
+            self._members = self.terms.members(*about)
         else:
             self._when = (number, phase + 1)
             self._members = sorted(self._counted)
@@ -333,21 +314,18 @@ class ServerCoordinator(Party):
     def _keep_or_drop_late(self) -> None:
         """Questions that stay open keep their broadcast, to be put again."""
         if self.terms.late == "drop" or self._work.phases > 1:
-            self._asked[:] = 0
-            return
-        self._old[self._when[0]] = to_list(self.broadcast)
-        open_rounds = sorted({*self._asked[:, 0].tolist()} - {0})[-_MOST_OLD:]
-        self._old = {r: v for r, v in self._old.items() if r in open_rounds}
-        self._asked[~np.isin(self._asked[:, 0], open_rounds)] = 0
+            self._open.close_all()
+        else:
+            self._open.keep_open(self._when[0], to_list(self.broadcast))
 
     def _ask(self, peer: str, now: float) -> None:
         agent = self._number[peer]
         if self.over:
             self._send("ready", peer, self._when)
-        elif self._question_of(agent) == _NOTHING:
+        elif self._open.of(agent) == NOTHING:
             self.patience.forget((peer, "answer"))  # its round went on without it
         elif agent not in self._written and peer not in self._fetching:
-            self._send("ask", peer, self._question_of(agent))
+            self._send("ask", peer, self._open.of(agent))
         self._fetch_some(now)  # others need not wait for who does not send
 
     @in_double_precision
@@ -360,14 +338,15 @@ class ServerCoordinator(Party):
 
     def _save(self) -> None:
         members = np.asarray(self._members, np.int64)
+        rounds, old = self._open.old
         more, own = self._own_parts()
         self._keep(
-            {"when": self._when, "old": list(self._old)} | more,
-            agents=[self._asked, self._credited, members],
+            {"when": self._when, "old": rounds} | more,
+            agents=[self._open.asked, self._credited, members],
             state=to_list(self.state),
             told=to_list(self.broadcast),
             kept=self._tally.kept,
-            old=[array for told in self._old.values() for array in told],
+            old=old,
             own=own,
         )
 
@@ -377,11 +356,11 @@ class ServerCoordinator(Party):
 
     def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
         asked, credited, members = groups["agents"]
-        self._asked, self._credited = asked.copy(), credited.copy()
+        self._open.restore(asked, words["old"], groups["old"])
+        self._credited = credited.copy()
         self._members, self._when = members.tolist(), tuple(words["when"])
         work, phase = self._work, self._when[1]
         self.state = work.state.to_tree(groups["state"])
         form = work.last_told if self.over else work.exchanges[phase].told
         self.broadcast = form.to_tree(groups["told"])
         self._tally.kept = groups["kept"]
-        self._old = by_round(words["old"], groups["old"])

@@ -81,6 +81,12 @@ class SumAgent(ServerAgent):
         else:
             super()._take(letter, now)
 
+    def tick(self, now: float) -> None:
+        """Also exchanges keys for the next question, while it waits for that."""
+        super().tick(now)
+        if self._machine is not None and not self.finished:
+            self._machine.prepare_next()
+
     def _hear(self, sender: str, kind: str, content: bytes) -> None:
         if self.finished:
             return

@@ -152,7 +152,7 @@ class SumCoordinator(ServerCoordinator):
 
     def _end(self, outcome: Outcome, now: float) -> None:
         """A sum is combined; a round that is void changes nothing, and was paid for."""
-        self._asked[:] = 0
+        self._open.close_all()
         if isinstance(outcome, Sum):
             rule = self._work.algorithm.aggregation
             self._counted = {self._number[name] for name in outcome.chosen}

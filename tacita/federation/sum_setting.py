@@ -58,6 +58,11 @@ def _refuse_terms(run: Description) -> None:
         usual = {"late": "drop", "participation": 1.0}.get(key)
         if run.run.get(key, usual) not in (usual, False):
             refuse(f"run.{key} does not go with [secure]: a secure sum {reason}")
+    if "noise_kind" in (run.privacy or {}):
+        refuse(
+            "privacy.noise_kind does not go with [secure]: a secure sum has exact "
+            "integers; leave it out"
+        )
 
 
 def observer_of(algorithm: Summed) -> Observer:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import MISSING
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tacita import check
 from tacita.participation import Schedule
 from tacita.trees import checked, count, flag, number, one_of, ruled
+
+if TYPE_CHECKING:
+    from tacita.federation.draws import Draws
 
 
 @checked
@@ -37,3 +43,14 @@ class Terms:
     keep_letters: bool = flag(False)
     most_norm: float | None = number(check.positive)
     linger: float = number(check.not_negative, 30.0)
+
+    def members(self, number: int, agents: int, draws: Draws) -> list[int]:
+        """Whom the coordinator asks in round `number`, out of so many agents."""
+        if number > self.rounds:
+            return []
+        if self.schedule.kind == "all" or self.own_draws:
+            return list(range(agents))
+        key = draws.schedule(number)
+        if self.schedule.kind == "cohort":
+            return np.asarray(self.schedule.cohort(key, agents)).tolist()
+        return np.flatnonzero(np.asarray(self.schedule.mask(key, agents))).tolist()

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from tacita.aggregation.secure.dealing import Dealer
 from tacita.aggregation.secure.plan import threshold
 from tacita.aggregation.secure.steps import Void
 from tests.aggregation.secure_parties import Town, terms_of
@@ -92,6 +93,27 @@ def test_openings_that_never_reach_the_threshold_leave_the_round_void():
     town.twist = lambda sender, send: send
     town.silent = set()
     town.check_sum(town.run(1))
+
+
+def test_keys_are_exchanged_ahead_of_the_question(monkeypatch):
+    town, exchanged = Town(terms_of(3)), []
+    commons = Dealer.commons
+
+    def counted(dealer, roster, exchange):
+        exchanged.append(exchange)
+        return commons(dealer, roster, exchange)
+
+    monkeypatch.setattr(Dealer, "commons", counted)
+    for agent in town.agents.values():
+        agent.prepare_next()  # there is no roster yet
+    town.set_up()
+    for exchange in (0, 1):
+        for agent in town.agents.values():
+            agent.prepare_next()
+        assert exchanged == [exchange] * 3
+        town.check_sum(town.run(exchange))
+        assert exchanged == [exchange] * 3
+        exchanged.clear()
 
 
 def test_renaming_agents_changes_no_sum():

@@ -16,6 +16,7 @@ opened is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ from tacita.aggregation.secure.signatures import (
 from tacita.aggregation.secure.steps import Answer, Drop, Keep, Machine, Row, Send, Step
 from tacita.aggregation.secure.terms import Terms
 from tacita.aggregation.secure.window_roster import Roster
-from tacita.check import refuse
+from tacita.check import TacitaError, refuse
 
 _FROM_COORDINATOR = (Call, Entries, Alive, Open)
 _FROM_AGENTS = (Shares, Want)
@@ -180,6 +181,11 @@ class SecureAgent(Machine):
         if key not in self._commons:
             self._commons = {key: self._dealer.commons(roster, exchange)}
         return self._commons[key]
+
+    def prepare_next(self) -> None:
+        """Exchange keys for the next exchange, where its roster is here and ready."""
+        with suppress(TacitaError):
+            self.prepare(self._records.latest() + 1)
 
     def awaited(self) -> tuple[str, ...]:
         """Agents whose shares are not here yet, of the last roster."""
