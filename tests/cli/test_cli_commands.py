@@ -16,7 +16,7 @@ from tacita.job import changes
 COMMANDS = ["demo", "run", "resume", "report", "compare", "algorithms"]
 COMMANDS += ["data list", "data show", "data fetch"]
 COMMANDS += ["papers list", "papers run"]
-COMMANDS += ["privacy plan", "privacy account", "audit", "attack", "graph"]
+COMMANDS += ["privacy plan", "privacy account", "audit", "attack", "read", "graph"]
 COMMANDS += ["ledger show", "ledger verify"]
 COMMANDS += [f"hub {word}" for word in "init start sign add renew remove".split()]
 COMMANDS += ["hub sites", "hub status", "site request", "join", "coordinate"]
