@@ -63,6 +63,7 @@ def read(
     shape = _shape(problem, image)
     budgets = epsilons or (100.0, 10.0, 1.0)
     asked = {"rounds": options["rounds"], "participation": options["participation"]}
+    tacita.audits.reading.with_few_rows(problem, agent, rows)  # or a refusal
     typer.echo(f"reading rows of agent {agent} ...", err=True)
     found = tacita.audits.read_back(
         problem,
