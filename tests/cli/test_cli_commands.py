@@ -16,7 +16,7 @@ from tacita.job import changes
 COMMANDS = ["demo", "run", "resume", "report", "compare", "algorithms"]
 COMMANDS += ["data list", "data show", "data fetch"]
 COMMANDS += ["papers list", "papers run"]
-COMMANDS += ["privacy plan", "privacy account", "audit", "attack", "graph"]
+COMMANDS += ["privacy plan", "privacy account", "audit", "attack", "read", "graph"]
 COMMANDS += ["ledger show", "ledger verify"]
 COMMANDS += [f"hub {word}" for word in "init start sign add renew remove".split()]
 COMMANDS += ["hub sites", "hub status", "site request", "join", "coordinate"]
@@ -36,6 +36,11 @@ def test_help_names_every_command(tacita_):
     registered |= {group.name for group in app.registered_groups}
     assert registered == {command.split()[0] for command in COMMANDS}
     assert all(name in said for name in registered)
+
+
+def test_help_keeps_words_in_square_brackets(tacita_):
+    said = re.sub(r"\s+", " ", tacita_.ok("graph", "--help"))
+    assert "for [graph] of a federation" in said
 
 
 def test_version(tacita_):
