@@ -131,8 +131,11 @@ def with_few_rows(
 ) -> tuple[Problem, np.ndarray, np.ndarray]:
     """The problem as though an agent held its first rows only; and those rows."""
     agent, rows = check.count(0, agent=agent), check.count(rows=rows)
-    if agent >= problem.n_agents or rows > problem.counts[agent]:
-        check.refuse(f"there are no {rows} rows of agent number {agent} to read")
+    if agent >= problem.n_agents:
+        check.refuse(f"expected agent in 0..{problem.n_agents - 1}, got agent={agent}")
+    if rows > problem.counts[agent]:
+        held = f"agent {problem.ids[agent]} has {problem.counts[agent]} rows"
+        check.refuse(f"{held}; expected no more of them to read, got rows={rows}")
     x, y, _ = problem.stacked()
     population = problem.population
     counts = jnp.asarray(population.counts).at[agent].set(rows)

@@ -41,6 +41,8 @@ def attack(
     Prints what each rule reaches, draws it, and recommends in words. Nothing here
     touches the data of others: the liars are simulated.
     """
+    if out is not None:
+        tacita.job.folder.refuse_used(out)
     job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
     n = job.problem.n_agents
     who = _numbers(liars) if liars else range(n - max(1, n // 5), n)

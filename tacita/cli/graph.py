@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -162,14 +163,16 @@ def _write(made: Graph, folder: Path, positions: Any) -> None:
     picture = tacita.report.draw_graph(made, folder / "graph.png", positions)
     i, j, weights = made.pairs()
     ends = [[made.nodes[a], made.nodes[b]] for a, b in zip(i, j, strict=True)]
-    rows = zip(ends, weights.tolist(), strict=True)
-    lines = [f"{a},{b},{weight!r}" for (a, b), weight in rows]
-    text = "\n".join(["from,to,weight", *lines]) + "\n"
-    (folder / "edges.csv").write_text(text)
+    with (folder / "edges.csv").open("w", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(("from", "to", "weight"))
+        lines.writerows(
+            (*pair, w) for pair, w in zip(ends, weights.tolist(), strict=True)
+        )
     named = {"graph": {"edges": [[str(a), str(b)] for a, b in ends]}}
     (folder / "graph.toml").write_text(tomli_w.dumps(named))
     typer.echo(f"picture: {picture}")
-    typer.echo(
-        f'run file: problem.graph = {{ kind = "file", path = "{folder}/edges.csv" }}'
-    )
+    # Run files mean paths from where they lie, which may be elsewhere.
+    edges = json.dumps(str((folder / "edges.csv").resolve()), ensure_ascii=False)
+    typer.echo(f'run file: problem.graph = {{ kind = "file", path = {edges} }}')
     typer.echo(f"federation: the table in {folder}/graph.toml")

@@ -55,6 +55,8 @@ def read(
     epsilon, and how many members are found beside how many may be. Everything happens
     in a simulation with your own rows.
     """
+    if out is not None:
+        tacita.job.folder.refuse_used(out)
     job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
     problem, options = job.problem, job.options
     rule = options.get("aggregation")
@@ -63,7 +65,16 @@ def read(
     shape = _shape(problem, image)
     budgets = epsilons or (100.0, 10.0, 1.0)
     asked = {"rounds": options["rounds"], "participation": options["participation"]}
+<<<<<<< HEAD
     tacita.audits.reading.with_few_rows(problem, agent, rows)  # or a refusal
+=======
+    # Before a word is said, so that a refusal is one line.
+    tacita.audits.with_few_rows(problem, agent, rows)
+    for budget in budgets:
+        tacita.check.positive(epsilon=budget)
+    tacita.check.count(letters=letters)
+    tacita.check.not_negative(smooth=smooth)
+>>>>>>> rev2
     typer.echo(f"reading rows of agent {agent} ...", err=True)
     found = tacita.audits.read_back(
         problem,
@@ -96,6 +107,9 @@ def read(
         typer.echo("\nmembers found in the final model, by shadow runs")
         table = tacita.report.members_table(members)
         show(table.columns, table.rows, "right")
+    typer.echo("\nwhat every epsilon rests on")
+    for whom, basis in tacita.report.reading_basis(found, members):
+        typer.echo(f"{whom}: {basis}")
     folder = out or tacita.job.folder.next_free("read")
     title = f"Letters of {path.stem if path.is_file() else path.name}, read back"
     page = tacita.report.write_reading(found, members, folder, title, shape)

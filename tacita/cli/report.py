@@ -25,8 +25,8 @@ def report(
         ),
     ] = False,
     group: Annotated[
-        int | None,
-        typer.Option(help="Number of the feature that tells groups apart."),
+        str | None,
+        typer.Option(help="Name or number of the feature that tells groups apart."),
     ] = None,
     joules_per_operation: Annotated[
         float | None, typer.Option(help="Of the agents' machines.")

@@ -137,7 +137,7 @@ def _from_dataset(table: ProblemTable, loaded: Dataset) -> Problem:
             name=loaded.name,
             **options,
         )
-    return replace(made, positions=positions)
+    return replace(made, positions=positions, feature_names=loaded.feature_names)
 
 
 def _synthetic(table: ProblemTable) -> Problem:

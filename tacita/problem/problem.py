@@ -36,6 +36,7 @@ class Problem:
         graph: Who is joined with whom, or None.
         bound: A public number that no row's features are longer than, or None.
         positions: Latitude and longitude of every agent, (N, 2), for maps; or None.
+        feature_names: What the features are called, a column of ones left out; or None.
     """
 
     population: Population
@@ -46,6 +47,7 @@ class Problem:
     graph: Graph | None = None
     bound: float | None = None
     positions: np.ndarray | None = None
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def n_agents(self) -> int:

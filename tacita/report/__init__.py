@@ -5,6 +5,7 @@ from tacita.report.measures import rounds_to_reach
 from tacita.report.reading import (
     members_table,
     picture_shape,
+    reading_basis,
     reading_lede,
     reading_table,
     write_reading,
@@ -30,6 +31,7 @@ __all__ = [
     "metrics_of_one",
     "picture_shape",
     "reached",
+    "reading_basis",
     "reading_lede",
     "reading_table",
     "resilience_table",

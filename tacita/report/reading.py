@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -130,8 +130,6 @@ def write_reading(
     shown = html.picture(
         drawn["light"], drawn["dark"], "rows and what was read of them"
     )
-    rows: list[Any] = [one.privacy for one in read.readings]
-    rows += [one.privacy for one in members.values()]
     parts = (
         '<header><p class="kicker">Tacita report</p>'
         f"<h1>{html.text(title)}</h1>\n"
@@ -153,7 +151,9 @@ def write_reading(
         if members
         else "",
         html.section(
-            "theorems", "What every epsilon rests on", html.notes(_basis(rows))
+            "theorems",
+            "What every epsilon rests on",
+            html.notes(reading_basis(read, members)),
         ),
     )
     style = resources.files("tacita.report").joinpath("style.css").read_text()
@@ -185,12 +185,23 @@ def reading_lede(read: ReadBack) -> str:
     )
 
 
-def _basis(rows: list[Any]) -> list[tuple[str, str]]:
-    """Observer, unit, theorem and assumptions of every epsilon, each once."""
-    told: dict[str, str] = {}
-    for row in rows:
-        bound = "no epsilon" if row.epsilon is None else f"epsilon {row.epsilon:.3g}"
-        words = f"{bound}, {row.observer}, one {row.unit}, {row.relation}"
+def reading_basis(read: ReadBack, members: dict[str, Members]) -> list[tuple[str, str]]:
+    """Observer, unit, theorem and assumptions of all epsilons; what is alike, once."""
+    told: dict[tuple[str, str], dict[str, None]] = {}
+    for one in (*read.readings, *members.values()):
+        row = one.privacy
         held = "; ".join(f"{a['statement']} ({a['status']})" for a in row.assumptions)
-        told[words] = row.theorem + (f". Assumes: {held}" if held else "")
-    return list(told.items())
+        basis = row.theorem + (f". Assumes: {held}" if held else "")
+        whom = f"{row.observer}, one {row.unit}, {row.relation}"
+        if row.epsilon is not None:
+            whom = f"(delta {row.delta:g}), {whom}"
+        told.setdefault((whom, basis), {})[_epsilon(row)] = None
+    return [
+        (
+            f"epsilon {', '.join(bounds)} {whom}"
+            if MISSING not in bounds
+            else f"no epsilon, {whom}",
+            basis,
+        )
+        for (whom, basis), bounds in told.items()
+    ]

@@ -55,5 +55,6 @@ def picture(made: Resilience, theme: Theme) -> Figure:
     axes.set_xticks(range(len(made.attacks)), made.attacks, rotation=30, ha="right")
     axes.set_yticks(range(len(made.rules)), made.rules)
     axes.grid(visible=False)
-    title(axes, theme, f"{made.metric}, {len(made.liars)} liars")
+    count = len(made.liars)
+    title(axes, theme, f"{made.metric}, {count} liar{'s' if count > 1 else ''}")
     return figure

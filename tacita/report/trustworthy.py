@@ -112,8 +112,8 @@ def fairness(told: dict[str, Any]) -> tuple[str, Table]:
         known = [v for v in gaps.values() if not math.isnan(v)]
         widest = numbers.share(max(known, default=math.nan))
         sentence += (
-            f" Between groups told apart by feature {told['group']}, decisions differ "
-            f"by up to {widest} of the cases."
+            f" Between groups told apart by {_feature(told['group'])}, decisions "
+            f"differ by up to {widest} of the cases."
         )
         rows += [
             ("gap of decisions between groups", numbers.share(gaps["parity"])),
@@ -121,6 +121,10 @@ def fairness(told: dict[str, Any]) -> tuple[str, Table]:
             ("the larger of that and where no is right", numbers.share(gaps["odds"])),
         ]
     return sentence, Table(("measure", "value"), tuple(rows))
+
+
+def _feature(group: int | str) -> str:
+    return f"feature {group}" if isinstance(group, int) else group
 
 
 def _losses(told: dict[str, Any]) -> str:
@@ -158,17 +162,23 @@ def energy(told: dict[str, Any]) -> tuple[str, Table]:
     """What the run took of the world."""
     work, sent = numbers.spoken(told["operations"]), numbers.size(told["bytes"])
     joules, kilograms = told.get("joules"), told.get("kilograms")
-    unknown = "not known: nobody has said what machines, network and power take"
     rows = [
         ("operations of all agents", work),
         ("sent between agents", sent),
-        ("energy", unknown if joules is None else f"{numbers.real(joules)} J"),
-        ("CO2e", unknown if kilograms is None else f"{numbers.real(kilograms)} kg"),
+        ("energy", "not known" if joules is None else f"{numbers.real(joules)} J"),
+        ("CO2e", "not known" if kilograms is None else f"{numbers.real(kilograms)} kg"),
     ]
     sentence = f"Training took {work} arithmetic operations and {sent} of messages"
     if joules is not None:
         sentence += f", which is as much energy as a 10 W lamp burns in {_lamp(joules)}"
-    return sentence + ".", Table(("measure", "value"), tuple(rows))
+    sentence += "."
+    if kilograms is None:
+        missing = "CO2e is" if joules is not None else "Energy and CO2e are"
+        sentence += (
+            f" {missing} not known: nobody has said what machines, network and power "
+            "take."
+        )
+    return sentence, Table(("measure", "value"), tuple(rows))
 
 
 def _lamp(joules: float) -> str:

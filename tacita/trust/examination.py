@@ -76,7 +76,7 @@ def examine(
     run: Run,
     *,
     aggregation: Any = None,
-    group: int | None = None,
+    group: int | str | None = None,
     gradients: int | None = None,
     joules_per_operation: float | None = None,
     joules_per_byte: float | None = None,
@@ -89,7 +89,8 @@ def examine(
         algorithm: How.
         run: The run.
         aggregation: The rule that joined letters, where it was not the mean.
-        group: The number of a feature that tells groups apart, for yes/no models.
+        group: The number or the name of a feature that tells groups apart, for yes/no
+            models.
         gradients: As in `trust.energy`, as are the others.
         joules_per_operation: Of the agents' machines.
         joules_per_byte: Of the network.
@@ -230,7 +231,7 @@ def _coupled(problem: Problem, alpha: float) -> dict[str, Any]:
 
 
 def _fairness(
-    problem: Problem, models: np.ndarray, rows: _Seen, group: int | None
+    problem: Problem, models: np.ndarray, rows: _Seen, group: int | str | None
 ) -> dict[str, Any]:
     losses = node_losses(problem, models)
     known = np.isfinite(losses)
@@ -241,9 +242,25 @@ def _fairness(
         "losses": losses[known].tolist(),
     }
     if group is not None:
-        told["group"] = group
-        told["gaps"] = _gaps(problem, rows, group)
+        number = _number_of(problem, group)
+        told["gaps"] = _gaps(problem, rows, number)
+        names = problem.feature_names or ()
+        told["group"] = names[number] if number < len(names) else number
     return told
+
+
+def _number_of(problem: Problem, group: int | str) -> int:
+    """The number of a feature that may be called by its name."""
+    if not isinstance(group, str):
+        return group
+    names = problem.feature_names or ()
+    if group in names:
+        return names.index(group)
+    if group.isdecimal():
+        return int(group)
+    if not names:
+        check.refuse(f"features have no names here; give a number, not {group!r}")
+    check.refuse(f"unknown group={group!r}; {check.nearest(group, names)}")
 
 
 def _gaps(problem: Problem, rows: _Seen, group: int) -> dict[str, float]:

@@ -115,7 +115,7 @@ def usual_rules(agents: int, liars: int) -> dict[str, Aggregation]:
 
 def usual_attacks(problem: Problem, liars: Sequence[int]) -> dict[str, Attack]:
     """One of every kind that needs to know nothing of the problem."""
-    who = tuple(liars)
+    who = _some(problem, liars)
     target = next(i for i in range(problem.n_agents) if i not in who)
     known: dict[str, Attack] = {
         "sign x1": robust.SignFlip(agents=who, strength=1.0),
@@ -135,6 +135,14 @@ def usual_attacks(problem: Problem, liars: Sequence[int]) -> dict[str, Attack]:
     spread = float(y[np.arange(y.shape[1]) < counts[:, None]].std())
     far = robust.DenialOfService(agents=who, shift=10 * max(spread, 1e-9))
     return known | {"labels shifted": far}
+
+
+def _some(problem: Problem, liars: Sequence[int]) -> tuple[int, ...]:
+    """The liars, of whom there must be some, and somebody honest beside them."""
+    who, n = tuple(map(int, liars)), problem.n_agents
+    if not 0 < len(set(who)) < n:
+        check.refuse(f"expected liars some of the {n} agents, got liars={who}")
+    return who
 
 
 @in_double_precision
@@ -176,9 +184,7 @@ def resilience(
             "simulate it with attack= and a rule of graphs such as Bridge(trim=1)"
         )
     n = problem.n_agents
-    who = tuple(range(n - max(1, n // 5), n) if liars is None else map(int, liars))
-    if not 0 < len(who) < n:
-        check.refuse(f"expected liars some of the {n} agents, got liars={who}")
+    who = _some(problem, range(n - max(1, n // 5), n) if liars is None else liars)
     tried = {"Mean": Mean(), **(usual_rules(n, len(who)) if rules is None else rules)}
     lied = usual_attacks(problem, who) if attacks is None else attacks
     metric, measured = ("score", score) if score else _usual_score(problem)

@@ -68,9 +68,14 @@ def test_the_table_is_printed_and_drawn(tacita_, run_file, tmp_path):
 
 
 def test_refusals_of_the_table(tacita_, run_file):
-    for option, value in (("--liars", "x"), ("--attack", "nonsense")):
+    for option, value, words in (
+        ("--liars", "x", "--liars"),
+        ("--liars", "0,1,2,3,4,5", "expected liars some of the 6 agents"),
+        ("--attack", "nonsense", "--attack"),
+        ("--out", str(run_file), "--out"),
+    ):
         (line,) = tacita_.refused("attack", str(run_file), option, value)
-        assert line.startswith(option)
+        assert line.startswith(words)
 
 
 @pytest.mark.long
@@ -81,6 +86,8 @@ def test_letters_are_read_and_shown(tacita_, run_file, tmp_path):
     )
     assert "no noise" in said and "epsilon 1" in said and "members found" in said
     assert "no letter: a guess" in said
+    assert "epsilon 1 (delta 1e-05), coordinator, one record, replace_one: Gau" in said
+    assert "Assumes: each release changes by at most" in said
     page = (tmp_path / "out" / "letters-read.html").read_text()
     assert "What every epsilon rests on" in page
 
@@ -88,8 +95,11 @@ def test_letters_are_read_and_shown(tacita_, run_file, tmp_path):
 def test_refusals_of_readers(tacita_, run_file):
     for option, value, words in (
         ("--image", "2x2", "--image '2x2'"),
-        ("--agent", "9", "agent number 9"),
-        ("--rows", "21", "no 21 rows"),
+        ("--agent", "9", "expected agent in 0..5"),
+        ("--rows", "21", "has 20 rows"),
+        ("--epsilon", "0", "expected epsilon > 0"),
+        ("--letters", "0", "expected letters"),
+        ("--out", str(run_file), "exists already"),
     ):
         (line,) = tacita_.refused("read", str(run_file), option, value)
         assert words in line

@@ -220,6 +220,12 @@ def test_neighbours_are_near_on_the_globe():
         graphs.build({"kind": "nearest_neighbours", "k": 1}, [0, 1], None, seed=0)
 
 
+def test_features_keep_the_names_of_their_columns(sites, place):
+    table = tomllib.loads((place / sites).read_text())
+    made = job_from(table, place).problem
+    assert made.feature_names == ("age", "dose")
+
+
 def test_edges_come_from_a_file_beside_the_run_file(sites, place):
     (place / "edges.csv").write_text("from,to,weight\ns0,s1,2\ns1,s2,1\ns2,s3,1\n")
     table = tomllib.loads((place / sites).read_text())

@@ -38,6 +38,11 @@ def test_help_names_every_command(tacita_):
     assert all(name in said for name in registered)
 
 
+def test_help_keeps_words_in_square_brackets(tacita_):
+    said = re.sub(r"\s+", " ", tacita_.ok("graph", "--help"))
+    assert "for [graph] of a federation" in said
+
+
 def test_version(tacita_):
     assert tacita_.ok("--version").strip() == f"tacita {tacita.__version__}"
 

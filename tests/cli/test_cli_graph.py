@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,12 +101,20 @@ def test_the_command_tunes_and_learns_privately(tacita_, run_file, tmp_path):
 def test_the_command_reads_letters_that_a_coordinator_kept(tacita_, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
+    names = ["a", "b, west", 'c "old"']
     letters = np.array([[0.0], [1.0], [9.0]])
     np.savez(folder / "models.npz", shared=letters.mean(axis=0))
     out = ["--k", 1, "--out", tmp_path / "out"]
     assert "run.keep_letters" in tacita_.refused("graph", folder, *out)[0]
     np.savez(folder / "models.npz", letters=letters)
-    (folder / "result.json").write_text(json.dumps({"agents": ["a", "b", "c"]}))
-    assert "3 nodes, 2 edges" in tacita_.ok("graph", folder, *out)
+    (folder / "result.json").write_text(json.dumps({"agents": names}))
+    said = tacita_.ok("graph", folder, *out)
+    assert "3 nodes, 2 edges" in said
     table = tomllib.loads((tmp_path / "out" / "graph.toml").read_text())
-    assert table["graph"]["edges"] == [["a", "b"], ["b", "c"]]
+    assert table["graph"]["edges"] == [names[:2], names[1:]]
+    # What is printed for a run file can be pasted into one that lies anywhere.
+    line = next(line for line in said.splitlines() if line.startswith("run file: "))
+    pasted = tomllib.loads(line.removeprefix("run file: "))["problem"]["graph"]
+    assert Path(pasted["path"]).is_absolute()
+    made = graphs.build(pasted, names, None, 0)
+    assert made is not None and made.n_edges == 2

@@ -65,7 +65,7 @@ def test_the_page_names_what_every_epsilon_rests_on(read, tmp_path):
     page = write_reading(read, {}, tmp_path / "out", "Letters", (4, 4)).read_text()
     for words in ("composition of Gaussians", "gradients are clipped (enforced)"):
         assert words in page
-    assert "epsilon 1, coordinator, one record, replace_one" in page
+    assert "epsilon 1 (delta 1e-05), coordinator, one record, replace_one" in page
     assert "agent &lt;b&gt;" in page and "Members found" not in page
     assert (tmp_path / "out" / "letters-read.png").stat().st_size > 1000
 

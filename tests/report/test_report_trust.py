@@ -87,7 +87,7 @@ def test_a_private_run_says_whose_the_numbers_are(private, tmp_path: Path):
     # (1 + delta e^-1) / (1 + e^-1)
     assert "at most 73.1" in page.text
     assert "gap of decisions between groups" in page.text
-    assert "not known: nobody has said" in page.text
+    assert "Energy and CO2e are not known: nobody has said" in page.text
 
 
 def test_a_violated_assumption_takes_the_promise_back(tmp_path: Path):
@@ -108,6 +108,22 @@ def test_answers_off_by_a_little_are_measured():
     told = examine(problem, algorithm, run)
     # Half of the rows are at the border, and half of those fall to the other side.
     assert told.robustness["turned"] == pytest.approx(0.25, abs=0.08)
+
+
+def test_groups_are_told_apart_by_the_name_of_a_feature(private):
+    problem, algorithm, run = private
+    names = tuple(f"f{i}" for i in range(problem.stacked()[0].shape[2]))
+    named = dataclasses.replace(problem, feature_names=names)
+    by_number = examine(named, algorithm, run, group=1).fairness
+    by_name = examine(named, algorithm, run, group="f1").fairness
+    assert by_name["group"] == by_number["group"] == "f1"
+    assert by_name["gaps"] == by_number["gaps"]
+    assert by_name["gaps"] != examine(named, algorithm, run, group="0").fairness["gaps"]
+    assert "told apart by f1, decisions" in trustworthy.fairness(by_name)[0]
+    with pytest.raises(tacita.TacitaError, match="unknown group='sex'; .*f0"):
+        examine(named, algorithm, run, group="sex")
+    with pytest.raises(tacita.TacitaError, match="no names here; give a number"):
+        examine(problem, algorithm, run, group="sex")
 
 
 def test_what_cannot_be_examined_is_refused(coupled):
