@@ -64,6 +64,16 @@ def test_letters_of_local_steps_are_read_and_noise_hides_rows(softmax):
 
 
 @pytest.mark.long
+def test_letters_of_agents_with_weights_are_read_as_well():
+    random = np.random.default_rng(1)
+    x, y = random.standard_normal((24, 3)), np.sign(random.standard_normal(24))
+    about = {"model": "logistic", "weights": [0.3, 4.0, 1.0]}
+    problem = tacita.from_arrays(x, y, np.arange(24) // 8, **about)
+    how = tacita.FedAvg(step_size=0.05)
+    read = read_back(problem, how, rounds=2, agent=1, rows=1, epsilons=[])
+    assert read.readings[0].error < 1e-6 < read.blind
+
+
 def test_rows_of_a_network_are_read():
     x, y = pictures()
     who = np.arange(len(y)) // 6
