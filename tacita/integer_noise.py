@@ -74,7 +74,9 @@ def draws(key: Array, shape: tuple[int, ...], dtype: Any, kind: str) -> Array:
 
 def with_noise(value: Array, drawn: Array, std: Any) -> Array:
     """The value with what `draws` gave, scaled to `std`; on the grid for integers."""
-    std = jnp.asarray(std, value.dtype)  # a schedule's is in double precision
+    # A schedule's is in double precision; one that is made of what was received may
+    # have any sign, and noise has none.
+    std = jnp.abs(jnp.asarray(std, value.dtype))
     if jnp.issubdtype(drawn.dtype, jnp.floating):
         return value + std * drawn
     step = jnp.where(std > 0, std, 1) / SPREAD

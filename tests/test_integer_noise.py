@@ -93,3 +93,11 @@ def test_single_precision_is_refused():
     noisy = tacita.DPFedAvg(step_size=0.5, noise_std=1.0, noise_kind="integers")
     with pytest.raises(tacita.TacitaError, match="use noise_kind='float'"):
         tacita.simulate(problem, noisy, rounds=2)
+
+
+@in_double_precision
+def test_a_standard_deviation_of_either_sign_hides_as_much():
+    """It may be made of a number that was received."""
+    value, drawn = jnp.ones(2), jnp.asarray([7, -7])
+    plus, minus = (with_noise(value, drawn, s) for s in (0.5, -0.5))
+    assert np.array_equal(plus, minus) and not np.any(np.asarray(minus) == 1.0)
