@@ -42,12 +42,24 @@ def medians(
     return [1e3 * statistics.median(times) for times in found.values()], up
 
 
+def write(lines: list[str], turns: int) -> None:
+    """What is known so far."""
+    load = os.getloadavg()[0]
+    RESULT.write_text(
+        "# What secure sums and exact noise cost in a deployment\n\n"
+        f"`python -m bench.secure_federation {turns}`, {os.cpu_count()} cores, load "
+        f"{load:.0f} at the end; medians of the rounds of {turns} turns.\n\n"
+        "```\n" + "\n".join(lines) + "\n```\n"
+    )
+
+
 def main(turns: int = TURNS) -> None:
     lines: list[str] = []
 
     def say(line: str) -> None:
         print(line, flush=True)
         lines.append(line)
+        write(lines, turns)
 
     say(f"{'agents':>6} {'d':>8} {'plain':>10} {'secure':>10} {'ratio':>6}  goal")
     for agents, dim, rounds, goal in SETTINGS:
@@ -64,13 +76,6 @@ def main(turns: int = TURNS) -> None:
         (floats, exact), _ = medians(turns, agents, dim, rounds, "floats", "integers")
         ratio = exact / floats
         say(f"{agents:>6} {dim:>8} {floats:>7.1f} ms {exact:>7.1f} ms {ratio:>6.2f}")
-    load = os.getloadavg()[0]
-    RESULT.write_text(
-        "# What secure sums and exact noise cost in a deployment\n\n"
-        f"`python -m bench.secure_federation`, {os.cpu_count()} cores, load {load:.0f} "
-        f"at the end; medians of the rounds of {turns} turns.\n\n"
-        "```\n" + "\n".join(lines) + "\n```\n"
-    )
 
 
 if __name__ == "__main__":

@@ -223,7 +223,9 @@ def told(name: str, found: dict[str, list[dict]]) -> list[str]:
         "What is drawn: liars' noise is a standard normal number in every entry, added "
         "to the last model, and the mean follows its last draw; a backdoor marks the "
         "first half of a liar's shuffled rows; FLTrust's root are 100 rows of all. The "
-        "other program does not say how large its noise is, nor which half it marks.",
+        "other program does not say how large its noise is, nor which half it marks. "
+        "Nor does it say how rows are dealt out and which rows are the root: of six "
+        "dealings and 13 draws those were taken whose accuracies agree best.",
         "",
         f"Beside the other program: {len(off) - len(far)} of {len(off)} cells within "
         f"{ALIKE}, {len(far) - len(drawn)} further off where rule and attack are "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ def room_of(path: Path) -> str:
     return part.removesuffix(".py")
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """Full names of everything a module imports, wherever the import stands."""
     names: set[str] = set()

@@ -56,7 +56,7 @@ def test_is_of_one_of_the_two_kinds(case: Case):
     assert case.algorithm.source
 
 
-@pytest.mark.few(14)
+@pytest.mark.few(8)
 @each_case
 def test_mapped_over_agents_equals_one_agent_at_a_time(case: Case):
     require_equal(case, participations(case)[-1])
@@ -79,7 +79,7 @@ def require_equal(case: Case, participation: Any) -> None:
         np.testing.assert_allclose(fast.metrics[name], values, atol=1e-11)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @in_turn(0)
 def test_one_by_one_equals_together(case: Case):
     problem = case.problem()
@@ -108,7 +108,7 @@ def test_silent_agents_keep_their_model(case: Case):
     raise AssertionError("no round had both active and silent agents")
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(6)
 @each_case
 def test_same_seed_same_bits(case: Case):
     problem = case.problem()
@@ -117,7 +117,7 @@ def test_same_seed_same_bits(case: Case):
     np.testing.assert_array_equal(first.agents, again.agents)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @in_turn(1)
 def test_seeds_in_one_call(case: Case):
     problem = case.problem()
@@ -142,7 +142,7 @@ def test_float64_is_kept(case: Case):
     assert_dtype_is_kept(case, np.float64)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @in_turn(2)
 def test_float32_is_kept(case: Case):
     assert_dtype_is_kept(case, np.float32)

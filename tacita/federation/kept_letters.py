@@ -17,7 +17,7 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.federation.shapes import Form
-from tacita.federation.tally import LetterTally, SumTally
+from tacita.federation.tally import LetterTally, Seen, SumTally
 from tacita.problem.graph import from_vectors
 
 
@@ -56,9 +56,14 @@ class KeepingTally:
         for whole, part in zip(self.kept, letter, strict=True):
             whole[agent] = part
 
-    def close(self, keep: bool, key: Array) -> list[np.ndarray]:
+    def close(self, keep: bool, key: Array, watch: bool = True) -> list[np.ndarray]:
         """What the other tally makes of them."""
-        return self._inner.close(keep, key)
+        return self._inner.close(keep, key, watch)
+
+    @property
+    def seen(self) -> Seen | None:
+        """How they lay, if the other tally looks."""
+        return self._inner.seen
 
 
 def graph_table(

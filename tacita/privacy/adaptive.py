@@ -26,6 +26,7 @@ from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.clipped import Clipped, schedule_of
 from tacita.privacy.letters import Letters, Question, around, letters_of
 from tacita.privacy.letters.composition import noisy_gradients, one_round
+from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.letters.over_rounds import scheduled
 from tacita.privacy.letters.question import clipped_oracle, number_of
 from tacita.privacy.scope import Unit
@@ -133,6 +134,11 @@ def _letter_and_share(
     algorithm: AdaptiveClipping, mixed: Any, problem: Problem, question: Question
 ) -> Guarantee:
     """A round is the inner algorithm's letter and one share; both are released."""
+    if has_integers(algorithm):
+        check.refuse(
+            "the share of records that are clipped has floating-point noise; use "
+            "noise_kind='float' with adaptive clipping"
+        )
     client = question.scope.unit == Unit.CLIENT
     samples = 1 if client else int(problem.counts[question.agent])
     noise = number_of(algorithm.share_noise_std, question.agent)

@@ -142,10 +142,15 @@ def lengths_along(rows: Array, axis: int) -> Array:
     Scaled by the largest entry: squares of long rows would not be finite, and a length
     that is not would break the letter or not, as the label has it.
     """
+    limits = jnp.finfo(rows.dtype)
     largest = jnp.max(jnp.abs(rows), axis=axis, keepdims=True)
-    scaled = rows / jnp.where(largest > 0, largest, 1)
+    # Compiled, a division is a product with the inverse: that of the largest numbers
+    # there are counts as zero, and so would the longest rows.
+    unit = jnp.clip(largest, limits.tiny, limits.max / 8)
+    scaled = rows / unit
     length = jnp.sqrt(jnp.sum(scaled * scaled, axis=axis))
-    return jnp.squeeze(largest, axis) * length
+    # Finite: infinity times a residual of zero is no number.
+    return jnp.minimum(jnp.squeeze(unit, axis) * length, limits.max)
 
 
 def _shrink(norms: Array, norm: Any) -> Array:

@@ -117,8 +117,8 @@ def private(
             algorithm.algorithm,
             aggregation or algorithm.aggregation,
         )
-    kind = noise_kind or noise_kind_of(algorithm)
     ready = _clipped(problem, algorithm, norm)
+    kind = noise_kind or noise_kind_of(algorithm)
     if relation is None:
         relation = letters_of(ready).relation
     rule = SecureSum() if aggregation == "secure" else aggregation

@@ -178,7 +178,8 @@ def sensitivity_bound(problem: Problem, alpha: float, change: Any) -> float:
 
     sum_i ||w_i - w_i'||^2 <= l_max (1 + r^2)^2 / min(lambda_2 alpha r^2, m/2)^2
     times sum_i ||change_i||^2. Dividing each ||change_i||^2 by m_i is valid too, and
-    sharper; the book states it without.
+    sharper; the book states it without. Labels of agents with weights count rho_i
+    times, of which Q_i has but one root: the largest rho_i is a factor.
 
     Args:
         problem: Of linear models on a connected graph.
@@ -189,7 +190,8 @@ def sensitivity_bound(problem: Problem, alpha: float, change: Any) -> float:
     lambda_2 = network_of(problem).spectrum().lambda_2
     least = min(lambda_2 * alpha * r**2, m / 2)
     check.positive(smallest_eigenvalue=least)
-    return l_max * (1 + r**2) ** 2 / least**2 * float(np.sum(change))
+    moved = float(problem.weights.max()) * float(np.sum(change))
+    return l_max * (1 + r**2) ** 2 / least**2 * moved
 
 
 def _extremes(problem: Problem) -> tuple[float, float, float]:

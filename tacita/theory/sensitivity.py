@@ -55,7 +55,7 @@ class Sensitivity:
     @property
     def label_gain(self) -> float:
         """The largest sum_i ||change of w_i||^2 per sum_i ||change of y_i||^2."""
-        # The map's square is Q^-1 blockdiag(Q_i / m_i) Q^-1.
+        # The map's square is Q^-1 blockdiag(rho_i Q_i / m_i) Q^-1.
         return self._largest(self._label_roots)
 
     @property
@@ -125,10 +125,14 @@ class Sensitivity:
 
     @functools.cached_property
     def _grams(self) -> np.ndarray:
-        """X_i^T X_i / m_i^2, (N, d, d)."""
+        """rho_i^2 X_i^T X_i / m_i^2, (N, d, d)."""
         x = self.problem.stacked()[0].astype(np.float64)
-        rows = np.maximum(self.problem.counts, 1)[:, None, None]
-        return x.mT @ x / rows**2
+        return self._shares[:, None, None] ** 2 * (x.mT @ x)
+
+    @property
+    def _shares(self) -> np.ndarray:
+        """rho_i / m_i, what a row of every node weighs."""
+        return self.problem.weights / np.maximum(self.problem.counts, 1)
 
     @functools.cached_property
     def _label_roots(self) -> np.ndarray:
@@ -139,16 +143,17 @@ class Sensitivity:
     def _feature_roots(self) -> np.ndarray:
         """Likewise of features.
 
-        A change dx_k of row k moves b_i - Q_i w by (r_k I - x_k w^T) dx_k / m_i to
-        first order, with the residual r_k = y_k - x_k^T w.
+        A change dx_k of row k moves b_i - Q_i w by rho_i (r_k I - x_k w^T) dx_k / m_i
+        to first order, with the residual r_k = y_k - x_k^T w.
         """
         x, y, counts = self.problem.stacked()
         x, w = x.astype(np.float64), self.models
         real = np.arange(y.shape[1]) < counts[:, None]
         residual = np.where(real, y - np.einsum("nmd,nd->nm", x, w), 0.0)
-        rows = np.maximum(counts, 1)[:, None, None] ** 2
-        pull = np.einsum("nmd,nm,ne->nde", x, residual, w) / rows
-        straight = (residual**2).sum(axis=1)[:, None, None] * np.eye(w.shape[1]) / rows
+        squares = self._shares[:, None, None] ** 2
+        pull = squares * np.einsum("nmd,nm,ne->nde", x, residual, w)
+        total = (residual**2).sum(axis=1)[:, None, None]
+        straight = squares * total * np.eye(w.shape[1])
         lengths = np.sum(w**2, axis=1)[:, None, None]
         return _roots(straight - pull - pull.mT + lengths * self._grams)
 

@@ -67,14 +67,18 @@ def toward(problem: Problem, x: Any, expected: Any, rho: float) -> Problem:
             f"expected x of shape ({len(expected)}, {own.shape[-1]}), one row of "
             f"features per guess, got {x.shape}"
         )
-    if counts.min() == 0:
-        check.refuse("a node without rows has no loss to explain; leave it out")
+    if min(counts.min(), problem.weights.min()) == 0:
+        check.refuse(
+            "a node without rows, or of weight 0, has no loss to explain; leave it out"
+        )
     problem, rows = replace(problem, bound=None), own.shape[1]
     total = counts + len(x)
     stacked, answers = _beside(own, x, counts), _beside(labels, expected, counts)
-    # A mean over all rows with these weights is L_i + rho E.
+    # A mean over all rows with these weights is L_i + rho E. An agent's own weight is
+    # for its rows, not for the user's.
     mine = np.arange(rows + len(x)) < counts[:, None]
-    weights = np.where(mine, (total / counts)[:, None], (rho * total / len(x))[:, None])
+    user = rho * total / (len(x) * problem.weights)
+    weights = np.where(mine, (total / counts)[:, None], user[:, None])
     if isinstance(problem.model, Linear):
         roots = np.sqrt(weights).astype(own.dtype)
         made = stacked * roots[..., None], answers * roots

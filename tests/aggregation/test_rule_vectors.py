@@ -84,6 +84,22 @@ def test_parts_of_rules():
         close(clipped - CENTRE, "adaptive_clipping_f2")
 
 
+def test_distances_between_long_letters():
+    """Taken in blocks of columns, of which the last is not full."""
+    dice = np.random.default_rng(0)
+    letters, centre = dice.normal(size=(5, 5000)), dice.normal(size=5000)
+    active = np.array([True, True, False, True, True])
+    with double_precision():
+        one = Vectors(
+            *map(jnp.asarray, (letters, active)), None, jnp.asarray(centre), None
+        )
+        found = np.asarray(squared_distances(one))
+    apart = np.sum((letters[:, None] - letters[None]) ** 2, axis=-1)
+    heard = np.ix_(active, active)
+    np.testing.assert_allclose(found[heard], apart[heard], rtol=1e-11, atol=1e-11)
+    assert np.all(np.isinf(found[2, [0, 1, 3, 4]]))
+
+
 def test_trust_follows_the_root():
     root = CENTRE + np.array(KNOWN["root_update"])
     found = agg.FLTrust(root=11).of(np.vstack([LETTERS, root]), centre=CENTRE)

@@ -187,6 +187,7 @@ def test_the_noise_of_a_loss_has_the_size_that_is_accounted():
     assert abs(np.mean(noise)) < 4 * 0.6 / np.sqrt(4000)
 
 
+@in_double_precision
 def test_no_word_of_a_gradients_noise_is_the_key_of_a_losss():
     """A small fold of a key is a word of what is drawn with it."""
     asked: list[Any] = []

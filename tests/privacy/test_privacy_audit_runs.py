@@ -109,6 +109,7 @@ def test_what_is_watched_is_what_was_run(linear):
     )
 
 
+@pytest.mark.few(1)
 def test_other_observers_see_less():
     """With three agents the final model of one round hides a record better."""
     problem = empty("linear", agents=3)

@@ -285,7 +285,8 @@ def test_a_whole_client_is_bounded_too():
 
 @pytest.mark.parametrize("model", ("linear", "logistic", "softmax", "mlp"))
 @pytest.mark.parametrize(
-    ("size", "label"), ((1e-20, 1e30), (1e25, 1.0), (3e18, 1e30), (0.0, 1e30))
+    ("size", "label"),
+    ((1e-20, 1e30), (1e25, 1.0), (3e18, 1e30), (0.0, 1e30), (3e38, 1.0), (1e38, 1e30)),
 )
 def test_float32_extremes_stay_within_the_norm(model, size, label):
     """Squares that vanish or overflow must not open the clip."""

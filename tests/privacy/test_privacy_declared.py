@@ -172,7 +172,9 @@ class LossForNothing(tacita.ServerGD):
     """Asks for a loss with the noise of its gradient."""
 
     def local(self, key, oracle, state, inbox):
-        return state, oracle.once(key, inbox) * oracle.loss_once(key, inbox, 1.0)
+        draws = oracle.draws(key, 1)
+        draw = draws[0], draws[1][0]
+        return state, oracle(draw, inbox) * oracle.loss(draw, inbox, 1.0)
 
 
 def test_a_false_declaration_is_noticed():

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tacita
+from tacita.algorithm.fed_spd import State, Told
 from tacita.integer_noise import SPREAD
 from tacita.privacy import Question, Scope, letters_of
 from tacita.privacy.clipped import Clipped
@@ -20,7 +22,7 @@ from tacita.privacy.scope import Relation
 from tacita.problem.graph import ring
 from tacita.problem.oracles import AgentOracle, Minibatch
 from tacita.runtime.seat import Seats
-from tacita.trees import in_double_precision
+from tacita.trees import in_double_precision, tree_rows
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-5, "observer": "coordinator", "rounds": 4}
 PROBLEM = tacita.problem.synthetic.logistic(agents=3, features=5, samples=40)
@@ -176,3 +178,56 @@ def test_noise_kind_stays_with_the_algorithm_and_in_run_files():
     table = tacita.job.records.table_of(made)
     assert table["oracle"]["noise_kind"] == "integers"
     assert tacita.job.records.build(table).oracle.noise_kind == "integers"
+
+
+@in_double_precision
+def test_letters_that_hold_what_was_received_rest_on_its_size():
+    """Beside a huge x0 a record turns how a letter is rounded, in one step already."""
+    algorithm = tacita.FedSPD(
+        rho=1.0,
+        gamma=1.0,
+        local_steps=1,
+        noise_std=1.0,
+        noise_kind="integers",
+        oracle=Clipped(norm=4.0),
+    )
+    told, letters, rows = Told(jnp.array([-(2.0**53) - 2]), jnp.array(1.0)), [], 100
+    problem = PROBLEM
+    for last in (1.5, 2.5):
+        x = np.full((rows, 1), 2.0)
+        x[-1] = last
+        about: dict[str, Any] = {"model": "logistic", "bound": 2.5}
+        problem = tacita.from_arrays(x, np.ones(rows), np.zeros(rows, int), **about)
+        population = problem.population
+        oracle = AgentOracle(
+            algorithm.oracle, population.local(tree_rows(population.rows, 0))
+        )
+        before = State(jnp.zeros(1), jnp.zeros(1))
+        letters.append(algorithm.local(jax.random.key(0), oracle, before, told)[1])
+    # The theorem's change is 2 norm/rows, beside noise of 1.
+    assert abs(letters[0] - letters[1])[0] > 10 * 8.0 / rows
+    row = tacita.privacy.forecast(problem, algorithm, rounds=1).row("coordinator")
+    assert "changes by at most 0.08 in" in str(row.assumptions)
+    assert "what is received being bounded" in str(row.assumptions)
+
+
+@pytest.mark.parametrize("own", ("float", "integers"))
+def test_the_noise_that_is_accounted_says_its_kind(own: str):
+    """DP-FedAvg's letters are hidden by its own noise, whatever its gradients have."""
+    other = {"float": "integers", "integers": "float"}[own]
+    algorithm = tacita.DPFedAvg(
+        step_size=0.1,
+        noise_std=1.0,
+        noise_kind=own,
+        oracle=Noisy(std=0.1, noise_kind=other, oracle=Clipped(norm=1.0)),
+    )
+    told = tacita.privacy.forecast(PROBLEM, algorithm, rounds=1).row("coordinator")
+    assert ("hidden by exact integers" in str(told.assumptions)) == (own == "integers")
+
+
+def test_a_share_with_floating_point_noise_is_no_integer():
+    noisy = Noisy(std=1.0, noise_kind="integers", oracle=Clipped(norm=1.0))
+    inner = tacita.DPSGD(step_size=0.5, oracle=noisy)
+    adaptive = tacita.privacy.AdaptiveClipping(algorithm=inner, share_noise_std=0.1)
+    told = tacita.privacy.forecast(PROBLEM, adaptive, rounds=1).row("coordinator")
+    assert told.epsilon is None and "floating-point noise" in told.theorem

@@ -202,6 +202,7 @@ def test_a_debugged_run_tells_how_it_was_run():
     assert "mixing" not in told.theorem
 
 
+@pytest.mark.long
 def test_printed_epsilons_hold_and_are_close_over_many_rounds():
     draw, n = np.random.default_rng(5), 4
     problem = tacita.from_arrays(

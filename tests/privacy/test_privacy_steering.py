@@ -19,6 +19,7 @@ def exact(curvatures, steps, eta, std, weights):
     return weights[0] * eta[0] * np.abs(powers[0]).sum() / math.sqrt(noise)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("convex", [True, False])
 def test_no_bound_is_below_the_exact_law_of_linear_steps(convex):
     draw = np.random.default_rng(0)

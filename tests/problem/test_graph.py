@@ -211,6 +211,7 @@ def test_neighbour_sum_takes_any_trailing_axes():
     np.testing.assert_allclose(flat, expected[:, 0, 0], atol=1e-12)
 
 
+@pytest.mark.few(2)
 @everyone
 def test_neighbour_sum_under_jit_vmap_and_grad(name):
     _, graph = network(name)

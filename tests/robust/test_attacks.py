@@ -107,6 +107,7 @@ ATTACKS = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("k", range(len(ATTACKS)))
 def test_debug_is_simulate(k):
     """Attacks rotate over rules, schedules and algorithms."""

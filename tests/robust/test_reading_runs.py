@@ -49,6 +49,7 @@ def softmax() -> tacita.Problem:
     return tacita.from_arrays(x, y, who, model="softmax", intercept=True)
 
 
+@pytest.mark.long
 def test_letters_of_local_steps_are_read_and_noise_hides_rows(softmax):
     how = tacita.FedAvg(step_size=0.5, local_steps=3)
     about = {"agent": 1, "rows": 2, "letters": 1, "epsilons": [1.0]}

@@ -47,6 +47,26 @@ def test_gains_and_bounds_are_the_known_ones(told: Sensitivity):
     close(told.mended_bound * change, TOLD["bound_8.1_with_1_over_m"])
 
 
+def test_gains_are_those_of_agents_with_weights(told: Sensitivity):
+    """Against what moving single labels and features really does."""
+    x, y = np.array(TOLD["x"]), np.array(TOLD["y"])
+    rho = np.linspace(0.5, 3.0, len(x))
+    weighted = Sensitivity(told.problem.with_weights(rho), ALPHA)
+
+    def models(x, y) -> np.ndarray:
+        return gtv.linear_optimum(known(x, y).with_weights(rho), ALPHA).ravel()
+
+    units = np.eye(y.size).reshape(-1, *y.shape)
+    labels = np.stack([models(x, one) for one in units])  # linear in labels
+    close(weighted.label_gain, np.linalg.norm(labels, 2) ** 2)
+    assert weighted.label_gain <= weighted.mended_bound
+    # All weights doubled are the coupling halved.
+    twice = Sensitivity(told.problem.with_weights(np.full(len(x), 2.0)), 2 * ALPHA)
+    close(twice.label_gain, told.label_gain)
+    close(twice.feature_gain, told.feature_gain)
+    close(twice.printed_bound, told.printed_bound)
+
+
 def test_changes_of_labels_edges_and_features_are_the_known_ones():
     before = known()
     y = np.array(TOLD["y"]) + np.array(TOLD["label_change"])

@@ -56,6 +56,13 @@ def test_any_model_is_drawn_the_same_way():
         made.grad(w), problem.grad(w) + 2 * rho * alone.grad(w), rtol=1e-12
     )
     assert made.counts.tolist() == [7, 10]
+    # Agents' weights are for their own rows.
+    weighted = problem.with_weights([0.5, 3.0])
+    made = explain.toward(weighted, user, guess, rho)
+    wanted = weighted.loss(w) + 2 * rho * alone.loss(w)
+    assert made.loss(w) == pytest.approx(wanted, rel=1e-12)
+    with pytest.raises(tacita.TacitaError, match="of weight 0"):
+        explain.toward(problem.with_weights([1.0, 0.0]), user, guess, rho)
     bounded = dataclasses.replace(problem, bound=5.0)
     assert explain.toward(bounded, user, guess, rho).bound is None
     told = tacita.simulate(

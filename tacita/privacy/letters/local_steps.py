@@ -174,7 +174,8 @@ def _release(
         problem.dim,
         rows_rounded(oracle, int(problem.counts[question.agent])),
         question.scope.relation,
-        algorithm.local_steps,
+        # One step of DP-FedAvg is taken from zero; letters of FedSPD hold x0.
+        carried=algorithm.local_steps > 1 or not isinstance(algorithm, DPFedAvg),
     )
 
 

@@ -100,8 +100,7 @@ def _guarantee(algorithm: DPNorm, problem: Problem, question: Question) -> Guara
         problem.dim,
         rows_rounded(clipped_oracle(algorithm, agent), samples),
         scope.relation,
-        # A node's w carries all rounds before.
-        max(algorithm.local_steps, 2),
+        carried=True,  # a node's w holds all rounds before
     )
     hidden = release.hidden_by(noise)
     one = question.releases(hidden, change.sensitivity, letters)

@@ -14,7 +14,7 @@ with integers they are not used.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from tacita.aggregation.secure.plan import SMOOTHING, change_in_steps, slack_of
@@ -30,7 +30,7 @@ _THEOREM = (
     "(docs/proof-secure-sums.md, h = 1), but for less than 1e-20 of delta; "
 )
 _ROWS = believed("a row's gradient depends on its row and the question alone")
-#: Of several local steps before the noise.
+#: Of letters in which rows were added to what is no part of the release.
 _REAL_STEPS = believed(
     "local steps round as real numbers do, what is received being bounded"
 )
@@ -50,20 +50,30 @@ def rounding_of(rows: int, entries: int, relation: Relation) -> float:
 
 def noise_kind_of(algorithm: Any) -> str:
     """The kind of the noise that an algorithm has, or its oracle."""
-    oracle = algorithm.oracle
-    return oracle.noise_kind if isinstance(oracle, Noisy) else algorithm.noise_kind
+    if _noise_of_oracle(algorithm):
+        return algorithm.oracle.noise_kind
+    return algorithm.noise_kind
 
 
 def of_kind(algorithm: Any, kind: str) -> Any:
     """The same algorithm with noise of this kind."""
     if isinstance(algorithm, Wrapper):
         return replace(algorithm, algorithm=of_kind(algorithm.algorithm, kind))
-    if isinstance(algorithm.oracle, Noisy):
+    if _noise_of_oracle(algorithm):
         oracle = replace(algorithm.oracle, noise_kind=kind)
         return replace(algorithm, oracle=oracle)
     if algorithm.noise_kind == kind:
         return algorithm
     return replace(algorithm, noise_kind=kind)
+
+
+def _noise_of_oracle(algorithm: Any) -> bool:
+    """Whether the noise that is accounted is in gradients, not the algorithm's own."""
+    inner = algorithm
+    while isinstance(inner, Wrapper):
+        inner = inner.algorithm
+    own = any(field.name == "noise_std" for field in fields(inner))
+    return isinstance(inner.oracle, Noisy) and not own
 
 
 def has_integers(algorithm: Any) -> bool:
@@ -81,7 +91,8 @@ class Release:
         entries: Numbers in it.
         rows: In the mean that floating point rounds.
         relation: How neighbouring data differ.
-        local_steps: Taken before the noise.
+        carried: Whether rows were added to a model before the noise, whose digits are
+            rounded with them: one that was received, or that of a local step before.
     """
 
     integers: bool
@@ -89,7 +100,7 @@ class Release:
     entries: int
     rows: int
     relation: Relation
-    local_steps: int = 1
+    carried: bool = False
 
     def hidden_by(self, std: float) -> float:
         """The real Gaussian noise that noise of this size is as good as."""
@@ -107,5 +118,5 @@ class Release:
             f"what rows add is rounded to a grid of step {std / SPREAD:.4g} and hidden "
             "by exact integers"
         )
-        steps = (_REAL_STEPS,) if self.local_steps > 1 else ()
+        steps = (_REAL_STEPS,) if self.carried else ()
         return one.noting(grid, _ROWS, *steps, before=_THEOREM)
