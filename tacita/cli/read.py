@@ -65,16 +65,12 @@ def read(
     shape = _shape(problem, image)
     budgets = epsilons or (100.0, 10.0, 1.0)
     asked = {"rounds": options["rounds"], "participation": options["participation"]}
-<<<<<<< HEAD
-    tacita.audits.reading.with_few_rows(problem, agent, rows)  # or a refusal
-=======
     # Before a word is said, so that a refusal is one line.
     tacita.audits.with_few_rows(problem, agent, rows)
     for budget in budgets:
         tacita.check.positive(epsilon=budget)
     tacita.check.count(letters=letters)
     tacita.check.not_negative(smooth=smooth)
->>>>>>> rev2
     typer.echo(f"reading rows of agent {agent} ...", err=True)
     found = tacita.audits.read_back(
         problem,
