@@ -41,8 +41,8 @@ def report(
     """Write one page about a run that needs no network, and its pictures beside it.
 
     With --trust the page says, in plain words, what the run is worth trusting for. That
-    is computed from the rows, so of a private run it is for their owner only. Energy
-    needs your numbers: there are no defaults.
+    is computed from the rows, so of a private run it is for their owner only, and goes
+    to a folder of its own. Energy needs your numbers: there are no defaults.
     """
     run = tacita.load_run(folder)
     asked = {
@@ -52,6 +52,11 @@ def report(
         "kilograms_per_kwh": kilograms_per_kwh,
     }
     if trust:
+        if run.privacy is not None and (out or folder).resolve() == folder.resolve():
+            tacita.check.refuse(
+                "what rows say without noise is no part of a private run's folder; "
+                "name another one with --out"
+            )
         job = tacita.job.read(folder / "config.toml")
         rule = job.options.get("aggregation")
         told = tacita.trust.examine(

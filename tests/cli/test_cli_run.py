@@ -270,3 +270,15 @@ def test_run_json_tells_what_was_sent(tacita_, small):
     tacita_.ok("run", small, "--out", "a")
     info = json.loads(Path("a/run.json").read_text())
     assert info["communication"]["letters"] == sum(info["turns"])
+
+
+def test_trust_in_a_private_run_is_kept_out_of_its_folder(tacita_, small):
+    noisy = ("algorithm.norm=1.0", "algorithm.noise_std=0.5", "run.rounds=1")
+    changes = [word for change in noisy for word in ("--set", change)]
+    tacita_.ok("run", small, "--out", "one", *changes)
+    for same in ((), ("--out", "one/../one")):
+        (line,) = tacita_.refused("report", "one", "--trust", *same)
+        assert "name another one with --out" in line
+    assert not Path("one/report.html").exists()
+    tacita_.ok("report", "one", "--trust", "--out", "own")
+    assert 'id="trust"' in Path("own/report.html").read_text(encoding="utf-8")
