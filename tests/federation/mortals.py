@@ -325,7 +325,7 @@ class World:
         twin.start(self.post.now)
         self._send(twin)
         first = self.parties[who]
-        stopped: set[int] = set()
+        stopped: dict[int, float] = {}
 
         class Both:
             """One address."""
@@ -338,7 +338,7 @@ class World:
                         try:
                             one.receive(content, now)
                         except OutOfStep:
-                            stopped.add(k)
+                            stopped[k] = now
 
             def tick(both, now: float) -> None:  # noqa: N805
                 for k, one in enumerate((first, twin)):
@@ -349,7 +349,14 @@ class World:
                 return [i for one in (first, twin) for i in one.take_out()]
 
         self.parties[who] = Both()
-        self._advance(lambda: len(stopped) == 2 or self._all_over())
+        # In secure sums a folder without the roster is told nothing and waits in vain.
+        self._advance(
+            lambda: (
+                len(stopped) == 2
+                or self._all_over()
+                or any(self.post.now > at + 600 for at in stopped.values())
+            )
+        )
         other.close(who)
         self.parties[who] = first
         first.be_born(self.post.now)
