@@ -86,6 +86,7 @@ def test_rooms_import_only_what_lies_below(path: Path):
         assert target in allowed, f"{path} imports {name}, which lies above {room}"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("library, home", RESERVED.items())
 def test_libraries_stay_in_their_room(library: str, home: str):
     for path in modules():

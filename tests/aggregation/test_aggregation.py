@@ -36,6 +36,7 @@ def test_the_rule_is_used():
     assert np.linalg.norm(mean.params) > 10 * np.linalg.norm(median.params)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("participation", [1.0, 3, 0.3])
 def test_the_mean_is_the_default(participation):
     case = case_of("FedAvg")

@@ -47,6 +47,7 @@ def all_dropouts(agents: int, colluding: int) -> list[tuple[int, int]]:
     ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("agents", [3, 4, 5, 8])
 @pytest.mark.parametrize("entries, word", [(1, 64), (7, 32), (1000, 32)])
 def test_the_sum_is_plain_under_all_dropouts(agents, entries, word):

@@ -22,6 +22,7 @@ def on_graph(network) -> tacita.Problem:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("network", GRAPHS.values(), ids=GRAPHS.keys())
 def test_fed_gd_reaches_the_closed_form(network):
     problem = on_graph(network)

@@ -101,11 +101,13 @@ FED_PLT = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("algorithm", FED_PLT)
 def test_fed_plt_reaches_the_optimum_with_every_solver(algorithm):
     assert distance(algorithm, 90) < 1e-8
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("participation", [AGENTS // 2, 0.5, 0.2])
 @pytest.mark.parametrize("solver", [GradientDescent(), Accelerated()])
 def test_fed_plt_with_silent_agents(participation, solver):
@@ -113,6 +115,7 @@ def test_fed_plt_with_silent_agents(participation, solver):
     assert distance(algorithm, 220, participation) < 1e-8
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("participation", [1.0, AGENTS // 2])
 @pytest.mark.parametrize("solver", [GradientDescent(), Accelerated()])
 def test_composite_problems_have_the_exact_zeros(participation, solver):

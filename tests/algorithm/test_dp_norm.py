@@ -95,6 +95,7 @@ def test_its_goal_is_what_it_reaches_also_with_weights_on_edges(form, alpha):
         np.testing.assert_allclose(goal, relaxed, atol=1e-9)
 
 
+@pytest.mark.long
 def test_late_letters_single_steps_and_silent_nodes_are_exact_too():
     problem = PROBLEMS["chords"]
     best = problem.solve()
@@ -167,6 +168,7 @@ def silent_ring(dim: int = 300) -> tacita.Problem:
     )
 
 
+@pytest.mark.long
 def test_noise_in_letters_builds_up_as_computed():
     """Each letter is -a u + b (w + n), w follows: the covariance by hand."""
     steps, mu, alpha, rounds = 10, 0.03, 0.2, 40

@@ -62,6 +62,7 @@ def test_one_step_is_the_books_update():
         np.testing.assert_allclose(run.agents[i], np.linalg.solve(left, right))
 
 
+@pytest.mark.long
 def test_logistic_models_exactly_and_with_an_inner_solver():
     problem = synthetic.logistic(
         agents=9,
@@ -78,6 +79,7 @@ def test_logistic_models_exactly_and_with_an_inner_solver():
     assert error(problem, relaxed, 1500, expected) < 1e-8
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_primal_dual_solves_the_network_lasso(penalty):
     problem = nodes(GRAPHS["random"])
@@ -163,6 +165,7 @@ def test_every_node_has_its_own_safe_rate():
     assert np.linalg.eigvalsh(scaled[:, None] * hessian * scaled)[-1] <= 1 + 1e-12
 
 
+@pytest.mark.long
 def test_rates_that_shrink():
     """One step with eta_t = eta / (1 + decay t)^power by hand; and what it is for."""
     problem = nodes(GRAPHS["ring"])

@@ -116,6 +116,7 @@ def own(solver, number: int):
     return jax.tree.map(lambda n: n[number] if np.ndim(n) else n, solver)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("steps", [1, 3, 6])
 def test_contraction_is_theory_s(steps):
     """Local training shrinks the distance to the answer as Lemma 2 and Prop. 3 say."""

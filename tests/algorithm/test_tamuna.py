@@ -32,6 +32,7 @@ def cohorts(rounds: int, sizes=(2, 3, 4, 6)) -> list[list[int]]:
     ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("sparsity", [None, 2, 3])
 def test_control_variates_sum_to_zero(problem, sparsity):
     algorithm = tacita.TAMUNA(sparsity=sparsity, local_steps=3)

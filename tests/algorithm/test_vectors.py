@@ -117,6 +117,7 @@ def test_problem_is_the_one_of_the_file(kind):
     np.testing.assert_allclose(at_start[0], table["grad_f0_at_x0"], atol=1e-15)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("kind", "name"),
     [

@@ -106,6 +106,7 @@ def test_noise_is_tested(fault):
     assert not told or any(words[fault] in one for one in told)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ("Poisson batches", "fixed batches"))
 def test_batches_are_tested(name):
     key = jax.random.key(1)
@@ -120,6 +121,7 @@ def test_batches_are_tested(name):
 QUICK = ("noise halved", "a row other than the first not clipped")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", QUICK)
 def test_a_fault_is_refuted_in_a_few_runs(name):
     result = FAULTS[name](4.0).audit(runs=6000)
@@ -139,6 +141,7 @@ def test_every_fault_is_refuted_at_the_defaults(name, epsilon, monkeypatch):
     assert result.confidence == 0.99 and result.refuted, str(result)
 
 
+@pytest.mark.long
 def test_a_sound_run_is_not_refuted_and_most_of_its_epsilon_is_found():
     result = Case(rows(), honest(rows(), 4.0)).audit(runs=12_000)
     assert result.refuted is False and not result.faults, str(result)

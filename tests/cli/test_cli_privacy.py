@@ -180,6 +180,7 @@ def test_the_word_secure_is_an_empty_table(tacita_, small):
     assert said == same and "secure sums" in said
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -51,6 +51,7 @@ def test_rows_of_nobody_are_one_line_and_class_names_never_collide():
     assert table["rows"].tolist() == [2]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["digits", "diabetes"])
 @pytest.mark.parametrize("agents", [1, 7, 100])
 def test_pictures_show_every_agent(name, agents, tmp_path):

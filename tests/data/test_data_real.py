@@ -26,6 +26,7 @@ def pictures(request, real):
     return load(request.param)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", names())
 def test_fetch_finds_every_file_intact(name, real):
     paths = fetch(name)
@@ -118,6 +119,7 @@ def test_adult_equals_a_reading_by_pandas(real):
     assert reduced.x.min() == 0 and reduced.x.max() == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("column", "agents"),
     [("native-country", 41), ("occupation", 14), ("education", 16)],

@@ -25,6 +25,7 @@ from tests.cases import case_of
 from tests.federation.mortals import EVENTS, SOME_LOSS, Mortal, chaos
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "case", [*map(case_of, ("FedPLT", "FedLin", "FedGD"))], ids=lambda c: c.name
 )
@@ -110,6 +111,7 @@ def test_the_ledger_holds_every_letter_that_left(tmp_path: Path):
         ledger.close()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed, event", [*enumerate(EVENTS)], ids=EVENTS)
 def test_whatever_happens_nothing_is_lost_or_counted_too_little(seed, event, tmp_path):
     """A sample of `python -m bench.chaos`."""

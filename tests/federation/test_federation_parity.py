@@ -67,6 +67,7 @@ def test_the_same_iterates_as_a_simulation(case: Case, tmp_path: Path):
         np.testing.assert_allclose(agents, run.agents, rtol=0, atol=1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "rule"),
     [("FedAvg", CenteredClipping(radius=0.05)), ("FedPLT", Median())],

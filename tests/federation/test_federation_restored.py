@@ -85,6 +85,7 @@ def put_back(made: InProcess, who: str, parties: Any, post: Any, at: int, then: 
     send(parties[who], post.deliver)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "case, sealed",
     ((FED_PLT, True), (FED_LIN, False), (FED_GD, False)),
@@ -151,6 +152,7 @@ def test_the_receipts_outlive_a_coordinator(tmp_path):
         advance(parties, post, lambda: parties["agent-0"].round >= 7)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case", (FED_PLT, FED_GD), ids=lambda c: c.name)
 @pytest.mark.parametrize("at", (0, 3))
 def test_a_clock_that_was_set_back_is_no_backup(case, at, tmp_path):

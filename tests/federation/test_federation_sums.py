@@ -160,6 +160,7 @@ def test_deaths_at_any_step_change_no_bit(runs: int, tmp_path: Path):
     assert deaths >= 5 * runs
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("seeds", [1, pytest.param(10, marks=pytest.mark.long)])
 def test_whatever_happens_nothing_is_lost_or_counted_too_little(

@@ -48,6 +48,7 @@ def random_settings(count, seed):
         )
 
 
+@pytest.mark.long
 def test_pld_is_never_above_rdp_on_random_settings():
     for releases, rate, delta in random_settings(20, seed=1):
         cases = (
@@ -186,6 +187,7 @@ FED_SPD_TABLE = (
 )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("row", FED_SPD_TABLE)
 def test_sampling_against_independent_numbers(row):
     z, active, mixture, worst, poisson = row

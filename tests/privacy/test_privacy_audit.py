@@ -79,6 +79,7 @@ def test_a_sound_mechanism_is_refuted_at_most_as_often_as_stated(mu, delta, even
     assert np.mean(bounds) > 0.55 * truth  # and the bound is worth having
 
 
+@pytest.mark.long
 def test_choosing_and_counting_on_the_same_runs_would_be_wrong():
     """Why the halves: the best of many events on pure noise looks like a leak."""
     draw = np.random.default_rng(0)

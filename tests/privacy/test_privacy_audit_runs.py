@@ -52,6 +52,7 @@ def logistic():
     return empty("logistic")
 
 
+@pytest.mark.long
 def test_proposition_4_is_exceeded_by_what_the_coordinator_sees():
     """Ten quadratics of curvature 1: one record each, which moves a gradient by 1."""
     x, delta = np.sqrt(0.5), 0.03
@@ -129,6 +130,7 @@ def test_other_observers_see_less():
         assert found[observer].claimed_epsilon < found["coordinator"].claimed_epsilon
 
 
+@pytest.mark.long
 def test_graphs_and_wrapped_algorithms_are_audited_by_learning():
     ring = tacita.problem.graph.ring(3)
     problem = tacita.from_arrays(

@@ -103,6 +103,7 @@ def test_the_profile_bounds_every_mixture_and_is_attained():
     assert worst > 0.5
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("batch", "samples", "noise", "rounds"),
     ((50, 325, 2.0, 100), (5, 50, 0.8, 10), (40, 80, 5.0, 200), (1, 1000, 1.0, 30)),
@@ -136,6 +137,7 @@ def test_the_truth_lies_below_over_many_rounds():
     assert alone > 0.2 * bound.delta(4.0)  # and not by much
 
 
+@pytest.mark.long
 def test_the_figures_by_which_loss_distributions_are_tighter():
     usual = WithoutReplacement(50, 325)
     assert spent(usual, 2.0, 100, "rdp") == pytest.approx(8.87, rel=0.002)

@@ -85,6 +85,7 @@ def doubles():
         yield
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("model", "sampling"),
     [(m, s) for m in MODELS for s in ("full", "without_replacement")]
@@ -125,6 +126,7 @@ def one_by_one(model: Differentiable) -> Differentiable:
     return Differentiable(model.dim, model.apply, model.initial, model.classes, "bare")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("classes", (3, None))
 @pytest.mark.parametrize("hidden", ((), (4,), (5, 4)))
 def test_perceptrons_need_no_gradients_of_single_records(classes, hidden):
@@ -200,6 +202,7 @@ def some_record(draw, problem, model):
     return features, label.get(model, int(draw.integers(0, 3)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("model", "sampling"),
     [(m, "full") for m in MODELS]
@@ -283,6 +286,7 @@ def test_a_whole_client_is_bounded_too():
         )
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("model", ("linear", "logistic", "softmax", "mlp"))
 @pytest.mark.parametrize(
     ("size", "label"),
@@ -348,6 +352,7 @@ NOISES = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", NOISES)
 def test_noise_scale_is_right_and_five_percent_less_is_rejected(name):
     algorithm, scale = NOISES[name]

@@ -20,6 +20,7 @@ def noisy(std, sampling: str = "", norm: float = 1.0) -> tacita.Noisy:
     return tacita.Noisy(std=std, oracle=Clipped(norm=norm, oracle=inner))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("observer, known", [("final_model", 0), ("neighbour", 1)])
 @pytest.mark.parametrize("weights", ["uniform", "samples"])
 def test_steps_of_their_own_weigh_the_noise_of_others(observer, known, weights):
@@ -129,6 +130,7 @@ def test_randomised_response_with_a_large_epsilon():
         assert told.epsilon(1e-9) == pytest.approx(epsilon, rel=0.05)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("label", [0, 1, 2])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_row_whose_square_is_not_finite_breaks_no_letter(label, dtype):

@@ -106,6 +106,7 @@ def test_the_bound_is_the_closed_form_on_a_ring():
     assert more.mu is not None and more.mu > math.sqrt(2) * mu * (1 - 1e-12)
 
 
+@pytest.mark.long
 def test_softmax_trajectories_stay_below_lemma_1_and_the_tight_bound():
     problem = softmax_ring()
     numbers = {"step_size": 0.03, "local_steps": 10, "alpha": 0.2}
@@ -128,6 +129,7 @@ def test_softmax_trajectories_stay_below_lemma_1_and_the_tight_bound():
     assert 0.2 * tight < largest <= tight < lemma
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("oracle", "exchange", "share"),
     ((tacita.Full(), "asynchronous", 0.99), (permuted, "synchronous", 0.6)),
@@ -202,6 +204,7 @@ def test_budgets_are_kept_by_every_node_of_an_irregular_graph():
         assert more == (exchange == "asynchronous")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "algorithm",
     (
@@ -284,6 +287,7 @@ def test_the_audit_refutes_shared_noise_and_not_fresh_noise():
     assert printed.refuted and printed.lower_bound > 5 * 1.0
 
 
+@pytest.mark.long
 def test_the_audit_comes_near_the_synchronous_guarantee_and_refutes_less():
     made = tacita.DPNorm(step_size=0.02, local_steps=4)
     safe = tacita.private(empty_ring(), made, norm=1.0, **BUDGET)

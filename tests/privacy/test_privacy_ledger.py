@@ -271,6 +271,7 @@ SAMPLED = (
 )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("sampling", "relation", "participation"), SAMPLED)
 def test_a_calibrated_run_fits_its_budget_and_no_more(
     path, sampling, relation, participation

@@ -162,6 +162,7 @@ def test_every_step_and_the_general_form(problem):
     assert batches.rdp(8.0) == pytest.approx(exact.rdp(8.0))
 
 
+@pytest.mark.long
 def test_letters_of_dp_fed_avg_move_no_further(problem):
     """Neighbours' letters compared directly, at the same start and batches."""
     import jax

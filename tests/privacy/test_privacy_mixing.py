@@ -164,6 +164,7 @@ def test_every_node_is_accounted_in_its_place():
     assert found.mu == max(each)
 
 
+@pytest.mark.long
 def test_a_budget_takes_less_noise_and_a_late_letter_shows_in_the_report():
     problem, rounds = world(), 20
     ask = {"epsilon": 1.0, "delta": DELTA, "observer": "final_model", "rounds": rounds}

@@ -246,6 +246,7 @@ def made(problem, name):
     return safe, participation
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", PRIVATE)
 def test_private_algorithms_keep_the_contract(problem, name):
     """Mapped equals one at a time; same seed, same bits; a promise compiles nothing."""

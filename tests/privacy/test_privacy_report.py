@@ -103,6 +103,7 @@ def test_curves_follow_the_schedule(run, problem, algorithm):
         assert line == pytest.approx(by_hand)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("participation", (1.0, 0.4, (0.2, 0.9, 0.5, 1.0)))
 def test_curves_end_where_the_rows_do(problem, algorithm, participation):
     given = list(participation) if isinstance(participation, tuple) else participation

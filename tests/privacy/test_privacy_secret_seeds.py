@@ -26,6 +26,7 @@ def problem():
     return synthetic.logistic(agents=3, features=3, samples=20)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("algorithm", [PRIVATE, IN_LETTERS, BY_COORDINATOR])
 def test_noise_is_not_the_same_again(problem, algorithm):
     """With one seed the models of neighbours differ by what one row does, exactly."""

@@ -166,6 +166,7 @@ def test_outsiders_see_sizes_and_times():
     assert row.epsilon == 0 and "sizes and times only" in row.theorem
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("algorithm", "more"),
     [

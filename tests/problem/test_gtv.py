@@ -103,6 +103,7 @@ def reference(gtv: tacita.GTVMin) -> np.ndarray:
     return w.value
 
 
+@pytest.mark.few(1)
 @each_penalty
 def test_solution_agrees_with_a_convex_solver(problem, penalty):
     gtv = tacita.GTVMin(problem, 0.2, penalty)
@@ -124,6 +125,7 @@ def test_factorisation_and_conjugate_gradients_agree():
     )
 
 
+@pytest.mark.long
 def test_logistic_models_by_newtons_method():
     nodes = synthetic.logistic(
         agents=6,
@@ -190,6 +192,7 @@ def test_coordinates_that_are_not_coupled_are_trained_alone(problem, array):
     assert np.ptp(models[:, 2]) > 0.1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("rows, features", [(2, 3), (5, 3), (9, 10), (12, 10)])
 def test_closed_form_step_is_the_minimiser(rows, features):
     """Few rows, many rows, written out or by LAPACK: the gradient vanishes."""

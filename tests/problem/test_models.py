@@ -33,6 +33,7 @@ def rows(model, m=7, seed=0):
     return jnp.asarray(x), jnp.asarray(y)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", [Linear(3), Logistic(3), Softmax(3, 4), Moments(3)])
 def test_gradient_is_the_derivative_of_the_loss(model):
     with jax.enable_x64(True):

@@ -93,6 +93,7 @@ def test_floyd_draws_every_set_equally_often():
     assert sum((c - expected) ** 2 / expected for c in counts.values()) < 27.9
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n, k", [(10, 2), (10, 7), (1000, 5)])
 def test_cohorts_are_sorted_and_distinct(n, k):
     with jax.enable_x64(True):

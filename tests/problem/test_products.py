@@ -18,6 +18,7 @@ def drawn(rows: int, features: int):
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("rows", "features"), SHAPES)
 def test_products_are_those_of_numpy(rows: int, features: int):
     x, w, r = drawn(rows, features)

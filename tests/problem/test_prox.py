@@ -116,6 +116,7 @@ def test_group_lasso_solves_its_dual_program(weights, t):
         assert value == pytest.approx(v @ v / (2 * t) - solved.fun, rel=1e-7)
 
 
+@pytest.mark.few(3)
 @everyone
 def test_no_point_nearby_or_far_is_better(name):
     h, t = FUNCTIONS[name], 0.7

@@ -102,6 +102,7 @@ def test_bubbles_have_areas_in_proportion_to_rows():
     assert [bar.get_width() for bar in side.patches] == table["rows"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("agents", "classes"), [(1, 2), (70, 3), (5, 30), (4, 0)])
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_any_number_of_agents_and_classes_is_drawn(agents, classes, theme):

@@ -87,7 +87,7 @@ def test_rows_of_a_network_are_read():
 
 def test_refusals(softmax):
     how = tacita.FedAvg(step_size=0.5)
-    with pytest.raises(tacita.TacitaError, match="no 7 rows of agent number 0"):
+    with pytest.raises(tacita.TacitaError, match="agent 0 has 6 rows"):
         read_back(softmax, how, rounds=2, rows=7)
     summed = Summed(algorithm=how, aggregation=tacita.SecureSum())
     with pytest.raises(tacita.TacitaError, match="shows no single letter"):

@@ -58,6 +58,7 @@ def test_linear_models_reach_the_closed_form_of_gtvmin(rows):
     assert run.communication["letters"] == run.rounds * 2 * NODES
 
 
+@pytest.mark.long
 def test_damping_changes_the_way_but_not_the_end(rows):
     shared = np.sqrt(FEATURES) * np.eye(FEATURES)
     network = network_of(rows, LinearRegression(fit_intercept=False), shared)
@@ -137,6 +138,7 @@ def test_different_kinds_come_to_agree_as_alpha_grows(rows):
     assert gaps[0] > 2 * gaps[1] and gaps[1] > gaps[2]
 
 
+@pytest.mark.long
 def test_the_result_does_not_depend_on_the_number_of_processes(rows):
     forest = make_pipeline(StandardScaler(), RandomForestRegressor(3))
     network = network_of(rows, [KNeighborsRegressor(2), Ridge(), forest] * 2)

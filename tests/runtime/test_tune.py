@@ -15,6 +15,7 @@ def problem() -> tacita.Problem:
     return synthetic.logistic(agents=8, features=3, samples=30, seed=2)
 
 
+@pytest.mark.long
 def test_the_choice_reaches_the_accuracy_when_run(problem):
     tuning = tacita.tune(problem, "fed-plt", t_grad=1, t_comm=10, probe_rounds=60)
     assert tuning.rounds is not None

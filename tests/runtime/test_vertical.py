@@ -41,6 +41,7 @@ def joined(tables, y, model, l2):
     return dict(zip(tables, np.split(problem.solve(), ends), strict=True)), problem
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", ["linear", "logistic"])
 @pytest.mark.parametrize("l2", [1e-4, 0.3])
 def test_equals_training_on_the_joined_table(tables, labels, model, l2):
