@@ -6,7 +6,7 @@ SOURCES := tacita tests examples papers bench
 PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo federation-demo test test-long test-all check format lint types examples bench chaos clean
+.PHONY: help demo federation-demo test test-long test-variants test-all check format lint types examples bench chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -27,12 +27,15 @@ federation-demo: $(VENV)/test ## hub, coordinator and four hospitals as processe
 	$(BIN)/python examples/federation/demo.py
 
 test: $(VENV)/test ## install what tests need and run all but the long ones
-	$(PYTEST) -m 'not long'
+	$(PYTEST) -m 'not long and not variant'
 
-test-long: $(VENV)/test ## the long ones: kills, chaos, schedules, papers, all variants
-	$(PYTEST) -m long
+test-long: $(VENV)/test ## the long ones: kills, chaos, schedules, papers
+	$(PYTEST) -m 'long and not variant'
 
-test-all: test test-long ## all tests
+test-variants: $(VENV)/test ## variants of tests of which make test runs a few
+	$(PYTEST) -m variant
+
+test-all: test test-long test-variants ## all tests
 
 format: $(VENV)/test ## format the code in place
 	$(BIN)/ruff format $(SOURCES)

@@ -27,7 +27,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Papers are among the long tests, and so are variants beyond a few."""
+    """Papers are long tests; beyond a few, variants of one test have their own mark."""
     variants: dict[str, list[pytest.Item]] = {}
     for item in items:
         if Path(__file__).parent / "papers" in item.path.parents:
@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         short = {int(step * place) for place in range(marker.args[0])}
         for place, item in enumerate(group):
             if place not in short:
-                item.add_marker(pytest.mark.long)
+                item.add_marker(pytest.mark.variant)
 
 
 @pytest.fixture(scope="module", autouse=True)
