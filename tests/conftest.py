@@ -26,21 +26,30 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
+#: Of a long test with at least so many variants, this share is in make test-long.
+_MANY, _SHARE = 4, 3
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Papers are long tests; beyond a few, variants of one test have their own mark."""
-    variants: dict[str, list[pytest.Item]] = {}
+    variants: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
         if Path(__file__).parent / "papers" in item.path.parents:
             item.add_marker(pytest.mark.long)
-        if item.get_closest_marker("few") and not item.get_closest_marker("long"):
-            variants.setdefault(item.nodeid.split("[")[0], []).append(item)
-    for group in variants.values():
-        marker = group[0].get_closest_marker("few")
-        assert marker is not None
-        step = max(len(group) / marker.args[0], 1)
-        short = {int(step * place) for place in range(marker.args[0])}
+        few = item.get_closest_marker("few")
+        name = item.nodeid.split("[")[0]
+        if item.get_closest_marker("long"):
+            variants.setdefault((name, 0), []).append(item)
+        elif few is not None:
+            variants.setdefault((name, few.args[0]), []).append(item)
+    for (_, few), group in variants.items():
+        wanted = few or (
+            -(-len(group) // _SHARE) if len(group) >= _MANY else len(group)
+        )
+        step = max(len(group) / wanted, 1)
+        chosen = {int(step * place) for place in range(wanted)}
         for place, item in enumerate(group):
-            if place not in short:
+            if place not in chosen:
                 item.add_marker(pytest.mark.variant)
 
 
