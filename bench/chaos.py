@@ -40,7 +40,7 @@ from tests.federation.towns import NAMES, Programs, Town, run_of
 from tests.privacy import ledger_victim as victim
 
 CASES = ("FedPLT", "FedGD", "FedLin", "FedAvg", "SecureSum")
-ROUNDS = 80
+ROUNDS = 120
 BUDGET = {"epsilon": 5.0, "delta": 1e-5, "norm": 1.0}
 PRIVATE = run_of(
     run={"rounds": ROUNDS, "shared_seed": 5, "linger": 5.0}, privacy=BUDGET
@@ -53,7 +53,7 @@ SUMS = {
 }
 RUNS = {"letters": PRIVATE, "sums": SUMS}
 #: SIGKILLs of one federation of processes.
-KILLS = 12
+KILLS = 25
 #: Deaths that a forked writer of a ledger dies in one trial.
 WRITERS = 40
 #: Bytes that no file may pass while the disk is "full": less than a checkpoint.
