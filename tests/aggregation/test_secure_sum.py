@@ -52,6 +52,7 @@ def planned(algorithm=None, agents: int = 5, **rule):
     return tacita.private(some(agents), made, **BUDGET, aggregation=rule)
 
 
+@pytest.mark.long
 def test_debug_draws_every_agents_noise_as_a_deployment_does():
     """Integers by hand: letters on the grid, noises of ChaCha20, added modulo 2^32."""
     problem, safe = some(l2=0.0), planned()
@@ -78,6 +79,7 @@ def clipped_gradient(problem, agent, w):
         return np.asarray(oracle.grad(prepared.local(rows), None, jnp.asarray(w)))
 
 
+@pytest.mark.long
 def test_a_simulation_has_the_noise_of_all_agents_together():
     problem, safe = some(), planned()
     quiet = replace(safe.aggregation, multiples=())
@@ -157,6 +159,7 @@ def test_permuting_agents_changes_nothing():
     np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.long
 def test_another_budget_compiles_nothing():
     problem = some()
     sizes = []

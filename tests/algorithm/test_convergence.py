@@ -129,6 +129,7 @@ def test_composite_problems_have_the_exact_zeros(participation, solver):
     np.testing.assert_allclose(run.params, optimum, rtol=0, atol=1e-8)
 
 
+@pytest.mark.long
 def test_exact_local_answers_are_peaceman_rachford_splitting():
     """Newton, Newton to the end, and FedSplit with exact answers: the same numbers."""
     made, rho = problem(), 0.7
@@ -146,6 +147,7 @@ def test_exact_local_answers_are_peaceman_rachford_splitting():
         np.testing.assert_allclose(other.agents, runs[0].agents, atol=1e-11)
 
 
+@pytest.mark.long
 def test_without_the_warm_start_or_a_correction_there_is_a_bias():
     """FedSplit and FedAvg with few local steps stop short; Fed-PLT does not."""
     descent = GradientDescent(step_size=0.5, local_steps=5)

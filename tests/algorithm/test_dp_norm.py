@@ -203,6 +203,7 @@ def test_noise_in_letters_builds_up_as_computed():
     assert own(State(w=1.0, released=2.0)) == 1.0  # pyright: ignore
 
 
+@pytest.mark.long
 def test_asynchronous_letters_have_fresh_noise_and_different_iterates():
     problem = silent_ring(9000)
     noisy = tacita.DPNorm(

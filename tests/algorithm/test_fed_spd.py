@@ -138,6 +138,7 @@ def test_hidden_state_with_noise_needs_to_be_asked_for():
         )
 
 
+@pytest.mark.long
 def test_client_updates_are_clipped_and_summed_with_a_fixed_denominator():
     problem = synthetic.logistic(agents=5, features=3, samples=20, seed=1)
     plain = {"step_size": 0.5, "local_steps": 2}

@@ -90,6 +90,7 @@ def test_primal_dual_solves_the_network_lasso(penalty):
         assert error(problem, algorithm, 6000, expected, participation=0.4) < 1e-6
 
 
+@pytest.mark.long
 def test_some_coordinates_are_shared_and_the_others_personal():
     problem = nodes(GRAPHS["grid"])
     shared = Penalty(coordinates=[True, True, False], strength=0.6)

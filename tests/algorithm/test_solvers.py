@@ -189,6 +189,7 @@ def test_noise_has_the_scale_of_the_paper():
     np.testing.assert_allclose(np.var(got), variance, rtol=0.03)
 
 
+@pytest.mark.long
 def test_mixed_asks_every_agent_its_own_solver():
     made = logistic()
     solvers = GradientDescent(), Newton(local_steps=1), Accelerated()

@@ -126,6 +126,7 @@ def held(names: tuple[str, ...], configurations: int, seed: int) -> int:
     return printed
 
 
+@pytest.mark.long
 def test_no_printed_epsilon_is_below_the_exact_one(monkeypatch):
     """A sample of `python -m bench.truth`."""
     monkeypatch.setattr(truth, "PER_SHAPE", 2)

@@ -74,6 +74,7 @@ class SigmaOverN(SecureSum):
         return super().at_work(agents, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind", [SigmaOverN, pytest.param(FewerNoises, marks=pytest.mark.long)]
 )

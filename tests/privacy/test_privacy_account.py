@@ -138,6 +138,7 @@ def test_clip_norm_doubles_the_sensitivity_of_replace_one():
     assert swapped.epsilon(1e-5) == pytest.approx(theirs.get_epsilon(1e-5), abs=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("convention", (1.0, 2.0))
 def test_a_library_that_changes_its_convention_changes_nothing(monkeypatch, convention):
     """Should RdpAccountant read multipliers per record one day, answers stay put."""

@@ -92,6 +92,7 @@ def test_proposition_4_is_exceeded_by_what_the_coordinator_sees():
     assert "Proposition 4 claims" in str(result)
 
 
+@pytest.mark.long
 def test_what_is_watched_is_what_was_run(linear):
     """Letters of a transcript give the models that `simulate` gives."""
     safe = tacita.private(linear, tacita.ServerGD(step_size=0.3), **BUDGET)
@@ -159,6 +160,7 @@ def test_graphs_and_wrapped_algorithms_are_audited_by_learning():
     assert result.refuted is False
 
 
+@pytest.mark.long
 def test_a_result_goes_into_the_report(linear):
     safe = tacita.private(linear, tacita.ServerGD(step_size=0.3), **BUDGET)
     result = tacita.audit(

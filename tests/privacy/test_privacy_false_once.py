@@ -94,6 +94,7 @@ def test_budgets_per_client_look_at_each_clients_curvature():
     assert row.epsilon == pytest.approx(max(spent)) and spent[2] > 1.05 * spent[0]
 
 
+@pytest.mark.long
 def test_an_empty_row_has_a_gradient_in_a_network():
     """Its biases learn from it: emptying a record moves the mean by up to 2 C/m."""
     rng = np.random.default_rng(1)

@@ -229,6 +229,7 @@ def test_hidden_state_report_has_claim_number_and_warning(problem):
         )
 
 
+@pytest.mark.long
 def test_private_sets_the_noise_of_disjoint_batches(problem):
     safe = tacita.private(
         problem,
@@ -318,6 +319,7 @@ def test_central_noise_is_not_set_for_letters(problem):
         )
 
 
+@pytest.mark.long
 def test_central_noise_protects_clients_from_who_sees_models(problem):
     many = unit_rows(agents=20, samples=5)
     algorithm = tacita.ClientDPFedAvg(clip=0.5, noise_std=1.0, step_size=0.5, cohort=4)
@@ -398,6 +400,7 @@ def test_a_record_is_never_worse_off_than_its_client(problem, algorithm, observe
     assert np.isfinite(found[0]) != trusts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "algorithm",
     (

@@ -193,6 +193,7 @@ def test_a_forecast_counts_on_letters_in_time_only_if_told_so():
     assert "mixing" not in told.row("final_model").theorem
 
 
+@pytest.mark.long
 def test_a_debugged_run_tells_how_it_was_run():
     """Else its report would count on letters in time, and on everybody's noise."""
     problem, late = world(ring(3)), tacita.Asynchronous(most_delay=2)

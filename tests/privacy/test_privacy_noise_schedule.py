@@ -70,6 +70,7 @@ def test_chances_of_taking_part_are_mixed_round_by_round():
     np.testing.assert_allclose(spread.epsilon(1e-5), constant.epsilon(1e-5), rtol=1e-4)
 
 
+@pytest.mark.long
 def test_every_round_of_a_run_has_its_own_noise():
     # Labels far off saturate the clipping: gradients do not depend on the model, so
     # the last model is an affine function of the noise.
@@ -102,6 +103,7 @@ def test_agents_and_rounds_may_be_equally_many(dtype):
     np.testing.assert_allclose(run.params, alone.params, rtol=tolerance)
 
 
+@pytest.mark.long
 def test_private_sets_the_schedule_and_keeps_the_budget():
     here = problem()
     budget = {"epsilon": 1.0, "delta": 1e-5, "observer": "coordinator", "rounds": 30}

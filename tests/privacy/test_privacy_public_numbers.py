@@ -122,6 +122,7 @@ def test_with_a_bound_the_report_holds(name):
         assert "9.1-smooth" in str(report)  # BOUND^2/4 + l2
 
 
+@pytest.mark.long
 def test_numbers_that_theory_sets_from_rows_are_named():
     noisy = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=1.0))
     words = "no number of the algorithm was chosen by looking at private data"
@@ -156,6 +157,7 @@ def test_numbers_that_theory_sets_from_rows_are_named():
             assert found == status
 
 
+@pytest.mark.long
 def test_a_page_warns_of_what_is_violated(tmp_path):
     noisy = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=1.0))
     run = tacita.simulate(data(), tacita.FedAvg(oracle=noisy), 2, seed=1)
@@ -233,6 +235,7 @@ class NoiseOfTheRows(Noisy):
         return super().grad(local, (rows, longest * noise), w)
 
 
+@pytest.mark.long
 def test_an_audit_refutes_noise_that_depends_on_a_row():
     problem = tacita.from_arrays(np.zeros((4, 2)), np.ones(4), [0, 0, 1, 1], l2=0.1)
     plain = tacita.ServerGD(step_size=0.3)

@@ -57,6 +57,7 @@ def epsilon_by_hand(algorithm, problem, agent, active):
     return epsilon_of_mu(float(mu), 1e-6)
 
 
+@pytest.mark.long
 def test_rows_are_observers_times_units(run):
     rows = [(row.observer, row.unit) for row in run.privacy.rows]
     seen = ("final_model", "coordinator", "neighbour", "eavesdropper")
@@ -123,6 +124,7 @@ def test_long_runs_are_looked_at_now_and_then(problem, algorithm):
         assert rounds[-1] == 200 and 25 < len(rounds) <= 60
 
 
+@pytest.mark.long
 def test_several_seeds_count_the_busiest(problem, algorithm):
     run = tacita.simulate(problem, algorithm, 5, seed=0, participation=2, seeds=4)
     most = run.info["turns"].max(axis=0)
@@ -132,6 +134,7 @@ def test_several_seeds_count_the_busiest(problem, algorithm):
     assert sorted(last) == pytest.approx(sorted(spent))
 
 
+@pytest.mark.long
 def test_activity_that_delays_force_is_counted():
     """Everybody is active once in three events, however rarely it is drawn."""
     ring = tacita.problem.graph.ring(5)

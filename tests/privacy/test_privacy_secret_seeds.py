@@ -36,6 +36,7 @@ def test_noise_is_not_the_same_again(problem, algorithm):
     np.testing.assert_array_equal(runs[0].params, runs[1].params)
 
 
+@pytest.mark.long
 def test_nor_one_agent_at_a_time_nor_side_by_side(problem):
     runs = [tacita.debug(problem, PRIVATE, 1, record=()).params for _ in range(2)]
     runs += [*tacita.simulate(problem, PRIVATE, 1, seeds=2, record=()).params]
@@ -128,6 +129,7 @@ def test_a_secret_stays_beside_its_checkpoint(problem, tmp_path):
         tacita.simulate(problem, PRIVATE, 4, resume=True, **whole)
 
 
+@pytest.mark.long
 def test_classes_of_single_agents_are_not_counted_in_a_private_run(problem, tmp_path):
     open_run = tacita.simulate(problem, tacita.FedAvg(step_size=0.1), 2)
     assert set(open_run.info["holdings"]) == {"agent", "rows", "-1", "+1"}

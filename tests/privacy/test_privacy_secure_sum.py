@@ -194,6 +194,7 @@ def test_a_budget_is_kept_and_nearly_used(algorithm, more):
     assert told.promise["observer"] == "colluders"
 
 
+@pytest.mark.long
 def test_a_run_reports_what_was_planned():
     problem, rule = some(), tacita.SecureSum(least=5, colluding=1)
     safe = tacita.private(problem, tacita.DPSGD(), **BUDGET, aggregation=rule)

@@ -239,6 +239,7 @@ def test_one_node_without_edges(penalty):
     np.testing.assert_allclose(gtv.solve()[0], single.solve(), atol=1e-12)
 
 
+@pytest.mark.long
 def test_refusals(problem):
     gtv = tacita.GTVMin(problem, 0.5)
     for wrong, match in [

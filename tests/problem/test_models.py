@@ -81,6 +81,7 @@ def test_regularisers_and_their_derivatives(penalty):
         np.testing.assert_allclose([fine.min(), fine.max()], [low, high], atol=1e-6)
 
 
+@pytest.mark.long
 def test_networks_learn_and_share_their_program():
     assert mlp(4, (8,), 3) is mlp(4, (8,), 3)
     model = mlp(4, (8, 5), 3)

@@ -112,6 +112,7 @@ def test_numbers_below_a_limit_are_uniform():
     assert np.sum((counts - 10_000) ** 2 / 10_000) < 22.5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("clip", [lambda o: o, lambda o: Clipped(norm=1.0, oracle=o)])
 def test_a_node_without_rows_learns_nothing_from_padding(clip):
     """A network with biases has gradients at rows of zeros."""

@@ -116,6 +116,7 @@ def test_nothing_else_is_left_in_the_folder(written):
 EVIL = '<script>alert("1")</script>&amp;\'x'
 
 
+@pytest.mark.long
 def test_names_with_html_in_them_are_shown_as_they_are(make_run, tmp_path):
     runs = {EVIL: make_run(EVIL, classes=(EVIL, "</table>")), "b": make_run()}
     for run in runs.values():
@@ -209,6 +210,7 @@ def test_a_file_in_the_way_is_refused(make_run, tmp_path):
         write_report({}, tmp_path)
 
 
+@pytest.mark.long
 def test_a_private_run_shows_its_observers_and_its_spending(tmp_path):
     problem = tacita.problem.synthetic.logistic(agents=4, features=2, samples=50)
     algorithm = tacita.private(

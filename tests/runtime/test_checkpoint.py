@@ -65,6 +65,7 @@ def test_killed_at_random_moments_and_resumed_gives_the_same_bits(tmp_path):
         np.testing.assert_array_equal(resumed.metrics[name], values)
 
 
+@pytest.mark.long
 def test_resume_continues_and_may_go_further(tmp_path):
     problem, algorithm = setting()
     whole = tacita.simulate(problem, algorithm, 40, seed=5)
@@ -149,6 +150,7 @@ told = [words_of(model) for model in models]
 """
 
 
+@pytest.mark.long
 def test_models_have_the_same_fingerprint_in_another_process():
     """Not their address; what they are made of tells them apart."""
     here = {"__name__": "__main__"}

@@ -63,6 +63,7 @@ def optimum(problem) -> np.ndarray:
     return tacita.GTVMin(problem, ALPHA).solve()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lost", [0.0, 0.4])
 def test_no_letter_is_older_than_the_bound(problem, lost):
     rule = Asynchronous(most_delay=4, lost=lost)
@@ -110,6 +111,7 @@ def test_everybody_is_active_once_in_every_window(problem):
     assert history.mean() < 0.3
 
 
+@pytest.mark.long
 def test_without_delays_it_is_a_run_in_step(problem):
     for algorithm in (tacita.FedGD(alpha=ALPHA), tacita.PrimalDual(alpha=ALPHA)):
         step = tacita.simulate(problem, algorithm, 9, record=())
@@ -118,6 +120,7 @@ def test_without_delays_it_is_a_run_in_step(problem):
         np.testing.assert_allclose(free.agents, step.agents, atol=1e-14)
 
 
+@pytest.mark.long
 def test_relaxation_stays_below_its_bound_at_every_event(problem, optimum):
     """(134) with B = 10, random active sets, 20 seeds, every event."""
     most, events = 10, 500
@@ -196,6 +199,7 @@ def test_gossip_contracts_in_the_largest_error(problem):
         assert errors[1] <= factor * errors[0] + 1e-12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "algorithm, reason",
     [
@@ -221,6 +225,7 @@ def test_sums_of_letters_must_stay_in_step(problem, algorithm, reason, monkeypat
     assert np.abs(ends[0] - problem.solve()).max() > 0.01
 
 
+@pytest.mark.long
 def test_debugging_gives_the_same_numbers(problem):
     choices: Any = dict(
         seed=2,

@@ -112,6 +112,7 @@ def test_nodes_without_errors_have_no_mean():
     assert "training error nan" in str(told) and "2 no rows to tell" in str(told)
 
 
+@pytest.mark.long
 def test_the_report_shows_a_table_and_a_map(trained, tmp_path):
     problem, run, _, others = trained
     places = np.array([[60.0, 20 + i] for i in range(5)])
