@@ -9,10 +9,11 @@ import numpy as np
 from jax import Array
 
 from tacita.problem.model.linear import Logistic, Model
+from tacita.problem.model.wrapped import Around
 
 
 @dataclass(frozen=True)
-class SoftLabels:
+class SoftLabels(Around):
     """A model whose labels are chances of every class, (m, classes), to be sought.
 
     The loss of a row is the mean of its losses for every class, so a gradient is that
@@ -20,16 +21,6 @@ class SoftLabels:
     """
 
     model: Model
-
-    @property
-    def dim(self) -> int:
-        """As the model's."""
-        return self.model.dim
-
-    @property
-    def classes(self) -> int | None:
-        """As the model's."""
-        return self.model.classes
 
     @property
     def codes(self) -> np.ndarray:
@@ -57,7 +48,3 @@ class SoftLabels:
     def predict(self, w: Array, x: Array) -> Array:
         """As the model."""
         return self.model.predict(w, x)
-
-    def start(self) -> np.ndarray:
-        """As the model."""
-        return self.model.start()

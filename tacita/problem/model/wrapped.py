@@ -12,8 +12,8 @@ from jax import Array
 from tacita.problem.model.linear import Model
 
 
-class _Around:
-    """What does not change: parameters, classes, the start."""
+class Around:
+    """What a model around another keeps of it: parameters, classes, the start."""
 
     model: Model
 
@@ -37,7 +37,7 @@ class _Around:
 
 
 @dataclass(frozen=True)
-class Weighted(_Around):
+class Weighted(Around):
     """A model whose rows carry their weight as a last feature."""
 
     model: Model
@@ -61,7 +61,7 @@ class Weighted(_Around):
 
 
 @dataclass(frozen=True)
-class EveryValue(_Around):
+class EveryValue(Around):
     """A model trained on every row with each value of one feature.
 
     Attributes:
