@@ -28,6 +28,7 @@ from jax import Array
 
 from tacita import check
 from tacita.gaussian_table import BASE, REACH, draw, table
+from tacita.host_call import host_call
 from tacita.random_numbers import normal, words
 from tacita.trees import one_of
 
@@ -105,9 +106,8 @@ def integers(key: Array, shape: tuple[int, ...], each: Any) -> Array:
 
 def _of_whole_words(key: Array, first: Array) -> Array:
     """T of words with these high halves; so seldom that nothing is compiled for it."""
-    kind = jax.ShapeDtypeStruct(first.shape, np.int64)
     about = jax.random.key_data(key), first
-    return jax.pure_callback(_on_host, kind, *about, vmap_method="sequential")
+    return host_call(_on_host, first.shape, np.int64, *about, vmap_method="sequential")
 
 
 def _on_host(key: Any, first: Any) -> np.ndarray:

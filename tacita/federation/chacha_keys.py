@@ -24,6 +24,7 @@ from jax import Array
 from jax.extend.random import define_prng_impl
 
 from tacita.aggregation.secure.derive import stream
+from tacita.host_call import host_call
 
 #: What parts the three uses of a key.
 _BITS, _SPLIT, _FOLD = 0, 1, 2
@@ -46,15 +47,13 @@ def _split(key: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _fold_in(key: Array, data: Array | int) -> Array:
-    kind = jax.ShapeDtypeStruct((_KEY,), np.uint32)
     about = key, jnp.asarray(data, np.uint32)
-    return jax.pure_callback(_folded, kind, *about, vmap_method="expand_dims")
+    return host_call(_folded, (_KEY,), np.uint32, *about, vmap_method="expand_dims")
 
 
 def _words(key: Array, kind: np.dtype, shape: tuple[int, ...], tag: int) -> Array:
     made = partial(_streams, kind=kind, shape=shape, tag=tag)
-    told = jax.ShapeDtypeStruct(shape, kind)
-    return jax.pure_callback(made, told, key, vmap_method="expand_dims")
+    return host_call(made, shape, kind, key, vmap_method="expand_dims")
 
 
 def _streams(

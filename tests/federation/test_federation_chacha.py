@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,8 +13,8 @@ from tacita import integer_noise
 from tacita.aggregation.secure.derive import stream
 from tacita.federation.chacha_keys import chacha_key
 from tacita.federation.draws import key_for
-from tacita.gaussian_table import look_up
-from tacita.trees import in_double_precision
+from tacita.gaussian_table import draw, look_up
+from tacita.trees import double_precision, in_double_precision
 
 SECRET = bytes(range(32))
 
@@ -79,3 +81,31 @@ def test_integers_come_from_whole_words_of_chacha():
     values = look_up(first, lambda at: np.zeros(len(at), np.uint64))
     expected = np.asarray(each) @ values.reshape(len(each), entries)
     np.testing.assert_array_equal(found, expected)
+
+
+def elsewhere(program, *told):
+    """What a compiled program gives in a thread that knows no double precision.
+
+    XLA makes the calls of large programs in such threads.
+    """
+    with ThreadPoolExecutor(1) as other:
+        return np.asarray(other.submit(program, *told).result())
+
+
+def test_words_keep_their_64_bits_in_any_thread():
+    with double_precision():
+        key = chacha_key(SECRET)
+        program = jax.jit(lambda k: jax.random.bits(k, (9,), np.uint64))
+        compiled = program.lower(key).compile()
+    expected = stream(SECRET, 0, 9, np.uint64)
+    np.testing.assert_array_equal(elsewhere(compiled, key), expected)
+
+
+def test_low_halves_keep_their_64_bits_in_any_thread():
+    key, high = chacha_key(SECRET), stream(SECRET, 0, 9, np.uint64)
+    with double_precision():
+        told = jnp.asarray(high)
+        program = jax.jit(integer_noise._of_whole_words)
+        compiled = program.lower(key, told).compile()
+    expected = draw(high, np.zeros(9, np.uint64))  # none of these words ties
+    np.testing.assert_array_equal(elsewhere(compiled, key, told), expected)
