@@ -54,7 +54,7 @@ check: lint types test examples ## all that must hold before a change lands
 
 chaos: $(VENV)/test ## hours of kills, full disks, old folders, spoilt inputs; prints a tally
 	$(BIN)/python -m bench.chaos --kills 10000
-	$(BIN)/python -m bench.chaos --only sums --trials 200
+	$(BIN)/python -m bench.chaos --only sums --trials 200 --events 8
 	$(BIN)/python -m bench.fuzz --inputs 1000000
 
 bench: $(VENV)/test ## measure against peers, ratios printed

@@ -1,7 +1,7 @@
 """Kills, full disks, old folders and second programs, until there were enough of them.
 
     python -m bench.chaos --kills 10000
-    python -m bench.chaos --only sums --trials 200
+    python -m bench.chaos --only sums --trials 200 --events 8
     python -m bench.chaos --minutes 5
 
 Trials take turns: federations of real processes over a real broker, with letters or
@@ -52,8 +52,8 @@ SUMS = {
     "secure": {"least": 3, "rows": 30},
 }
 RUNS = {"letters": PRIVATE, "sums": SUMS}
-#: SIGKILLs of one federation of processes.
-KILLS = 25
+#: Things that are done to one federation of processes, half of them SIGKILLs.
+EVENTS_EACH = 25
 #: Deaths that a forked writer of a ledger dies in one trial.
 WRITERS = 40
 #: Bytes that no file may pass while the disk is "full": less than a checkpoint.
@@ -234,17 +234,17 @@ def calm_model(which: str) -> np.ndarray:
         return town.run(RUNS[which])["coordinator"].models["shared"]
 
 
-def processes(folder: Path, seed: int, which: str) -> Counter[str]:
+def processes(folder: Path, seed: int, which: str, events: int) -> Counter[str]:
     """A federation of real processes."""
     trial = Trial(folder, seed, RUNS[which])
     try:
-        trial.check(trial.run(kills=KILLS, seconds=420.0), calm_model(which))
+        trial.check(trial.run(kills=events, seconds=420.0), calm_model(which))
     except AssertionError as fault:
         raise AssertionError(f"{fault} (after {dict(trial.tally)})") from fault
     return trial.tally
 
 
-def writers(folder: Path, seed: int) -> Counter[str]:
+def writers(folder: Path, seed: int, _: int) -> Counter[str]:
     """Processes that charge a ledger, each killed at a random moment."""
     path, sent = folder / "ledger.db", folder / "sent"
     words = [victim.__file__, path, sent, str(WRITERS)]
@@ -258,20 +258,20 @@ def writers(folder: Path, seed: int) -> Counter[str]:
     return Counter(counts | {"ledgers checked": 1, "letters that left": len(left)})
 
 
-def inside(folder: Path, seed: int) -> Counter[str]:
+def inside(folder: Path, seed: int, _: int) -> Counter[str]:
     """A federation inside this program."""
     event = EVENTS[seed % len(EVENTS)]
     return chaos(folder, CASES[seed // len(EVENTS) % len(CASES)], seed, event)
 
 
-def letters(folder: Path, seed: int) -> Counter[str]:
+def letters(folder: Path, seed: int, events: int) -> Counter[str]:
     """Real processes whose coordinator reads every letter."""
-    return processes(folder, seed, "letters")
+    return processes(folder, seed, "letters", events)
 
 
-def sums(folder: Path, seed: int) -> Counter[str]:
+def sums(folder: Path, seed: int, events: int) -> Counter[str]:
     """Real processes whose coordinator learns sums only."""
-    return processes(folder, seed, "sums")
+    return processes(folder, seed, "sums", events)
 
 
 #: What takes turns, and how often in one turn.
@@ -285,6 +285,8 @@ def main() -> int:
     parser.add_argument("--trials", type=float, default=float("inf"))
     only = [kind.__name__ for kind in KINDS]
     parser.add_argument("--only", choices=only, help="one kind of trials")
+    words = "things done to one federation of processes"
+    parser.add_argument("--events", type=int, default=EVENTS_EACH, help=words)
     parser.add_argument("--seed", type=int, default=0)
     told = parser.parse_args()
     begun, tally, faults = time.monotonic(), Counter[str](), []
@@ -311,7 +313,7 @@ def main() -> int:
             folder = Path(base) / f"{trial}"
             folder.mkdir()
             try:
-                tally += kind(folder, trial)
+                tally += kind(folder, trial, told.events)
             except (Exception, AssertionError) as fault:
                 faults.append(f"trial {trial}: {fault}")
                 traceback.print_exc(limit=-3)

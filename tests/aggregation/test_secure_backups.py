@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from tacita.aggregation.secure.letters import (
     Alive,
 )
+from tacita.aggregation.secure.secure_agent import SecureAgent
 from tacita.check import TacitaError
 from tests.aggregation.secure_attackers import (
     A,
@@ -21,8 +24,11 @@ from tests.aggregation.secure_attackers import (
     tell,
 )
 from tests.aggregation.secure_parties import (
+    Town,
     letter_of,
     question_of,
+    signing_key,
+    terms_of,
 )
 
 
@@ -97,3 +103,25 @@ def test_a_step_that_could_not_be_written_has_not_happened():
     with pytest.raises(TacitaError, match="has not answered"):
         tell(town, A, Alive(0, digest, (A, B, C, D)))
     assert tell(town, A, Alive(0, digest, (B, C, D, E))).sends
+
+
+def test_what_is_written_down_does_not_grow_with_the_run():
+    town = Town(terms_of(3, exchanges=12))
+    town.set_up()
+    sizes = []
+    for exchange in range(12):
+        town.check_sum(town.run(exchange))
+        kept, rows = town.agents[A].written
+        sizes.append(len(rows))
+        # A machine made of these alone is the same, and as strict.
+        town.disks[A].kept, again = kept, SecureAgent(*restored(town, rows))
+        assert again.written == (kept, rows)
+        if exchange:
+            with pytest.raises(TacitaError, match="is over"):
+                again.asked(exchange - 1, question_of(99))
+    assert max(sizes) == 3  # the roster, the last answer, the last set
+
+
+def restored(town: Town, rows: list) -> tuple:
+    secret = hashlib.sha256(A.encode()).digest()
+    return town.terms, A, secret, signing_key(A).sign, rows, town.disks[A].kept

@@ -25,7 +25,7 @@ class AgentRecords(Memory):
 
     Args:
         terms: Of the run.
-        rows: Its ledger rows of this run.
+        rows: Its ledger rows of this run; the last ones are enough.
         kept: Its files of this run.
     """
 
@@ -43,6 +43,10 @@ class AgentRecords(Memory):
         """Remember what is on the disk now."""
         super().apply(writes)
         self._read_rosters()
+        # Nothing is said any more of exchanges before the latest; the ledger has them.
+        for kind, number in [*self.rows]:
+            if kind != "roster" and number < self.latest():
+                del self.rows[kind, number]
 
     def latest(self) -> int:
         """The last exchange that was answered, signed or opened; -1 if none was."""

@@ -7,6 +7,7 @@ random to whoever lacks the secret, and the same again to whoever has it.
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ def stream(key: bytes, tag: int, entries: int, kind: Any) -> np.ndarray:
     return np.frombuffer(words, np.dtype(kind).newbyteorder("<")).astype(kind)
 
 
+@cache
 def _primitives() -> tuple[Any, Any, Any]:
     """Ciphers, hashes and HKDF; loaded when first used, as simulations need none."""
     try:
