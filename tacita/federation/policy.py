@@ -191,7 +191,8 @@ class Policy:
         if self.aggregation == "secure" and told is None:
             yield "single letters would be read, and only secure sums are allowed here"
         colluding = 0 if told is None else told.get("colluding", 0)
-        if told is not None and not colluding >= self.max_colluding:
+        enough = isinstance(colluding, int | float) and colluding >= self.max_colluding
+        if told is not None and not enough:
             yield (
                 f"the secure sum bears {colluding} colluding agents, this agent asks "
                 f"for {self.max_colluding}"
