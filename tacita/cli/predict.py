@@ -45,11 +45,11 @@ def predict(
             f"one of {', '.join(str(one) for one in model.nodes[:20])}"
         )
     rows = tacita.data.read_frame(table, separator)
+    words = model.predict_frame(rows, agent, told=str(table)).to_csv(index=False)
     surplus = model.surplus(rows)
     if surplus:
         named = ", ".join(tacita.check.printable(name) for name in surplus)
         typer.echo(f"note: the model does not use the columns {named}", err=True)
-    words = model.predict_frame(rows, agent, told=str(table)).to_csv(index=False)
     if out is None:
         typer.echo(words, nl=False)
         return
