@@ -106,7 +106,8 @@ def from_flax(model: Any, **options: Any) -> Differentiable:
     structure, parameters, statistics, draws, others = nnx.split(model, *kinds)
     _refuse_if(jax.tree.leaves(statistics), name, f"batch statistics, {_NO_STATISTICS}")
     _refuse_if(jax.tree.leaves(draws), name, f"random numbers (dropout), {_NO_DRAWS}")
-    left = [type(v).__name__ for _, v in others.flat_state()]
+    kept = jax.tree.leaves(others, is_leaf=lambda v: isinstance(v, nnx.Variable))
+    left = [type(v).__name__ for v in kept]
     _refuse_if(left, name, f"a state ({', '.join(left[:1])}) besides its parameters")
 
     def apply(values: Any, x: Array) -> Array:
