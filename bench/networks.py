@@ -7,8 +7,8 @@ C: CNN (32, 64) on 28 x 28, 2 agents, 10 steps of batch 20 each. D: perceptron
 784-200-200-10, 10 agents, 10 steps each. E: private steps of both, every record's
 gradient clipped. F: an LSTM over 20 characters. Bare JAX calls one compiled step after
 the other, parameters in a tree, gradients as JAX makes them, as one writes it by hand.
-Milliseconds of processor time for a step, medians and quartiles, contestants in turns in
-one process; PyTorch takes part where it is installed.
+Milliseconds of processor time for a step, medians and quartiles, contestants in turns
+in one process; PyTorch takes part where it is installed.
 """
 
 from __future__ import annotations

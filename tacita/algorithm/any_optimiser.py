@@ -124,7 +124,7 @@ class FedOpt(ServerAlgorithm):
     def combine(
         self, key: Array, kept: Kept, mean: Array, now: Round
     ) -> tuple[Kept, Array]:
-        """x <- x + ServerOpt(x - mean of w_i)."""
+        """Step: x <- x + ServerOpt(x - mean of w_i)."""
         before = kept._replace(x=mean)
         if self.server is None:
             return before, mean
@@ -158,7 +158,9 @@ class FedOpt(ServerAlgorithm):
         return ModelState(w), w
 
 
-def _stepped(optimiser: Any, gradient: Array, w: Array, state: Any) -> tuple[Array, Any]:
+def _stepped(
+    optimiser: Any, gradient: Array, w: Array, state: Any
+) -> tuple[Array, Any]:
     """The step that an optimiser takes from w, and what it remembers of it."""
     with precision_of(w.dtype):
         step, after = optimiser.update(gradient, state, w)

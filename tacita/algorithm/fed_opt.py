@@ -79,7 +79,7 @@ class CoordinatorSteps(StepsFromZero, ServerAlgorithm):
     def combine(
         self, key: Array, kept: Moments, mean: Array, now: Round
     ) -> tuple[Moments, Array]:
-        """x <- x + step, with the mean change as the gradient."""
+        """Step: x <- x + step, with the mean change as the gradient."""
         # D = mean of w_i - x
         change = mean - kept.x
         after, step = self.follow(kept, change)
@@ -107,11 +107,11 @@ class AdaptiveSteps(CoordinatorSteps):
     tau: Number
 
     def init_coordinator(self, w: Array) -> Moments:
-        """v begins at tau^2, the least that the paper allows."""
+        """Begin v at tau^2, the least that the paper allows."""
         return super().init_coordinator(w)._replace(v=jnp.full_like(w, self.tau**2))
 
     def squares(self, v: Array, square: Array) -> Array:
-        """v after a change with this square."""
+        """The v after a change with this square."""
         raise NotImplementedError
 
     def follow(self, kept: Moments, change: Array) -> tuple[Moments, Array]:
@@ -177,7 +177,7 @@ class FedAdagrad(AdaptiveSteps):
     source: ClassVar[str] = _PAPER
 
     def squares(self, v: Array, square: Array) -> Array:
-        """v <- v + D^2."""
+        """Add it: v <- v + D^2."""
         return v + square
 
 
@@ -208,7 +208,7 @@ class FedYogi(AdaptiveSteps):
     source: ClassVar[str] = _PAPER
 
     def squares(self, v: Array, square: Array) -> Array:
-        """v <- v - (1 - beta_2) D^2 sign(v - D^2)."""
+        """Towards it: v <- v - (1 - beta_2) D^2 sign(v - D^2)."""
         return v - (1 - self.beta_2) * square * jnp.sign(v - square)
 
 
@@ -239,5 +239,5 @@ class FedAdam(AdaptiveSteps):
     source: ClassVar[str] = _PAPER
 
     def squares(self, v: Array, square: Array) -> Array:
-        """v <- beta_2 v + (1 - beta_2) D^2."""
+        """Mean: v <- beta_2 v + (1 - beta_2) D^2."""
         return self.beta_2 * v + (1 - self.beta_2) * square

@@ -175,9 +175,13 @@ def test_layers_that_draw_or_mix_rows_are_refused():
     nnx, equinox = pytest.importorskip("flax.nnx"), pytest.importorskip("equinox")
     rngs, key = nnx.Rngs(0), jax.random.key(0)
     with pytest.raises(tacita.TacitaError, match="batch statistics, which mixes rows"):
-        from_flax(nnx.Sequential(nnx.Linear(3, 2, rngs=rngs), nnx.BatchNorm(2, rngs=rngs)))
+        from_flax(
+            nnx.Sequential(nnx.Linear(3, 2, rngs=rngs), nnx.BatchNorm(2, rngs=rngs))
+        )
     with pytest.raises(tacita.TacitaError, match="random numbers .dropout."):
-        from_flax(nnx.Sequential(nnx.Linear(3, 2, rngs=rngs), nnx.Dropout(0.5, rngs=rngs)))
+        from_flax(
+            nnx.Sequential(nnx.Linear(3, 2, rngs=rngs), nnx.Dropout(0.5, rngs=rngs))
+        )
     linear = equinox.nn.Linear(3, 2, key=key)
     with pytest.raises(tacita.TacitaError, match="such as BatchNorm"):
         norm = equinox.nn.BatchNorm(2, "batch", mode="batch")
@@ -188,14 +192,18 @@ def test_layers_that_draw_or_mix_rows_are_refused():
     still = equinox.nn.Dropout(0.5, inference=True)
     assert from_equinox(equinox.nn.Sequential([linear, still])).dim == 8
     for make in (from_flax, from_equinox):
-        with pytest.raises(tacita.TacitaError, match=r"expected mod.*Module, got a int"):
+        with pytest.raises(
+            tacita.TacitaError, match=r"expected mod.*Module, got a int"
+        ):
             make(3)
 
 
 def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "flax.nnx", None)
     monkeypatch.setitem(sys.modules, "equinox", None)
-    with pytest.raises(tacita.TacitaError, match=r"flax.nnx is not installed.*\[flax\]"):
+    with pytest.raises(
+        tacita.TacitaError, match=r"flax.nnx is not installed.*\[flax\]"
+    ):
         from_flax(1)
     with pytest.raises(tacita.TacitaError, match=r"equinox is not .*\[equinox\]"):
         from_equinox(1)
@@ -220,7 +228,10 @@ def test_a_model_of_float32_stays_so_whatever_it_makes():
     with jax.enable_x64(True):
         x, w = jnp.asarray(X, jnp.float32), jnp.zeros(3, jnp.float32)
         y, one = jnp.zeros(18, jnp.float32), jnp.asarray(1 / 18, jnp.float32)
-        for function, given in ((model.losses, (w, x, y)), (model.grad, (w, x, y, one))):
+        for function, given in (
+            (model.losses, (w, x, y)),
+            (model.grad, (w, x, y, one)),
+        ):
             told = str(jax.make_jaxpr(function)(*given))
             assert "f64" not in told and "f32" in told
         double = jax.eval_shape(model.losses, *(v.astype(float) for v in (w, x, y)))

@@ -45,7 +45,8 @@ def with_fast_derivatives(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _has_convolutions(jaxpr: Any) -> bool:
     return any(
-        _is_plain(step) or any(map(_has_convolutions, core.jaxprs_in_params(step.params)))
+        _is_plain(step)
+        or any(map(_has_convolutions, core.jaxprs_in_params(step.params)))
         for step in jaxpr.eqns
     )
 
@@ -191,7 +192,9 @@ def _by_patches(
     parts = []
     for place in itertools.product(*map(range, shape[:-2])):
         first = [p * gap for p, gap in zip(place, gaps, strict=True)]
-        length = [(n - 1) * s + 1 for n, s in zip(out.shape[1:-1], strides, strict=True)]
+        length = [
+            (n - 1) * s + 1 for n, s in zip(out.shape[1:-1], strides, strict=True)
+        ]
         last = [a + n for a, n in zip(first, length, strict=True)]
         ends = (len(x), *last, x.shape[-1])
         parts.append(jax.lax.slice(x, (0, *first, 0), ends, (1, *strides, 1)))

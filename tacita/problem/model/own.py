@@ -116,7 +116,9 @@ def from_flax(model: Any, **options: Any) -> Differentiable:
     return from_function(apply, parameters, name=name, **options)
 
 
-def from_equinox(module: Any, *, one_row: bool = True, **options: Any) -> Differentiable:
+def from_equinox(
+    module: Any, *, one_row: bool = True, **options: Any
+) -> Differentiable:
     """Make a model of an Equinox module, whose arrays of real numbers are learnt.
 
     Args:
@@ -140,7 +142,11 @@ def from_equinox(module: Any, *, one_row: bool = True, **options: Any) -> Differ
         return isinstance(layer, dropout) and not layer.inference and layer.p != 0
 
     layers = jax.tree.leaves(module, is_leaf=lambda n: keeps(n) or draws(n))
-    _refuse_if(any(map(keeps, layers)), name, f"a layer with a state such as BatchNorm, {_NO_STATISTICS}")
+    _refuse_if(
+        any(map(keeps, layers)),
+        name,
+        f"a layer with a state such as BatchNorm, {_NO_STATISTICS}",
+    )
     _refuse_if(any(map(draws, layers)), name, f"Dropout, {_NO_DRAWS}")
     parameters, rest = equinox.partition(module, equinox.is_inexact_array)
 
