@@ -316,7 +316,8 @@ def test_diverged_runs_say_so(problem):
 def test_a_loss_far_above_the_start_is_called_diverged():
     """Of one lane and of many; not of a start that was good, nor of private rows."""
     linear = synthetic.linear(agents=3, features=2, samples=6)
-    wild, calm = (tacita.FedAvg(step_size=s) for s in (2.0, 0.1))
+    steps = 20 / linear.moduli.largest, 0.5 / linear.moduli.largest
+    wild, calm = (tacita.FedAvg(step_size=step) for step in steps)
     run = tacita.simulate(linear, wild, 4)
     assert run.info["diverged"] and np.all(np.isfinite(run.params))
     assert run.metrics["loss"][-1] > 10 * linear.loss(linear.start)
