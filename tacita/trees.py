@@ -239,6 +239,17 @@ def double_precision() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def precision_of(dtype: Any) -> Iterator[None]:
+    """Trace what others wrote in the precision of its numbers.
+
+    With float64 allowed, as it is in runs, `jnp.zeros(n)` in a model of float32 would
+    be float64, and so would be all that it touches.
+    """
+    with jax.enable_x64(np.dtype(dtype) == np.float64):
+        yield
+
+
 def in_double_precision(function: Callable[..., T]) -> Callable[..., T]:
     """Decorate a public entry point so that float64 arrays stay float64 inside it."""
 

@@ -76,6 +76,26 @@ CASES = [
         {"step_size": 0.0, "local_steps": 0, "weights": "sample"},
     ),
     Case(
+        tacita.FedAvgM(step_size=0.3, local_steps=3, oracle=minibatch),
+        {"momentum": 0.5},
+        {"momentum": 1.0, "server_step": 0.0, "step_size": 0.0, "local_steps": 0},
+    ),
+    Case(
+        tacita.FedAdagrad(step_size=0.3, weights="samples"),
+        {"tau": 1e-2},
+        {"server_step": -1.0, "beta_1": 1.0, "tau": 0.0, "weights": "sample"},
+    ),
+    Case(
+        tacita.FedYogi(step_size=0.3, local_steps=2, oracle=minibatch),
+        {"beta_2": 0.9},
+        {"beta_1": -0.1, "beta_2": 1.0, "tau": -1.0},
+    ),
+    Case(
+        tacita.FedAdam(step_size=0.3, local_steps=2, oracle=noisy(0.1)),
+        {"server_step": 0.2},
+        {"beta_1": 1.0, "beta_2": float("nan"), "step_size": -1.0},
+    ),
+    Case(
         tacita.FedProx(eta=0.5, step_size=0.2, local_steps=3),
         {"eta": 0.7},
         {"eta": -0.5, "step_size": float("nan"), "local_steps": 1.5},

@@ -2,6 +2,7 @@
 
 from tacita.algorithm import solvers
 from tacita.algorithm.agnostic_fed_avg import AgnosticFedAvg
+from tacita.algorithm.any_optimiser import FedOpt
 from tacita.algorithm.dp_admm import DPADMM
 from tacita.algorithm.dp_fed_avg import ClientDPFedAvg, DPFedAvg
 from tacita.algorithm.dp_norm import DPNorm
@@ -9,6 +10,7 @@ from tacita.algorithm.dp_sgd import DPSGD
 from tacita.algorithm.fed_avg import FedAvg
 from tacita.algorithm.fed_gd import FedGD, FedSGD
 from tacita.algorithm.fed_lin import FedLin
+from tacita.algorithm.fed_opt import FedAdagrad, FedAdam, FedAvgM, FedYogi
 from tacita.algorithm.fed_pd import FedPD
 from tacita.algorithm.fed_plt import FedPLT
 from tacita.algorithm.fed_prox import FedProx
@@ -30,6 +32,10 @@ from tacita.algorithm.tamuna import TAMUNA
 ALGORITHMS = (
     ServerGD,
     FedAvg,
+    FedAvgM,
+    FedAdagrad,
+    FedYogi,
+    FedAdam,
     QFedAvg,
     AgnosticFedAvg,
     FedProx,
@@ -67,9 +73,13 @@ __all__ = [
     "ClientDPFedAvg",
     "DPFedAvg",
     "DPNorm",
+    "FedAdagrad",
+    "FedAdam",
     "FedAvg",
+    "FedAvgM",
     "FedGD",
     "FedLin",
+    "FedOpt",
     "FedPD",
     "FedPLT",
     "FedProx",
@@ -77,6 +87,7 @@ __all__ = [
     "FedSGD",
     "FedSPD",
     "FedSplit",
+    "FedYogi",
     "FiveGCS",
     "GossipSGD",
     "GradientTracking",

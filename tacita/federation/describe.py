@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tacita.algorithm.base import Algorithm
+from tacita.check import refuse
 from tacita.federation.description import Description
 from tacita.federation.invitation import Invitation
 from tacita.job import run_file, table_of
@@ -21,6 +22,7 @@ def tables_of(run: Mapping[str, Any] | str | Path) -> dict[str, Any]:
 def describe(run: Mapping[str, Any] | str | Path, me: Invitation) -> Description:
     """The run of a file or of its tables, as the coordinator would offer it."""
     table = tables_of(run)
+    _refuse_code(table.get("problem"))
     for key, value in table.items():
         object_given = isinstance(value, Algorithm)
         table[key] = table_of(value) if object_given else plain_values(value)
@@ -28,3 +30,13 @@ def describe(run: Mapping[str, Any] | str | Path, me: Invitation) -> Description
     name = str(table.pop("name", usual))
     agents = tuple(table.pop("agents", me.agents))
     return Description(me.federation, name, me.coordinator, agents, table)
+
+
+def _refuse_code(problem: Any) -> None:
+    """Refuse a model that is not named: others would have to run its code."""
+    model = problem.get("model") if isinstance(problem, Mapping) else None
+    if not isinstance(model, str | Mapping | None):
+        refuse(
+            f"a federation cannot carry the code of problem.model, a "
+            f"{type(model).__name__}; name one, such as 'logistic'"
+        )

@@ -39,6 +39,11 @@ def table_of(algorithm: Algorithm) -> dict[str, Any]:
     >>> table_of(FedAvg(step_size=0.5, local_steps=2))["local_steps"]
     2
     """
+    if type(algorithm) not in ALGORITHMS:
+        refuse(
+            f"a run file cannot carry {type(algorithm).__name__}, which holds code or "
+            f"another algorithm; use one of {', '.join(known())}"
+        )
     table = _plain(algorithm)
     if _plain(build(table)) != table:
         refuse(f"a run file cannot hold {algorithm!r}; it has numbers and names only")

@@ -118,10 +118,10 @@ def example_grads(model: Model, w: Array, x: Array, y: Array) -> Array:
 
 
 def _in_microbatches(rows: tuple[Array, ...], size: int) -> tuple[Array, ...]:
-    """Rows as (microbatches, size, ...); the last one is filled up with zeros."""
+    """Rows as (microbatches, size, ...), evenly; the last is filled up with zeros."""
     count = rows[0].shape[0]
-    size = min(size, count)
     parts = math.ceil(count / size)
+    size = math.ceil(count / parts)
 
     def cut(leaf: Array) -> Array:
         spare = [(0, parts * size - count)] + [(0, 0)] * (leaf.ndim - 1)

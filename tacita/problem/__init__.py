@@ -12,6 +12,7 @@ from tacita.problem.model.differentiable import Custom, Differentiable
 from tacita.problem.model.linear import Absolute, Huber, Linear, Logistic, Softmax
 from tacita.problem.model.moments import Moments
 from tacita.problem.model.networks import cnn, mlp, resnet10
+from tacita.problem.model.own import from_equinox, from_flax, from_function
 from tacita.problem.model.regulariser import NonConvex, SquaredL2
 from tacita.problem.oracles import Full, Minibatch
 from tacita.problem.problem import Problem
@@ -39,6 +40,9 @@ __all__ = [
     "convex_clustering",
     "discrepancy",
     "from_arrays",
+    "from_equinox",
+    "from_flax",
+    "from_function",
     "graph",
     "hold_out",
     "mlp",

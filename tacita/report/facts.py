@@ -67,7 +67,10 @@ def warnings(run: Run) -> list[str]:
     """What a reader must know before anything else."""
     found = []
     if run.info.get("diverged"):
-        found.append("the run diverged; its model holds numbers that are not finite.")
+        found.append(
+            "the run diverged: its model holds numbers that are not finite, or its "
+            "loss ended far above the start."
+        )
     if run.info.get("stopped_early"):
         found.append(
             f"the run stopped after round {run.rounds}, when its tolerance was reached."

@@ -31,7 +31,9 @@ def _part(run: Run, k: int, n: int) -> Run:
     info = dict(run.info)
     if "turns" in info:
         info["turns"] = np.asarray(info["turns"])[k].tolist()
-    info["diverged"] = not bool(np.all(np.isfinite(run.params[k])))
+    astray = info.pop("diverged_lanes", None)
+    finite = bool(np.all(np.isfinite(run.params[k])))
+    info["diverged"] = not finite or (astray is not None and bool(astray[k]))
     return dataclasses.replace(
         run,
         params=run.params[k],

@@ -96,14 +96,31 @@ class Chunks:
                     size = self._next_size(size, took / asked)
         return carry
 
-    def _chunk(self, carry: Any, records: int, every: int) -> tuple[float, Any]:
-        began = time.perf_counter()
+    def first(self, metric: str, carry: Any) -> np.ndarray:
+        """A metric before the first round, of every lane, by the program of the run."""
+        names = [name_of(item) for item in self._plan.record]
+        _, book, _ = advance(
+            *self._fixed, 0, carry, self._book(carry), 1, 0, *self._limits
+        )
+        return np.asarray(book)[..., names.index(metric), 0]
+
+    def _book(self, carry: Any) -> jax.Array:
+        """Where the program writes metrics."""
         lanes = self._bases.agents.shape[:1] if self._plan.lanes else ()
         rows = len(self._plan.record)
         rows += np.size(carry.seen) if self._plan.watch else 0
-        book = jnp.zeros((*lanes, rows, CAPACITY), jnp.float64)
+        return jnp.zeros((*lanes, rows, CAPACITY), jnp.float64)
+
+    def _chunk(self, carry: Any, records: int, every: int) -> tuple[float, Any]:
+        began = time.perf_counter()
         carry, book, made = advance(
-            *self._fixed, self.rounds, carry, book, records, every, *self._limits
+            *self._fixed,
+            self.rounds,
+            carry,
+            self._book(carry),
+            records,
+            every,
+            *self._limits,
         )
         made = int(made)
         self.metrics.append(np.asarray(book)[..., :made])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import platform
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -15,6 +16,7 @@ from tacita.algorithm.base import GraphAlgorithm
 from tacita.problem.problem import Problem
 from tacita.robust.detection import SIGNS
 from tacita.runtime import traffic
+from tacita.runtime.divergence import diverged
 from tacita.runtime.engine import RunPlan
 from tacita.runtime.measure import name_of
 from tacita.runtime.rounds import World
@@ -66,6 +68,7 @@ def to_run(
     models: tuple[Any, Any],
     seeds: Seeds,
     told: dict[str, Any],
+    at_start: Callable[[], np.ndarray],
 ) -> Run:
     """Put the run together; of a private one without seeds and counts of classes."""
     params, agents = (np.asarray(m) for m in models)
@@ -82,11 +85,14 @@ def to_run(
             "record": list(metrics)[:-1],
         },
     }
+    judged = "loss" in plan.record and not seeds.private
+    losses = metrics["loss"] if judged else None
+    astray = diverged(problem, params, losses, at_start)
     turns = np.asarray(carry.turns)
     info = {
         "rounds": chunks.rounds,
         "stopped_early": chunks.stopped,
-        "diverged": not bool(np.all(np.isfinite(params))),
+        "diverged": bool(np.any(astray)),
         "seed": seeds.told,
         "versions": versions(),
         "seconds": {
@@ -101,6 +107,8 @@ def to_run(
             problem.dtype,
         ),
     }
+    if plan.lanes:
+        info["diverged_lanes"] = astray.tolist()
     if problem.n_agents <= _MANY_AGENTS:
         info["holdings"] = problem.holdings(by_class=not seeds.private)
         info["turns"] = turns

@@ -222,7 +222,8 @@ def _run(
     """Check what is left of the user's choices, run, and put the run together."""
     rounds = check.count(rounds=check.given(rounds=rounds))
     every = check.count(record_every=check.given(record_every=every))
-    start = choices.start_of(problem, start)
+    usual = choices.start_of(problem, None)
+    start = usual if start is None else choices.start_of(problem, start)
     if seeds.private and stop:
         check.refuse(
             "stop reads metrics of private rows without noise, so when a private run "
@@ -248,9 +249,19 @@ def _run(
         chunks.keep_in(folder, parts, every)
     carry = chunks.run(carry, rounds, every, progress, resume)
     models = finish(plan, algorithm, carry)
-    run = to_run(problem, algorithm, world, plan, chunks, carry, models, seeds, told)
+
+    def at_start() -> np.ndarray:
+        # A start near the optimum is no measure of what is far from it.
+        points = (start,) if start is usual else (start, usual)
+        firsts = [begin(plan, world, algorithm, bases, point) for point in points]
+        return np.max([chunks.first("loss", first) for first in firsts], axis=0)
+
+    run = to_run(
+        problem, algorithm, world, plan, chunks, carry, models, seeds, told, at_start
+    )
     rule = world.aggregation
-    if isinstance(rule, ModularSum) and not rule.noisy and run.info["diverged"]:
+    silent = isinstance(rule, ModularSum) and not rule.noisy
+    if silent and not np.all(np.isfinite(run.params)):
         check.refuse(
             f"an entry of a weighted letter was beyond largest={rule.largest:g}, where "
             "the sum says nothing; give SecureSum a larger largest, or the algorithm a "

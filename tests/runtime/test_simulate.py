@@ -311,3 +311,23 @@ def test_debug_names_the_agent_and_the_round(problem):
 def test_diverged_runs_say_so(problem):
     run = tacita.simulate(problem, tacita.ServerGD(step_size=1e200), 10)
     assert run.info["diverged"]
+
+
+def test_a_loss_far_above_the_start_is_called_diverged():
+    """Of one lane and of many; not of a start that was good, nor of private rows."""
+    linear = synthetic.linear(agents=3, features=2, samples=6)
+    steps = 20 / linear.moduli.largest, 0.5 / linear.moduli.largest
+    wild, calm = (tacita.FedAvg(step_size=step) for step in steps)
+    run = tacita.simulate(linear, wild, 4)
+    assert run.info["diverged"] and np.all(np.isfinite(run.params))
+    assert run.metrics["loss"][-1] > 10 * linear.loss(linear.start)
+    before = engine.advance._cache_size()  # pyright: ignore
+    best = {"start": linear.solve()}
+    assert not tacita.simulate(linear, calm, 4, **best).info["diverged"]
+    assert tacita.simulate(linear, wild, 40, **best).info["diverged"]
+    assert engine.advance._cache_size() == before  # pyright: ignore
+    many = tacita.sweep(linear, [calm, wild], 4)
+    assert many.info["diverged_lanes"] == [False, True] and many.info["diverged"]
+    assert not tacita.simulate(linear, wild, 4, record=()).info["diverged"]
+    secret = tacita.FedAvg(step_size=1e3, oracle=tacita.Clipped(norm=1.0))
+    assert not tacita.simulate(linear, secret, 4).info["diverged"]

@@ -20,8 +20,17 @@ from typing import Any
 import numpy as np
 
 from tacita import check
-from tacita.algorithm import DPADMM, DPSGD, FedAvg, GossipSGD, GraphADMM, ServerGD
+from tacita.algorithm import (
+    DPADMM,
+    DPSGD,
+    FedAvg,
+    FedOpt,
+    GossipSGD,
+    GraphADMM,
+    ServerGD,
+)
 from tacita.algorithm.base import GraphAlgorithm
+from tacita.algorithm.fed_opt import CoordinatorSteps
 from tacita.privacy.accounting.guarantee import (
     Assumption,
     Guarantee,
@@ -230,6 +239,18 @@ def _(algorithm: FedAvg) -> Letters:
     step = algorithm.step_size
     once = step if algorithm.local_steps == 1 else None
     return of_gradients(algorithm, mixed=step, descends=once, public_state=True)
+
+
+@letters_of.register
+def _(algorithm: CoordinatorSteps) -> Letters:
+    # The letters of FedAvg; moments of their means show no more than the means do.
+    return of_gradients(algorithm, mixed=algorithm.step_size, public_state=True)
+
+
+@letters_of.register
+def _(algorithm: FedOpt) -> Letters:
+    # Agents begin every round with a fresh optimiser, at the broadcast.
+    return of_gradients(algorithm, public_state=True)
 
 
 @letters_of.register

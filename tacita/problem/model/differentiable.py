@@ -1,4 +1,8 @@
-"""Models without a hand-written gradient: any JAX function."""
+"""Models without a hand-written gradient: any JAX function.
+
+They are traced in the precision of their parameters: what a user's code makes of its
+own, such as `jnp.zeros(n)`, must not lift a model of float32 to float64.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,9 @@ import numpy as np
 from jax import Array
 
 from tacita import check
+from tacita.problem.model.convolutions import with_fast_derivatives
 from tacita.problem.model.linear import pick
+from tacita.trees import precision_of
 
 
 class Recipe(NamedTuple):
@@ -31,10 +37,12 @@ class Differentiable:
         dim: Length of the flat parameter vector.
         apply: Function (w, x) -> scores, shape (m, classes), or (m,) for regression.
         initial: Function () -> NumPy vector, the starting point.
-        classes: Number of classes, or None for regression with squared error.
+        classes: Number of classes, or None for regression.
         name: Shown in reports.
         shapes: Of the arrays that make up the flat vector, in turn; () if not told.
         recipe: How the same network is built anew, or None if only its maker knows.
+        loss: Function (scores, y) -> (m,), y being class codes if there are classes;
+            None for cross-entropy, or squared error for regression.
     """
 
     dim: int
@@ -44,6 +52,7 @@ class Differentiable:
     name: str = "model"
     shapes: tuple[tuple[int, ...], ...] = ()
     recipe: Recipe | None = None
+    loss: Callable[[Array, Array], Array] | None = None
 
     def layers(self, *numbers: int) -> np.ndarray:
         """Which parameters make up these layers, for `Penalty(coordinates=...)`.
@@ -62,23 +71,38 @@ class Differentiable:
                 check.refuse(f"{self.name} has {count} layers, got number {number}")
         return np.isin(np.repeat(starts - 1, sizes), [k % count for k in numbers])
 
+    def scores(self, w: Array, x: Array) -> Array:
+        """What the model says of every row; refused if it says too much or little."""
+        with precision_of(w.dtype):
+            scores = with_fast_derivatives(self.apply)(w, x)
+        expected = x.shape[:1] if self.classes is None else (len(x), self.classes)
+        if self.loss is None and scores.shape != expected:
+            one = "one score" if self.classes is None else f"{self.classes} scores"
+            check.refuse(
+                f"expected {one} of every row, shape {expected}, got {scores.shape}"
+            )
+        return scores
+
     def losses(self, w: Array, x: Array, y: Array) -> Array:
-        """Cross-entropy, or squared error for regression."""
-        return self.losses_of(self.apply(w, x), y)
+        """Cross-entropy, squared error, or the loss that was given."""
+        return self.losses_of(self.scores(w, x), y)
 
     def losses_of(self, scores: Array, y: Array) -> Array:
         """The losses, given the scores."""
+        if self.loss is not None:
+            with precision_of(scores.dtype):
+                return self.loss(scores, y)
         if self.classes is None:
             return (scores - y) ** 2
         return jax.nn.logsumexp(scores, axis=-1) - pick(scores, y)
 
     def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
         """Reverse-mode derivative of the weighted loss."""
-        return jax.grad(lambda v: jnp.sum(weights * self.losses(v, x, y)))(w)
+        return _grad(self.losses, w, x, y, weights)
 
     def predict(self, w: Array, x: Array) -> Array:
         """The best class, or the value."""
-        scores = self.apply(w, x)
+        scores = self.scores(w, x)
         return scores if self.classes is None else jnp.argmax(scores, axis=-1)
 
     def start(self) -> np.ndarray:
@@ -102,11 +126,12 @@ class Custom:
 
     def losses(self, w: Array, x: Array, y: Array) -> Array:
         """The user's losses."""
-        return self.example_losses(w, x, y)
+        with precision_of(w.dtype):
+            return with_fast_derivatives(self.example_losses)(w, x, y)
 
     def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
         """Reverse-mode derivative of the weighted loss."""
-        return jax.grad(lambda v: jnp.sum(weights * self.losses(v, x, y)))(w)
+        return _grad(self.losses, w, x, y, weights)
 
     def predict(self, w: Array, x: Array) -> Array:
         """Not defined for a bare loss."""
@@ -115,3 +140,11 @@ class Custom:
     def start(self) -> np.ndarray:
         """The given starting point."""
         return np.asarray(self.initial())
+
+
+def _grad(
+    losses: Callable[..., Array], w: Array, x: Array, y: Array, weights: Array
+) -> Array:
+    """The derivative by w of the weighted losses, in the precision of w throughout."""
+    with precision_of(w.dtype):
+        return jax.grad(lambda v: jnp.sum(weights * losses(v, x, y)))(w)

@@ -15,11 +15,6 @@ from tacita import check
 from tacita.problem.model.differentiable import Differentiable
 
 
-def _slices(shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int], ...]:
-    ends = np.cumsum([math.prod(s) for s in shapes]).tolist()
-    return tuple(zip([0, *ends[:-1]], ends, strict=True))
-
-
 @dataclass(frozen=True)
 class Layers:
     """Names the pieces of a flat vector: weight and bias of every layer in turn."""
@@ -32,18 +27,14 @@ class Layers:
         return sum(math.prod(s) for s in self.shapes)
 
     def unpack(self, w: Array) -> list[Array]:
-        """The pieces of a flat vector."""
-        return [
-            w[a:b].reshape(s)
-            for (a, b), s in zip(_slices(self.shapes), self.shapes, strict=True)
-        ]
+        """The pieces of a flat vector: their derivatives are joined, not padded."""
+        sizes = [math.prod(s) for s in self.shapes]
+        parts = jax.lax.split(w, sizes)
+        return [p.reshape(s) for p, s in zip(parts, self.shapes, strict=True)]
 
     def pack(self, parts: list[Array]) -> Array:
-        """The flat vector of all pieces, written in place: faster than joining them."""
-        flat = jnp.zeros(self.dim, parts[0].dtype)
-        for (first, _), part in zip(_slices(self.shapes), parts, strict=True):
-            flat = jax.lax.dynamic_update_slice(flat, part.ravel(), (first,))
-        return flat
+        """The flat vector of all pieces."""
+        return jnp.concatenate([part.ravel() for part in parts])
 
     def glorot(self, seed: int) -> np.ndarray:
         """Glorot-normal weights and zero biases (arrays of one axis are biases)."""

@@ -61,8 +61,9 @@ def require_fit(model: Model, x: Any, y: Any) -> None:
     try:
         # Shapes only: nothing is computed or compiled.
         losses, start = jax.eval_shape(model.losses, w, x, y), model.start()
-    except (TypeError, ValueError) as error:
-        check.refuse(f"{misfit}: {str(error).strip().splitlines()[0]}")
+    except Exception as error:  # of whatever kind: the code is the user's
+        told = str(error).strip() or type(error).__name__
+        check.refuse(f"{misfit}: {told.splitlines()[0]}")
     if losses.shape != (m,):
         check.refuse(
             f"{misfit}: the losses of {m} rows have shape {losses.shape}; make one "
