@@ -15,16 +15,19 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.check import refuse
-from tacita.disk import write_private
 from tacita.federation import state_file
 from tacita.federation.agreement import Agreement
+from tacita.federation.correspondence import left_of
 from tacita.federation.describe import describe
 from tacita.federation.description import Description, read_signed, unsigned
 from tacita.federation.desk import MOST_NOTE
+from tacita.federation.draws import derive
 from tacita.federation.invitation import Invitation
 from tacita.federation.judgement import OFFER, Judge
+from tacita.federation.kept_run import KeptRun
 from tacita.federation.membership import require_partners
 from tacita.federation.own_rows import OwnRows
+from tacita.federation.own_test import OwnTest, in_words
 from tacita.federation.party import Party, Withdrawn
 from tacita.federation.policy import Policy, PolicyInForce
 from tacita.federation.post import Post
@@ -50,6 +53,7 @@ def join(
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
     wait: float | None = None,
     ledger: str | Path | None = None,
+    test: OwnRows | None = None,
     **options: Unpack[Options],
 ) -> Result:
     """Take part in the next run of a federation; returns when it is over.
@@ -66,9 +70,12 @@ def join(
         ledger: A ledger that is shared with other federations' agents who hold the
             same rows; the policy then names the rows (`data_name`). Default one in the
             folder.
+        test: Own rows that never train, to test with what comes out; they stay here
+            too. The policy may hold a share of `data` out instead (`test_share`).
         **options: `folder`, `keys`, `post`, `tell`, `progress`; see `Options`.
     """
-    return Agent(invitation, data, policy, ledger=ledger, **options).take_part(wait)
+    agent = Agent(invitation, data, policy, ledger, test, **options)
+    return agent.take_part(wait)
 
 
 class Agent(Program):
@@ -82,13 +89,19 @@ class Agent(Program):
         data: OwnRows,
         policy: Policy | Mapping[str, Any] | str | Path | None = None,
         ledger: str | Path | None = None,
+        test: OwnRows | None = None,
         **options: Unpack[Options],
     ) -> None:
         super().__init__(invitation, **options)
         self._in_force = PolicyInForce(policy)
         self.judge = Judge(lambda: self.me, self.home, self._in_force, self.tell)
-        own = (self._in_force, self.judge, ledger, self.home)
+        tests = OwnTest(
+            test, lambda: self.policy.test_share, self._test_secret, self.tell
+        )
+        own = (tests, self._in_force, self.judge, ledger, self.home)
         self.site = Site(self.me.name, data, *own)
+        #: The round that was looked at last.
+        self._looked = -1
         self.party: Any = None
         #: The run for rows of zeros, and how it was agreed to.
         self._outline: Any = None
@@ -102,10 +115,11 @@ class Agent(Program):
 
     def take_part(self, wait: float | None = None) -> Result:
         """One run, from its offer (or its checkpoint) to its end."""
-        with self.alone(), self.connect() as post, self.site.open_ledger():
+        begun = time.monotonic()
+        with self.alone(), self.connect(wait) as post, self.site.open_ledger():
             self.judge.log.events()  # refused if it was changed
             self.tell(f"{self.me.name} is connected to {self.me.server}")
-            while (result := self._one_run(post, wait)) is None:
+            while (result := self._one_run(post, left_of(wait, begun))) is None:
                 pass  # it was withdrawn
             return result
 
@@ -186,12 +200,13 @@ class Agent(Program):
             own = keys_of(setting, self.me.name, self.secret)
             desk, roles = self.desk(run, self.site.releases), setting.roles
             self.party = roles.make_agent(desk, roles.like, own)
+            begun, self._looked = time.monotonic(), -1
             self.drive(self.party, post, run.rounds, first)
         except Withdrawn as reason:
             self.tell(f"{run.name} ({run.digest}) ends here: {reason}")
             self._give_up()
             return None
-        return self._finish()
+        return self._finish(begun)
 
     def _agree_to(self, run: Description) -> None:
         self._outline = blank_setting(run)
@@ -299,22 +314,45 @@ class Agent(Program):
         """Its budget."""
         return self.site.budget()
 
-    def _finish(self) -> Result:
+    def look_at(self, party: Party) -> None:
+        """Measure the model on its own rows, as often as the diary wants it."""
+        if party.round == self._looked and not party.finished:
+            return
+        self._looked, known = party.round, party.known()
+        if known is not None and self.diary.wants(known[0]):
+            self.diary.measured(known[0], self.site.measures.of(known[1]))
+
+    def _test_secret(self) -> bytes:
+        return derive(self.secret, "test rows")
+
+    def _finish(self, begun: float) -> Result:
         """Keep the result here; nothing of it is sent."""
         party, setting = self.party, self.site.setting
-        own, run = setting.own, setting.run
+        run, measures = setting.run, self.site.measures
         models = {"own": party.model()}
         if isinstance(party, ServerAgent):
             models["shared"] = party.shared()
+        together = models.get("shared", models["own"])
         told: dict[str, Any] = {}
         for name, model in models.items():
-            told[f"loss_{name}"] = own.loss(model)
-            if own.model.classes is not None:
-                told[f"accuracy_{name}"] = own.accuracy(model)
-        told |= self.site.budget() | {"sent": party.counts.sent}
-        told |= {"sent_bytes": party.counts.sent_bytes}
-        if run.privacy is not None:
-            report = self.site.privacy().as_dict()
-            path = self.home / run.digest / "privacy.json"
-            write_private(path, json.dumps(report, indent=1))
-        return self.keep(run, models, told)
+            found = measures.of(model).items()
+            told |= {f"{k[4:]}_{name}": v for k, v in found if k.startswith("own_")}
+        told |= self.site.budget()
+        traffic = self.diary.traffic()
+        told |= {word: traffic[word] for word in ("sent", "sent_bytes")}
+        evaluation = measures.evaluation(together)
+        if evaluation is not None:
+            told["evaluation"] = evaluation
+            self.tell(in_words(evaluation))
+        made = KeptRun(
+            run,
+            self.me.name,
+            self.diary,
+            together,
+            models["own"],
+            setting.own,
+            seconds=time.monotonic() - begun,
+            privacy=None if run.privacy is None else self.site.privacy(),
+            evaluation=evaluation,
+        )
+        return self.keep(made, models, told)

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tacita.check import printable
+from tacita.check import TacitaError, printable
 from tacita.federation import certificates
 from tacita.federation.description import Description
 from tacita.federation.desk import MOST_NOTE, Counts
@@ -29,6 +29,13 @@ from tacita.federation.wire import MOST_TEXT, Letter, LetterRefused, note
 _HUB_PATIENCE = 2.0
 #: Seconds between two questions for a newer one.
 _HUB_PAUSE = 60.0
+#: Seconds of one try to reach a broker, at most and at least.
+_BROKER_PATIENCE, _LEAST_PATIENCE = 30.0, 0.1
+
+
+def left_of(wait: float | None, begun: float) -> float | None:
+    """What is left of the seconds to wait, since a moment of the monotonic clock."""
+    return None if wait is None else max(0.0, wait - (time.monotonic() - begun))
 
 
 class Correspondence:
@@ -84,8 +91,12 @@ class Correspondence:
             self.tell(line)
 
     @contextmanager
-    def connect(self) -> Iterator[Post]:
-        """The post, and the newest roster."""
+    def connect(self, wait: float | None = None) -> Iterator[Post]:
+        """The post, and the newest roster.
+
+        Args:
+            wait: Seconds to try to reach a broker; None for ever.
+        """
         announce_end(self.me.access.certificate, self.tell)
         with ExitStack() as stack:
             if self._port is not None:
@@ -93,11 +104,23 @@ class Correspondence:
             if self._post is not None:
                 yield stack.enter_context(self._post(self.me))
                 return
-            from tacita.federation.nats_post import NatsPost  # a library of its own
-
-            post = self._live = stack.enter_context(NatsPost(self.me))
+            post = self._live = stack.enter_context(self._reach_broker(wait))
             self._ask_for_roster(post)
             yield post
+
+    def _reach_broker(self, wait: float | None) -> Post:
+        """Try until the time is over; meanwhile say what is wrong."""
+        from tacita.federation.nats_post import NatsPost  # a library of its own
+
+        end = time.monotonic() + (math.inf if wait is None else wait)
+        while True:
+            left = max(end - time.monotonic(), _LEAST_PATIENCE)
+            try:
+                return NatsPost(self.me, min(left, _BROKER_PATIENCE))
+            except TacitaError as error:
+                if time.monotonic() >= end:
+                    raise
+                self.complain(f"{error}; trying again")
 
     def _ask_for_roster(self, post: Post) -> None:
         """Wait a moment for the hub; it may be away, and the brokers there."""

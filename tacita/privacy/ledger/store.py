@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,9 @@ from tacita.disk import sync_file, sync_folder, try_lock, unlock
 from tacita.privacy.accounting.renyi import ORDERS
 from tacita.privacy.ledger.end import End, path_of, read_end, write_end
 from tacita.privacy.ledger.rows import GENESIS, HEADER, BrokenLedger, Row, read_line
+
+#: Seconds in which whoever makes a ledger has written its first row.
+_MAKING = 1.0
 
 
 class Store:
@@ -59,7 +63,10 @@ class Store:
 
     def _prepare(self) -> None:
         if self.read_only:
-            self._catch_up()
+            self._await_maker()
+            self._read_on()
+            if not (self.rows or self._fault):
+                self._break("it was begun and has no row yet; start its agent")
             return
         for file in (self._file, self._end_file):
             with suppress(OSError):  # somebody else's file; it holds no rows of data
@@ -73,6 +80,15 @@ class Store:
                 f"{self.path} was written with other Renyi orders than this version "
                 "of Tacita uses; read it with that version, or start a new ledger"
             )
+
+    def _await_maker(self) -> None:
+        """Wait a moment for whoever makes the files: at first they are empty."""
+        end = time.monotonic() + _MAKING
+        files = (self._file, self._end_file)
+        while not any(os.fstat(file).st_size for file in files):
+            if time.monotonic() > end:
+                return
+            time.sleep(0.002)
 
     def close(self) -> None:
         """Close the file."""
@@ -118,9 +134,9 @@ class Store:
 
     def append(self, **fields: Any) -> Row:
         """Add one row to the chain; call inside `transaction`."""
-        time = datetime.now(UTC).isoformat(timespec="microseconds")
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
         number, previous = len(self.rows) + 1, self._head()
-        row, line = Row(id=number, time=time, previous=previous, **fields).sealed()
+        row, line = Row(id=number, time=now, previous=previous, **fields).sealed()
         self._lines.append(line)
         self._add(row)
         return row
@@ -149,9 +165,17 @@ class Store:
         write_end(self._end_file, End(len(self.rows), self._head()))
         self._length += len(content)
 
+    def _read_on(self) -> None:
+        """Catch up as of one moment: while nobody is in the middle of writing."""
+        if not try_lock(self._end_file, self._patience, shared=True):
+            self._break("another program is writing; try again")
+        try:
+            self._catch_up()
+        finally:
+            unlock(self._end_file)
+
     def _catch_up(self) -> None:
-        """Read and check what was written since the last time."""
-        # The end first: a program that is writing now may only make the rows longer.
+        """Read and check what was written since the last time; call with a lock."""
         end = read_end(self._end_file)
         size = os.fstat(self._file).st_size
         if end is None:
@@ -206,8 +230,9 @@ class Store:
         """Refuse a ledger that is not whole, naming its first fault."""
         if self._file < 0:
             self._break("it is closed")
-        if self._fault is None and not self._inside:
-            self._catch_up()
+        # Who only looks sees one moment: all that it is told fits together.
+        if self._fault is None and not (self._inside or self.read_only):
+            self._read_on()
         if self._fault is not None:
             self._break(f"{self._fault}; {_RESTORE}")
 
