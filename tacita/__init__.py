@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tacita.problem import Full, GTVMin, Minibatch, Problem, from_arrays
     from tacita.runtime import Asynchronous, debug, simulate, sweep
     from tacita.trace import Run, load_run
+    from tacita.trained import TrainedModel, load_model
     from tacita.tuning import NodeErrors, tune, validate
     from tacita.variants import (
         ModelAgnosticFedRelax,
@@ -58,6 +59,7 @@ __all__ = [
     "Run",
     "SecureSum",
     "TacitaError",
+    "TrainedModel",
     "VerticalNewton",
     "aggregation",
     "algorithm",
@@ -68,6 +70,7 @@ __all__ = [
     "federation",
     "from_arrays",
     "job",
+    "load_model",
     "load_run",
     "privacy",
     "private",
@@ -86,7 +89,8 @@ __all__ = [
 
 #: Rooms, those first that hold many public names.
 _ROOMS = (
-    *("algorithm", "problem", "runtime", "trace", "privacy", "tuning", "variants"),
+    *("algorithm", "problem", "runtime", "trace", "trained", "privacy", "tuning"),
+    *("variants",),
     *("check", "audits", "aggregation", "data", "federation", "job", "keys"),
     *("participation", "report", "robust", "sampling", "theory", "trees", "trust"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from tacita import data
 from tacita.check import nearest, refuse
+from tacita.encoding import Encoding
 from tacita.federation.description import Description
 from tacita.problem import Problem, from_arrays
 from tacita.problem.arrays import REGRESSIONS
@@ -98,7 +100,7 @@ def problem_of(run: Description, x: Any, y: Any) -> Problem:
                 refuse(f"problem.{key} needs one number per column")
             x = apply(x, numbers)
     classes = told.get("classes")
-    return from_arrays(
+    made = from_arrays(
         x,
         y,
         np.zeros(len(x), int),
@@ -110,3 +112,6 @@ def problem_of(run: Description, x: Any, y: Any) -> Problem:
         bound=told.get("bound"),
         name=run.name,
     )
+    public = {key: tuple(told[key]) for key in ("centre", "spread") if key in told}
+    encoding = Encoding.of_numbers(told["columns"], **public)
+    return replace(made, encoding=encoding, target=str(told["target"]))
