@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.check import refuse
 from tacita.federation import state_file
 from tacita.federation.agreement import Agreement
-from tacita.federation.correspondence import left_of
+from tacita.federation.correspondence import Ended, left_of
 from tacita.federation.describe import describe
 from tacita.federation.description import Description, read_signed, unsigned
 from tacita.federation.desk import MOST_NOTE
@@ -31,7 +32,7 @@ from tacita.federation.own_test import OwnTest, in_words
 from tacita.federation.party import Party, Withdrawn
 from tacita.federation.policy import Policy, PolicyInForce
 from tacita.federation.post import Post
-from tacita.federation.preview import lines_of
+from tacita.federation.preview import Preview, preview_of
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.receipts import BLANK
 from tacita.federation.server_agent import ServerAgent
@@ -100,8 +101,8 @@ class Agent(Program):
         )
         own = (tests, self._in_force, self.judge, ledger, self.home)
         self.site = Site(self.me.name, data, *own)
-        #: The round that was looked at last.
-        self._looked = -1
+        #: The round that was looked at last, and the runs that this program ended.
+        self._looked, self._over = -1, set[str]()
         self.party: Any = None
         #: The run for rows of zeros, and how it was agreed to.
         self._outline: Any = None
@@ -116,37 +117,47 @@ class Agent(Program):
     def take_part(self, wait: float | None = None) -> Result:
         """One run, from its offer (or its checkpoint) to its end."""
         begun = time.monotonic()
-        with self.alone(), self.connect(wait) as post, self.site.open_ledger():
-            self.judge.log.events()  # refused if it was changed
-            self.tell(f"{self.me.name} is connected to {self.me.server}")
+        with self._at_work(wait) as post:
             while (result := self._one_run(post, left_of(wait, begun))) is None:
                 pass  # it was withdrawn
             return result
 
-    def preview(self, run: Mapping[str, Any] | str | Path | None = None) -> list[str]:
-        """What would leave if a run were accepted, a line each; nothing is sent.
+    def stay(self) -> None:
+        """Take part in one run after the other until `end` is called."""
+        try:
+            with self._at_work(None) as post:
+                while True:
+                    self._one_run(post, None)
+        except Ended:
+            self.tell("ended as asked; what was begun is kept")
+
+    @contextmanager
+    def _at_work(self, wait: float | None) -> Iterator[Post]:
+        with self.alone(), self.connect(wait) as post, self.site.open_ledger():
+            self.judge.log.events()  # refused if it was changed
+            self.tell(f"{self.me.name} is connected to {self.me.server}")
+            yield post
+
+    def preview(self, run: Mapping[str, Any] | str | Path) -> Preview:
+        """What would leave if a run were accepted; nothing is sent or charged.
 
         Args:
-            run: A run file or its tables; None for the offers that wait here.
+            run: A run file or its tables; or how the digest of an offer begins that
+                waits here.
         """
-        if run is not None:
-            runs = [with_sum(with_observer(describe(run, self.me)))]
+        if isinstance(run, Mapping) or Path(run).is_file():
+            described = with_sum(with_observer(describe(run, self.me)))
         else:
-            runs = [offer.run for offer in self.judge.book.all()]
-            if not runs:
-                refuse(f"no offer waits in {self.home}; name a run file with --run")
-        return [
-            line
-            for one in runs
-            for line in lines_of(
-                one,
-                self.site.rows,
-                self.me,
-                self.policy,
-                self.site.ledger_path,
-                **self.judge.allowance,
-            )
-        ]
+            described = self.judge.book.find(str(run)).run
+        return preview_of(
+            described,
+            self.site.rows,
+            self.site.test,
+            self.me,
+            self.policy,
+            self.site.ledger_path,
+            **self.judge.allowance,
+        )
 
     def abandon(self) -> None:
         """Leave what was begun; offered again, it goes on where it was."""
@@ -184,7 +195,8 @@ class Agent(Program):
 
     def _one_run(self, post: Post, wait: float | None) -> Result | None:
         begun = self._begun()
-        self.party = self.site.setting = None
+        self.party = None
+        self.site.forget()
         if begun:
             run = self._begun_run(begun[0])
             self.judge.require_still_allowed(run)
@@ -221,6 +233,7 @@ class Agent(Program):
         """Wait for a run that is accepted here; its acceptance has then left."""
         starter = self.me.coordinator
         hello = self.note("ask", starter)
+        self.write_status({"party": self.me.name, "note": "waits for a run"})
         for letter in self.await_letters(post, lambda: [hello], wait, 2.0):
             one = letter.identity
             if (one.kind, one.run, one.sender) != ("offer", "", starter):
@@ -230,6 +243,8 @@ class Agent(Program):
             except LetterRefused as error:
                 self.complain(f"an offer cannot be read: {error}")
                 continue
+            if run.digest in self._over:
+                continue  # its coordinator stays for those who are behind
             accepted, code = self.judge.verdict(run, letter.text, self.site.ledger)
             if accepted:
                 self._agree_to(run)
@@ -237,7 +252,7 @@ class Agent(Program):
                 return run
             told = json.dumps({"run": run.digest, "code": code})
             self.deliver(post, [self.note("refuse", starter, told)])
-        refuse(f"no run was offered by {starter} within {wait:g} s")
+        refuse(f"no run was offered by {starter} within {wait:.0f} s")
 
     def read(self, offer: str) -> Description:
         """The run that is offered; refused unless the coordinator signed it."""
@@ -348,11 +363,12 @@ class Agent(Program):
             run,
             self.me.name,
             self.diary,
+            setting.own,
             together,
             models["own"],
-            setting.own,
             seconds=time.monotonic() - begun,
             privacy=None if run.privacy is None else self.site.privacy(),
             evaluation=evaluation,
         )
+        self._over.add(run.digest)
         return self.keep(made, models, told)

@@ -153,9 +153,8 @@ class Coordinator(Program):
         if setting.roles.terms.keep_letters:
             told["agents"] = list(run.agents)  # whose letters they are, in their order
         models = party.models()
-        made = KeptRun(
-            run, self.me.name, self.diary, models["shared"], seconds=seconds
-        )
+        known = (run, self.me.name, self.diary, setting.own)
+        made = KeptRun(*known, models["shared"], seconds=seconds)
         return self.keep(made, models, told)
 
     def _agree(self, post: Post, wait: float) -> dict[str, int]:
@@ -216,7 +215,7 @@ class Coordinator(Program):
             approved = set(self.me.roster.approvers) <= set(found)
             if len(found) >= self.run.least_agents and approved:
                 return found
-        refuse(f"no answer from {', '.join(missing())} within {wait:g} s")
+        refuse(f"no answer from {', '.join(missing())} within {wait:.0f} s")
 
     def _hand_out(self, post: Post, wait: float) -> dict[str, int]:
         """Hand everybody's consents to everybody who accepted.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -30,7 +31,11 @@ _HUB_PATIENCE = 2.0
 #: Seconds between two questions for a newer one.
 _HUB_PAUSE = 60.0
 #: Seconds of one try to reach a broker, at most and at least.
-_BROKER_PATIENCE, _LEAST_PATIENCE = 30.0, 0.1
+_BROKER_PATIENCE, _LEAST_PATIENCE = 30.0, 3.0
+
+
+class Ended(Exception):
+    """The program was asked to end."""
 
 
 def left_of(wait: float | None, begun: float) -> float | None:
@@ -72,6 +77,7 @@ class Correspondence:
         self._asked_at: float | None = None
         self._hub_heard = False
         self._live: Post | None = None
+        self._ending = threading.Event()
         self.pulse = Pulse(invitation.name, self._ends)
 
     @property
@@ -82,6 +88,15 @@ class Correspondence:
     def tell(self, line: str) -> None:
         """Say a line; whoever wrote parts of it cannot control the terminal."""
         self._say(printable(line))
+
+    def end(self) -> None:
+        """Have the program end soon, at a moment when nothing is half done."""
+        self._ending.set()
+
+    def require_going_on(self) -> None:
+        """Raise `Ended` if the program was asked to end."""
+        if self._ending.is_set():
+            raise Ended
 
     def complain(self, line: str) -> None:
         """Say a line about others' letters once, however often they send such."""
@@ -114,6 +129,7 @@ class Correspondence:
 
         end = time.monotonic() + (math.inf if wait is None else wait)
         while True:
+            self.require_going_on()
             left = max(end - time.monotonic(), _LEAST_PATIENCE)
             try:
                 return NatsPost(self.me, min(left, _BROKER_PATIENCE))
@@ -214,6 +230,7 @@ class Correspondence:
         post.expect(most_bytes)
         next_time = 0.0
         while (now := time.monotonic()) < end:
+            self.require_going_on()
             if now >= next_time:
                 next_time = now + patience
                 self.deliver(post, say())

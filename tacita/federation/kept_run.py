@@ -18,6 +18,7 @@ from tacita.federation.diary import Diary
 from tacita.problem import Problem
 from tacita.runtime.finish import versions
 from tacita.trace import SEED_SECRET, PrivacyReport, Run
+from tacita.trained import card_of
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,10 @@ class KeptRun:
         run: What was agreed.
         party: Who keeps it.
         diary: What it noted.
+        problem: Its own rows, of which only their number is told; at a coordinator, who
+            has none, rows of zeros.
         shared: The model that the run has brought.
-        own: The party's own model; None at a coordinator, who has none.
-        rows: Its own rows, of which only their number is told; None for the same.
+        own: The party's own model; None at a coordinator.
         seconds: How long the program worked on it.
         privacy: What its ledger says.
         evaluation: What its test rows say.
@@ -39,9 +41,9 @@ class KeptRun:
     run: Description
     party: str
     diary: Diary
+    problem: Problem
     shared: np.ndarray
     own: np.ndarray | None = None
-    rows: Problem | None = None
     seconds: float = 0.0
     privacy: PrivacyReport | None = None
     evaluation: dict[str, Any] | None = None
@@ -65,6 +67,7 @@ class KeptRun:
             config=self._config(),
             info=self._info(),
             privacy=self.privacy,
+            card=card_of(self.problem, algorithm=self.run.tables["algorithm"]["name"]),
         )
 
     def _config(self) -> dict[str, Any]:
@@ -72,8 +75,8 @@ class KeptRun:
         about: dict[str, Any] = {"name": run.name, "agents": len(run.agents)}
         about["model"] = "logistic"
         about |= run.problem
-        if self.rows is not None:
-            about["rows"] = int(self.rows.counts[0])
+        if self.own is not None:
+            about["rows"] = int(self.problem.counts[0])
         federation = {
             "name": run.federation,
             "party": self.party,
@@ -96,13 +99,11 @@ class KeptRun:
             "communication": self._communication(),
         }
         if self.own is not None:
-            mine = None if turns is None else turns[run.agents.index(self.party)]
-            turns = None if mine is None else [mine]
+            count = int(self.problem.counts[0])
+            info["holdings"] = {"agent": [self.party], "rows": [count]}
+            turns = turns and [turns[run.agents.index(self.party)]]
         if turns is not None:
             info["turns"] = turns
-        if self.rows is not None:
-            count = int(self.rows.counts[0])
-            info["holdings"] = {"agent": [self.party], "rows": [count]}
         if self.evaluation is not None:
             info["evaluation"] = self.evaluation
         return info

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypedDict, Unpack
 
@@ -165,8 +164,11 @@ class Program(Correspondence):
                 heard = max(party.heard_at.values(), default=begun)
                 self._require_life(party, time.monotonic() - heard)
 
+            def look() -> None:
+                self.look_at(party)
+                self.require_going_on()
+
             try:
-                look = partial(self.look_at, party)
                 run_party(party, post, watch, first=first, look=look)
             finally:
                 self._running = None

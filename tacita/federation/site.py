@@ -83,6 +83,11 @@ class Site:
             )
         return self.ledger
 
+    def forget(self) -> None:
+        """A run is over: the rows are read anew for the next."""
+        self.setting = self._bare = self.measures = None
+        self._charge = no_charge
+
     def prepare(self, run: Description, outline: Setting) -> None:
         """Read the rows and set the noise; what is wrong with them is told here only.
 

@@ -133,7 +133,9 @@ def evaluation(runs: dict[str, Run]) -> Table:
         told = dict(run.info.get("evaluation", {}))
         if told:
             count, measure = told.pop("rows"), told.pop("measure")
-            cells = (f"{name} {numbers.measured(measure, v)}" for name, v in told.items())
+            cells = (
+                f"{name} {numbers.measured(measure, v)}" for name, v in told.items()
+            )
             rows.append((label, numbers.whole(count), measure, ", ".join(cells)))
     return Table(("run", "test rows", "measure", "model"), tuple(rows))
 
