@@ -17,6 +17,7 @@ from typing import Any, Unpack
 
 from tacita.check import refuse
 from tacita.federation import state_file
+from tacita.federation.agent_result import agent_result
 from tacita.federation.agreement import Agreement
 from tacita.federation.correspondence import Ended, left_of
 from tacita.federation.describe import describe
@@ -25,7 +26,6 @@ from tacita.federation.desk import MOST_NOTE
 from tacita.federation.draws import derive
 from tacita.federation.invitation import Invitation
 from tacita.federation.judgement import OFFER, Judge
-from tacita.federation.kept_run import KeptRun
 from tacita.federation.membership import require_partners
 from tacita.federation.own_rows import OwnRows
 from tacita.federation.own_test import OwnTest, in_words
@@ -35,7 +35,6 @@ from tacita.federation.post import Post
 from tacita.federation.preview import Preview, preview_of
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.receipts import BLANK
-from tacita.federation.server_agent import ServerAgent
 from tacita.federation.setting import blank_setting, keys_of, with_observer
 from tacita.federation.site import Site
 from tacita.federation.sum_setting import with_sum
@@ -342,33 +341,9 @@ class Agent(Program):
 
     def _finish(self, begun: float) -> Result:
         """Keep the result here; nothing of it is sent."""
-        party, setting = self.party, self.site.setting
-        run, measures = setting.run, self.site.measures
-        models = {"own": party.model()}
-        if isinstance(party, ServerAgent):
-            models["shared"] = party.shared()
-        together = models.get("shared", models["own"])
-        told: dict[str, Any] = {}
-        for name, model in models.items():
-            found = measures.of(model).items()
-            told |= {f"{k[4:]}_{name}": v for k, v in found if k.startswith("own_")}
-        told |= self.site.budget()
-        traffic = self.diary.traffic()
-        told |= {word: traffic[word] for word in ("sent", "sent_bytes")}
-        evaluation = measures.evaluation(together)
-        if evaluation is not None:
-            told["evaluation"] = evaluation
-            self.tell(in_words(evaluation))
-        made = KeptRun(
-            run,
-            self.me.name,
-            self.diary,
-            setting.own,
-            together,
-            models["own"],
-            seconds=time.monotonic() - begun,
-            privacy=None if run.privacy is None else self.site.privacy(),
-            evaluation=evaluation,
-        )
-        self._over.add(run.digest)
-        return self.keep(made, models, told)
+        seconds = time.monotonic() - begun
+        found = agent_result(self.party, self.site, self.diary, seconds)
+        if found.kept.evaluation is not None:
+            self.tell(in_words(found.kept.evaluation))
+        self._over.add(found.kept.run.digest)
+        return self.keep(*found)

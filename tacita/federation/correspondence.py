@@ -31,7 +31,7 @@ _HUB_PATIENCE = 2.0
 #: Seconds between two questions for a newer one.
 _HUB_PAUSE = 60.0
 #: Seconds of one try to reach a broker, at most and at least.
-_BROKER_PATIENCE, _LEAST_PATIENCE = 30.0, 3.0
+_BROKER_PATIENCE, _LEAST_PATIENCE = 10.0, 3.0
 
 
 class Ended(Exception):

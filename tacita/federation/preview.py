@@ -81,8 +81,11 @@ def _lines(
         require_allowed(run, me, policy)
         own, held = test.split(run, rows)
         made = setting_of(run, own)
-    except ValueError as error:
-        yield f"{REFUSED}{error}"
+        if run.privacy is None:
+            require_parts_allowed(made, me.name, policy)
+    except Exception as error:  # whatever the rows are like
+        first = (str(error) or type(error).__name__).split("\n")[0]
+        yield f"{REFUSED}{first}"
         return
     tested = 0 if held is None else int(held.counts[0])
     yield f"rows: {int(own.counts[0])} train, {tested} test and never train"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tacita
@@ -40,6 +41,18 @@ def test_reports_and_comparisons_read_it(results, tmp_path: Path):
     page = tacita.report.write_report(runs, tmp_path).read_text()
     for words in ("Privacy", "On own test rows", "majority class", "agents that took"):
         assert words in page
+
+
+@pytest.mark.parametrize("who", ["ada", "coordinator"])
+def test_its_model_reads_rows_as_they_come(results, who: str):
+    run = tacita.load_run(results[who].folder)
+    x, _ = rows("bob")
+    wanted = (x @ results["coordinator"].models["shared"] > 0).astype(int)
+    table = pd.DataFrame(x, columns=pd.Index(COLUMNS)).assign(more=1.0)
+    assert run.predict(table[["more", "x2", "x0", "x1"]]).tolist() == wanted.tolist()
+    assert (tacita.load_model(results[who].folder).privacy is None) == (who != "ada")
+    with pytest.raises(tacita.TacitaError, match="x1"):
+        run.predict(table[["x0", "x2"]])
 
 
 def test_an_agent_knows_its_own_rows_and_its_ledger(results):

@@ -14,7 +14,14 @@ import tacita
 from tacita.cli.app import app
 from tacita.federation import Agent, Hub, PostRoom, coordinate
 from tacita.federation.invitation import Invitation
-from tests.federation.towns import LENIENT, NAMES, Town, run_of, table_of_rows
+from tests.federation.towns import (
+    LENIENT,
+    NAMES,
+    Town,
+    launch,
+    run_of,
+    table_of_rows,
+)
 from tests.patience import HANG
 
 
@@ -102,3 +109,21 @@ def test_a_log_of_json_has_a_line_an_object(tmp_path: Path, monkeypatch):
     assert all(set(one) == {"time", "level", "message"} for one in told)
     answer = CliRunner().invoke(app, [str(w) for w in (*words, "xml")])
     assert answer.exit_code == 2 and "log" in answer.output
+
+
+@pytest.mark.long
+def test_a_service_without_a_broker_ends_by_sigterm(tmp_path: Path):
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=1)
+    data, log = tmp_path / "ada.csv", tmp_path / "log"
+    table_of_rows("ada").to_csv(data, index=False)
+    words = ["join", made.invitations["ada"], "--data", data, "--trust-everything"]
+    words += ["--folder", tmp_path / "home", "--stay", "--log", "json"]
+    child = launch([str(word) for word in words], log)
+    while not log.read_text():  # it says what is wrong, and tries again
+        assert child.poll() is None
+        time.sleep(0.05)
+    child.terminate()
+    assert child.wait(HANG) == 0
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    assert "no connection to the broker" in told[0]["message"]
+    assert told[-1]["message"] == "ended as asked; what was begun is kept"
