@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from tacita.algorithm import *  # noqa: F403
     from tacita.audits import audit
     from tacita.check import TacitaError
+    from tacita.estimators import (
+        FederatedClassifier,
+        FederatedRegressor,
+        NetworkClassifier,
+        NetworkRegressor,
+    )
     from tacita.privacy import Clipped, NoiseSchedule, Noisy, private
     from tacita.problem import Full, GTVMin, Minibatch, Problem, from_arrays
     from tacita.runtime import Asynchronous, debug, simulate, sweep
@@ -48,10 +54,14 @@ __version__ = "0.1.0"
 __all__ = [
     "Asynchronous",
     "Clipped",
+    "FederatedClassifier",
+    "FederatedRegressor",
     "Full",
     "GTVMin",
     "Minibatch",
     "ModelAgnosticFedRelax",
+    "NetworkClassifier",
+    "NetworkRegressor",
     "NodeErrors",
     "NoiseSchedule",
     "Noisy",
@@ -91,7 +101,8 @@ __all__ = [
 _ROOMS = (
     *("algorithm", "problem", "runtime", "trace", "trained", "privacy", "tuning"),
     *("variants",),
-    *("check", "audits", "aggregation", "data", "federation", "job", "keys"),
+    *("check", "estimators", "audits", "aggregation", "data", "federation", "job"),
+    *("keys",),
     *("participation", "report", "robust", "sampling", "theory", "trees", "trust"),
 )
 

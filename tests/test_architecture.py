@@ -28,6 +28,7 @@ ORDER = (
     ("privacy",),
     ("runtime",),
     ("audits", "tuning", "variants", "trust"),
+    ("estimators",),
     ("report",),
     ("job",),
     ("federation",),

@@ -26,6 +26,7 @@ from tacita.cli import (
     ledger,
     offers,
     papers,
+    predict,
     privacy,
     read,
     report,
@@ -116,6 +117,7 @@ app.command("run", epilog=run.EXAMPLE)(run.run)
 app.command("resume", epilog=resume.EXAMPLE)(resume.resume)
 app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
+app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
 app.command("algorithms", epilog=algorithms.EXAMPLE)(algorithms.algorithms)
 app.add_typer(data.app, name="data")
 app.add_typer(privacy.app, name="privacy")

@@ -24,7 +24,8 @@ from tacita.encoding import Column, Encoding, level_names
 # be a number, an array, another table) helps nobody.
 Frame = Any
 
-_SCALE_NOTES = {
+#: How features can be scaled by rows, and what is then said of it.
+SCALES = {
     "minmax": "features scaled to [0, 1] by the range of the training rows",
     "standard": "features scaled to mean 0 and deviation 1 over the training rows",
     "unit": (
@@ -95,7 +96,7 @@ def scale_of(train: np.ndarray, scale: str | None) -> dict[str, Any]:
     """
     if scale is None:
         return {}
-    one_of(_SCALE_NOTES, scale=scale)
+    one_of(SCALES, scale=scale)
     width = np.ptp(train, axis=0)
     if scale == "standard":
         # Rounding leaves a constant column a deviation of about 1e-17, not 0.
@@ -150,7 +151,7 @@ def assemble(
     """
     levels, filled = levels or {}, filled or {}
     values = one_hot(features, levels, drop_first=drop_first).to_numpy(float)
-    scaled = [_SCALE_NOTES[scale]] if scale in _SCALE_NOTES else []
+    scaled = [SCALES[scale]] if scale in SCALES else []
     encoding = Encoding(
         columns=tuple(
             Column(

@@ -86,7 +86,9 @@ class ModelCard:
             x = features.read(rows, told)
             check.shape((None, *self.row), **{told: x})
         x = features.with_ones(x) if self.intercept else x
-        return features.in_type(x, np.dtype(self.dtype), told)
+        x = features.in_type(x, np.dtype(self.dtype), told)
+        # Rounding of a product depends on how its rows lie in memory.
+        return np.ascontiguousarray(x)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

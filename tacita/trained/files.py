@@ -102,6 +102,9 @@ def _told_in(path: Path) -> dict[str, Any]:
         _refuse(path, f"{CARD} is not of the format {_FORMAT}")
     if told.get("sha256") != _checksum(told):
         _refuse(path, f"{CARD} is damaged: it was changed after it was written")
+    for name in ("privacy", "tensors_sha256"):
+        if name not in told:
+            _refuse(path, f"{CARD} lacks {name!r}")
     return told
 
 

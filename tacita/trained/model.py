@@ -82,10 +82,17 @@ class TrainedModel:
             node: Of personal models: whose; one id, or one per row.
             told: What the rows are called in refusals.
         """
-        found = self._scores(rows, node, told)
         if self.classes is None:
-            return found
-        return labels(self.classes)[scores.codes(self.card.model, found)]
+            return self._scores(rows, node, told)
+        return labels(self.classes)[self.codes(rows, node, told=told)]
+
+    def codes(
+        self, rows: Any, node: Any = None, *, told: str = "the table"
+    ) -> np.ndarray:
+        """The place in `classes` of every row's label."""
+        if self.classes is None:
+            check.refuse("a regression has no classes; use predict")
+        return scores.codes(self.card.model, self._scores(rows, node, told))
 
     def predict_proba(
         self, rows: Any, node: Any = None, *, told: str = "the table"
@@ -94,6 +101,19 @@ class TrainedModel:
         if self.classes is None:
             check.refuse("a regression has no classes; use predict")
         return scores.probabilities(self.card.model, self._scores(rows, node, told))
+
+    def predict_frame(
+        self, rows: Any, node: Any = None, *, told: str = "the table"
+    ) -> Any:
+        """Predictions as a pandas table; of classes with their probabilities."""
+        import pandas as pd  # slow to import, and arrays do without
+
+        columns = {"prediction": self.predict(rows, node, told=told)}
+        if self.classes is not None:
+            likely = self.predict_proba(rows, node, told=told)
+            for label, column in zip(self.classes, likely.T, strict=True):
+                columns[f"probability of {label}"] = column
+        return pd.DataFrame(columns)
 
     def surplus(self, rows: Any) -> list[str]:
         """The columns of a table that predictions do not look at."""

@@ -31,16 +31,16 @@ def _remembered(
     signature = inspect.signature(build)
 
     @functools.lru_cache
-    def built(*args: Any, **options: Any) -> Differentiable:
-        told = signature.bind(*args, **options)
-        told.apply_defaults()
-        recipe = Recipe(build.__name__, tuple(told.arguments.items()))
-        return replace(build(*args, **options), recipe=recipe)
+    def built(recipe: Recipe) -> Differentiable:
+        arguments: dict[str, Any] = dict(recipe.arguments)
+        return replace(build(**arguments), recipe=recipe)  # pyright: ignore
 
     @functools.wraps(build)
     def network(*args: Sizes.args, **options: Sizes.kwargs) -> Differentiable:
-        named = {name: _fixed(value) for name, value in options.items()}
-        return built(*map(_fixed, args), **named)
+        told = signature.bind(*args, **options)
+        told.apply_defaults()
+        named = ((name, _fixed(value)) for name, value in told.arguments.items())
+        return built(Recipe(build.__name__, tuple(named)))
 
     return network
 
