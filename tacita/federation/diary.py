@@ -41,8 +41,11 @@ class Diary:
         self._every = -(-rounds // _MOST_POINTS)
         self._rounds = rounds
         self._notes = _read(self._path)
-        latest = self._notes[max(self._notes)] if self._notes else {}
-        self._before = {way: int(latest.get(way, 0)) for way in _TRAFFIC}
+        notes = self._notes.values()
+        self._before = {
+            way: max((int(note.get(way, 0)) for note in notes), default=0)
+            for way in _TRAFFIC
+        }
         #: What the party has sent and received since this program was started.
         self.counts = Counts()
 

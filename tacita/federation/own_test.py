@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,8 @@ class OwnTest:
                 "test rows come from a file of their own or from test_share of the "
                 "policy; leave one of them out"
             )
+        if isinstance(rows, str | Path) and not Path(rows).is_file():
+            refuse(f"there is no file {rows}; name your own test rows with --test")
         self._rows, self._share, self._secret, self._tell = rows, share, secret, tell
 
     def split(self, run: Description, rows: OwnRows) -> tuple[Problem, Problem | None]:
@@ -74,7 +77,10 @@ class OwnTest:
         x, y = own_columns(run, rows)
         test = held_out(len(y), share, self._secret())
         train = problem_of(run, x[~test], y[~test])
-        return train, problem_of(run, x[test], y[test]) if test.any() else None
+        if not test.any():
+            self._tell("no row is held out: there are too few for the test_share")
+            return train, None
+        return train, problem_of(run, x[test], y[test])
 
     def _from_file(self, run: Description) -> Problem | None:
         if self._rows is None:

@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import tacita
-from tacita.federation import PostRoom
+from tacita.cli.app import app
+from tacita.federation import Invitation, PostRoom
+from tacita.federation.description import Description, unsigned
 from tacita.federation.diary import Diary
+from tacita.federation.draws import derive
 from tacita.federation.own_rows import problem_of
-from tacita.federation.own_test import OwnMeasures, held_out
-from tests.federation.towns import COLUMNS, NAMES, Town, rows, run_of
+from tacita.federation.own_test import OwnMeasures, OwnTest, alone, held_out
+from tacita.federation.setting import secret_of
+from tests.federation.towns import COLUMNS, NAMES, Town, rows, run_of, table_of_rows
 
 ROUNDS, SHARE = 4, 0.4
 PRIVACY = {"epsilon": 5.0, "delta": 1e-5, "norm": 1.0}
@@ -55,6 +60,25 @@ def test_its_model_reads_rows_as_they_come(results, who: str):
         run.predict(table[["x0", "x2"]])
 
 
+def test_the_commands_read_it(results, tmp_path: Path):
+    folder, new = str(results["ada"].folder), tmp_path / "new.csv"
+    pd.DataFrame([[1.0, 0.0, 0.0]], columns=pd.Index(COLUMNS)).to_csv(new, index=False)
+
+    def say(*words: str) -> tuple[int, str]:
+        answer = CliRunner().invoke(app, list(words))
+        return answer.exit_code, answer.output
+
+    code, said = say("predict", folder, str(new))
+    assert code == 0 and len(said.strip().splitlines()) == 2
+    code, said = say("privacy", "account", folder)
+    assert code == 0 and "coordinator" in said and "theorem" in said
+    for words in (("privacy", "account", folder, "--delta", "1e-6"), ("read", folder)):
+        code, said = say(*words)
+        assert code == 2 and len(said.strip().splitlines()) == 1, said
+    code, said = say("privacy", "account", str(results["coordinator"].folder))
+    assert code == 2 and "no account" in said
+
+
 def test_an_agent_knows_its_own_rows_and_its_ledger(results):
     folder = results["ada"].folder
     run = tacita.load_run(folder)
@@ -87,10 +111,6 @@ def test_the_coordinator_knows_who_took_part_and_no_number_from_rows(results):
 
 def held_out_rows(folder: Path) -> np.ndarray:
     """Which rows an agent held out, told apart by how many trained."""
-    from tacita.federation import Invitation
-    from tacita.federation.draws import derive
-    from tacita.federation.setting import secret_of
-
     home = folder.parent
     town = home.parent
     keys = Invitation.load(town / "hub" / "invitations" / "ada.json").keys
@@ -110,13 +130,11 @@ def test_test_rows_never_train_and_are_the_same_again(results):
     assert results["ada"].numbers["loss_shared"] == train.loss(shared)
     assert told["majority class"] == np.mean(y[test] == (y[~test].mean() > 0.5))
     assert OwnMeasures(train, held).evaluation(shared) == told
-    assert train.loss(shared) > train.loss(tacita.federation.own_test.alone(train))
+    assert train.loss(shared) > train.loss(alone(train))
     assert any("own test rows: accuracy" in line for line in results["said"]["ada"])
 
 
 def described(folder: Path) -> Any:
-    from tacita.federation.description import unsigned
-
     return unsigned((folder / "offer.json").read_text())
 
 
@@ -127,10 +145,35 @@ def test_held_out_rows_do_not_depend_on_what_is_in_them():
     assert (held_out(400, 0.3, b"other") != few).any()
 
 
-def test_regressions_are_tested_too():
-    words = {"columns": COLUMNS, "target": "y", "model": "linear", "l2": 0.01}
+def described_as(**problem: Any) -> Description:
+    words = {"columns": COLUMNS, "target": "y", **problem}
     tables = {"problem": words, "algorithm": {"name": "FedAvg"}, "run": {"rounds": 1}}
-    about = tacita.federation.description.Description("f", "n", "c", ("a",), tables)
+    return Description("f", "n", "c", ("a",), tables)
+
+
+def test_test_rows_may_come_from_a_file_and_never_stop_a_run(tmp_path: Path):
+    about = described_as(classes=["0", "1"])
+    table, said = table_of_rows("ada"), []
+    test = {"share": lambda: None, "secret": lambda: b"", "tell": said.append}
+    file = tmp_path / "test.csv"
+    table[:9].to_csv(file, index=False)
+    train, held = OwnTest(file, **test).split(about, table)
+    assert held is not None and (train.counts[0], held.counts[0]) == (30, 9)
+    file.write_text("x0,x1\n1,2\n")
+    train, held = OwnTest(file, **test).split(about, table)
+    assert held is None and train.counts[0] == 30
+    assert "the test rows cannot be used" in said[0]
+    with pytest.raises(tacita.TacitaError, match="leave one of them out"):
+        OwnTest(file, **{**test, "share": lambda: 0.2})
+    with pytest.raises(tacita.TacitaError, match="there is no file"):
+        OwnTest(tmp_path / "none.csv", **test)
+    few = {**test, "share": lambda: 1e-9, "secret": lambda: b"s"}
+    train, held = OwnTest(None, **few).split(about, table)
+    assert held is None and "too few" in said[-1]
+
+
+def test_regressions_are_tested_too():
+    about = described_as(model="linear", l2=0.01)
     x = np.random.default_rng(0).normal(size=(40, 3))
     y = x @ [1.0, 2.0, 3.0]
     train, test = (problem_of(about, x[k], y[k]) for k in (slice(30), slice(30, 40)))

@@ -10,9 +10,7 @@ import errno
 import json
 import os
 import time
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,13 +20,14 @@ from tacita import check
 from tacita.disk import sync_file, sync_folder, try_lock, unlock
 from tacita.privacy.accounting.renyi import ORDERS
 from tacita.privacy.ledger.end import End, path_of, read_end, write_end
+from tacita.privacy.ledger.index import RowIndex
 from tacita.privacy.ledger.rows import GENESIS, HEADER, BrokenLedger, Row, read_line
 
 #: Seconds in which whoever makes a ledger has written its first row.
 _MAKING = 1.0
 
 
-class Store:
+class Store(RowIndex):
     """The rows of a ledger's file, and how more are appended."""
 
     def __init__(self, path: str | Path, *, read_only: bool, patience: float) -> None:
@@ -122,7 +121,7 @@ class Store:
                 yield
                 self._commit(before)
             except BaseException:
-                self._take_back(before)
+                self.take_back(before)
                 on_failure()
                 raise
         except OSError as error:
@@ -138,7 +137,7 @@ class Store:
         number, previous = len(self.rows) + 1, self._head()
         row, line = Row(id=number, time=now, previous=previous, **fields).sealed()
         self._lines.append(line)
-        self._add(row)
+        self.add(row)
         return row
 
     def _finish_crashed(self) -> None:
@@ -205,7 +204,7 @@ class Store:
                 if number <= end.rows:
                     self._wrong(fault or f"row {number} was changed")
                 return  # written after the end: its letter never left
-            self._add(row)
+            self.add(row)
             self._length += len(line)
         if len(self.rows) < end.rows:
             found, all_rows = len(self.rows), end.rows
@@ -245,75 +244,12 @@ class Store:
         return os.pread(self._file, self._length, 0)
 
     def _forget(self) -> None:
-        self.rows: list[Row] = []
+        self.clear()
         self._length = 0
         self._lines: list[bytes] = []
-        self._releases: dict[tuple, Row] = {}
-        self._firsts: dict[tuple, Row] = {}
-        self._notes: dict[tuple, Row] = {}
-        self._by_agent: dict[str, list[Row]] = defaultdict(list)
-        self._budgets: dict[str, list[Row]] = defaultdict(list)
 
     def _head(self) -> str:
         return self.rows[-1].digest if self.rows else GENESIS
-
-    def _add(self, row: Row) -> None:
-        self.rows.append(row)
-        if row.kind == "budget":
-            self._budgets[row.agent or ""].append(row)
-        elif row.kind == "release":
-            self._releases[row.identity] = row
-            self._firsts.setdefault(row.identity[:-1], row)
-            self._by_agent[row.agent or ""].append(row)
-        elif row.kind == "note":
-            self._notes[row.identity] = row
-
-    def _take_back(self, before: int) -> None:
-        for row in reversed(self.rows[before:]):
-            if row.kind == "budget":
-                self._budgets[row.agent or ""].pop()
-            elif row.kind == "release":
-                del self._releases[row.identity]
-                if self._firsts[row.identity[:-1]] is row:
-                    del self._firsts[row.identity[:-1]]
-                self._by_agent[row.agent or ""].pop()
-            elif row.kind == "note":
-                del self._notes[row.identity]
-        del self.rows[before:]
-
-    def release(self, *identity: Any) -> Row | None:
-        """The release of (agent, observer, run, round, phase)."""
-        return self._releases.get(identity)
-
-    def note(self, *identity: Any) -> Row | None:
-        """The note of (agent, None, run, round, phase)."""
-        return self._notes.get(identity)
-
-    def notes(self, agent: str, run: str) -> list[Row]:
-        """All notes of an agent in a run."""
-        mine = self._notes.values()
-        return [row for row in mine if (row.agent, row.run) == (agent, run)]
-
-    def first(self, *of_round: Any) -> Row | None:
-        """The first release of (agent, observer, run, round)."""
-        return self._firsts.get(of_round)
-
-    def releases(self, agent: str, after: int = 0) -> Sequence[Row]:
-        """Releases of an agent, those after a row only."""
-        mine = self._by_agent.get(agent, [])
-        return mine[bisect_right(mine, after, key=lambda row: row.id) :]
-
-    def budget(self, agent: str) -> Row | None:
-        """The budget in force."""
-        set_so_far = self._budgets.get(agent)
-        return set_so_far[-1] if set_so_far else None
-
-    def agents(self) -> list[str]:
-        """Every agent with a budget or a release."""
-        return sorted(a for a in {*self._budgets, *self._by_agent} if self._knows(a))
-
-    def _knows(self, agent: str) -> bool:
-        return bool(self._budgets.get(agent) or self._by_agent.get(agent))
 
 
 #: What to do with a ledger that is not whole.
