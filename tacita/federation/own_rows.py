@@ -24,17 +24,21 @@ _MOST_BLANK = 1 << 25
 
 def own_problem(run: Description, rows: OwnRows) -> Problem:
     """The agent's own rows, in the columns that the run names."""
+    return problem_of(run, *own_columns(run, rows))
+
+
+def own_columns(run: Description, rows: OwnRows) -> tuple[np.ndarray, np.ndarray]:
+    """Features and target of the agent's rows, in the columns that the run names."""
     columns, target = list(run.problem["columns"]), str(run.problem["target"])
     if not isinstance(rows, str | Path):
-        return _problem(run, *_columns(rows, columns, target, "the table"))
+        return _columns(rows, columns, target, "the table")
     path = Path(rows)
     if path.suffix == ".npz":
         try:
             with np.load(path, allow_pickle=False) as file:
-                x, y = _columns(file, columns, target, str(path))
+                return _columns(file, columns, target, str(path))
         except (OSError, ValueError) as error:
             refuse(f"cannot read {path}: {error}")
-        return _problem(run, x, y)
     # A number that takes few values is still a number to a model that predicts one.
     task = "regression" if run.problem.get("model") in REGRESSIONS else None
     table = data.read_table(path, target=target, features=columns, task=task)
@@ -45,7 +49,7 @@ def own_problem(run: Description, rows: OwnRows) -> Problem:
         )
     names = np.asarray(table.classes)
     y = names[table.y] if table.task == "classification" else table.y
-    return _problem(run, table.x, y)
+    return table.x, y
 
 
 def _columns(
@@ -76,7 +80,7 @@ def blank_problem(run: Description) -> Problem:
     y: Any = np.zeros(count)
     if classes:
         y = np.resize(np.asarray([str(c) for c in classes]), count)
-    return _problem(run, x, y)
+    return problem_of(run, x, y)
 
 
 def _largest_batch(table: Mapping[str, Any]) -> int:
@@ -86,7 +90,8 @@ def _largest_batch(table: Mapping[str, Any]) -> int:
     return max([0, *inside, *(n for n in named if isinstance(n, int))])
 
 
-def _problem(run: Description, x: Any, y: Any) -> Problem:
+def problem_of(run: Description, x: Any, y: Any) -> Problem:
+    """One agent's problem out of features and target, scaled as the run says."""
     told = run.problem
     for key, apply in (("centre", np.subtract), ("spread", np.divide)):
         if key in told:
