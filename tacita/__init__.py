@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tacita.problem import Full, GTVMin, Minibatch, Problem, from_arrays
     from tacita.runtime import Asynchronous, debug, simulate, sweep
     from tacita.trace import Run, load_run
-    from tacita.tuning import NodeErrors, tune, validate
+    from tacita.tuning import NodeErrors, Tradeoff, tradeoff, tune, validate
     from tacita.variants import (
         ModelAgnosticFedRelax,
         VerticalNewton,
@@ -45,19 +45,47 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPADMM",
+    "DPSGD",
+    "LED",
+    "SCAFFOLD",
+    "TAMUNA",
+    "AgnosticFedAvg",
     "Asynchronous",
+    "ClientDPFedAvg",
     "Clipped",
+    "DPFedAvg",
+    "DPNorm",
+    "FedAvg",
+    "FedGD",
+    "FedLin",
+    "FedPD",
+    "FedPLT",
+    "FedProx",
+    "FedRelax",
+    "FedSGD",
+    "FedSPD",
+    "FedSplit",
+    "FiveGCS",
     "Full",
     "GTVMin",
+    "GossipSGD",
+    "GradientTracking",
+    "GraphADMM",
     "Minibatch",
     "ModelAgnosticFedRelax",
     "NodeErrors",
     "NoiseSchedule",
     "Noisy",
+    "PrimalDual",
     "Problem",
+    "ProxSkip",
+    "QFedAvg",
     "Run",
     "SecureSum",
+    "ServerGD",
     "TacitaError",
+    "Tradeoff",
     "VerticalNewton",
     "aggregation",
     "algorithm",
@@ -77,7 +105,9 @@ __all__ = [
     "runtime",
     "simulate",
     "simulate_estimators",
+    "solvers",
     "sweep",
+    "tradeoff",
     "train_vertical",
     "trust",
     "tune",
@@ -100,13 +130,8 @@ def __getattr__(name: str) -> Any:
         room = importlib.import_module(f"tacita.{home}")
         if name in vars(room):
             return getattr(room, name)
-    if not name.startswith("_"):
-        room = importlib.import_module("tacita.algorithm")
-        if name in room.__all__:
-            return getattr(room, name)
     raise AttributeError(f"module 'tacita' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    room = importlib.import_module("tacita.algorithm")
-    return sorted({*globals(), *__all__, *room.__all__})
+    return sorted(__all__)

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "tacita"
 ORDER = (
     ("check",),
     ("trees",),
-    ("random_numbers", "keys", "theme", "disk", "gaussian_table"),
+    ("random_numbers", "keys", "theme", "disk", "gaussian_table", "notebook"),
     ("sampling", "integer_noise"),
     ("participation",),
     ("data",),
