@@ -7,12 +7,10 @@ becomes its words.
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
+import ast
 import posixpath
 import re
-import types
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,66 +29,82 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
 def rooms() -> list[str]:
     """The full names of all modules whose names are public, `tacita` first."""
-    import tacita
-
     found = ["tacita"]
-    for name in sorted(tacita._ROOMS):
-        module = importlib.import_module(f"tacita.{name}")
-        found.append(module.__name__)
-        for inner in pkgutil.iter_modules(getattr(module, "__path__", ())):
-            if inner.name in getattr(module, "__all__", ()) or inner.ispkg:
-                found.append(f"{module.__name__}.{inner.name}")
+    for name in sorted(_literal("tacita", "_ROOMS")):
+        found += [f"tacita.{name}", *_inside(f"tacita.{name}")]
     return found
 
 
-def public(room: str) -> dict[str, Any]:
+def _inside(room: str) -> list[str]:
+    """The packages of a room, and the modules that it lists, or all if it has none."""
+    found = []
+    for path in sorted(ROOT.joinpath(*room.split(".")).glob("[a-z]*")):
+        inner, listed = f"{room}.{path.stem}", public(room)
+        if (path / "__init__.py").exists():
+            found += [inner, *_inside(inner)]
+        elif path.suffix == ".py" and (
+            not listed or (path.stem in listed and is_module(room, path.stem))
+        ):
+            found.append(inner)
+    return found
+
+
+@cache
+def public(room: str) -> tuple[str, ...]:
     """The public names of a module: those it lists, else those it defines."""
-    module = importlib.import_module(room)
-    listed = getattr(module, "__all__", None)
-    if listed is None:
-        listed = [
-            name
-            for name, thing in vars(module).items()
-            if not name.startswith("_") and getattr(thing, "__module__", "") == room
-        ]
-    return {name: getattr(module, name) for name in listed}
+    listed = _literal(room, "__all__")
+    if listed is not None:
+        return tuple(listed)
+    defined = (ast.FunctionDef, ast.ClassDef)
+    names = (n.name for n in _source(room).body if isinstance(n, defined))
+    return tuple(name for name in names if not name.startswith("_"))
+
+
+@cache
+def _source(room: str) -> ast.Module:
+    """The module as it is written: nothing has to be imported, which takes long."""
+    path = ROOT.joinpath(*room.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(file.read_text())
+
+
+def _literal(room: str, name: str) -> Any:
+    for node in _source(room).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return eval(ast.unparse(node.value), {"__builtins__": {}})
+    return None
+
+
+def is_module(room: str, name: str) -> bool:
+    """Whether a public name is a module, by where it is imported from."""
+    for node in ast.walk(_source(room)):
+        if isinstance(node, ast.ImportFrom):
+            if name in [alias.name for alias in node.names]:
+                return node.module == room
+    return False
 
 
 def page_of(room: str) -> str:
     """The page of a module: what it is for, then every public name."""
-    module = importlib.import_module(room)
-    parts = [f"# {room}", inspect.getdoc(module) or ""]
-    names = public(room)
-    inner = [n for n, thing in names.items() if isinstance(thing, types.ModuleType)]
+    inner = [name for name in public(room) if is_module(room, name)]
+    parts = [f"# {room}", ast.get_docstring(_source(room)) or ""]
     if inner:
-        parts.append(
-            "Modules: " + ", ".join(f"[`{n}`]({_file(names[n])})" for n in inner)
-        )
-    for name, thing in names.items():
+        parts.append("Modules: " + ", ".join(f"[`{n}`]({room}.{n}.md)" for n in inner))
+    for name in public(room):
         if name not in inner:
-            home = _home(room, name, thing)
-            parts.append(
-                f"::: {home}" if home.startswith(f"{room}.") else _pointer(name, home)
-            )
+            parts.append(_entry(room, name))
     return "\n\n".join(parts) + "\n"
 
 
-def _home(room: str, name: str, thing: Any) -> str:
-    """Where a name is described: the room that lists it first, under `tacita` none."""
-    if room != "tacita":
-        return f"{room}.{name}"
-    for other in rooms()[1:]:
-        if public(other).get(name) is thing:
-            return f"{other}.{name}"
-    return f"{room}.{name}"
-
-
-def _pointer(name: str, home: str) -> str:
-    return f"`tacita.{name}`: [{home}][{home}]"
-
-
-def _file(module: types.ModuleType) -> str:
-    return f"{module.__name__}.md"
+def _entry(room: str, name: str) -> str:
+    """A name with what it says of itself; what `tacita` has is told in its room."""
+    for other in _literal("tacita", "_ROOMS") if room == "tacita" else ():
+        home = f"tacita.{other}"
+        if name in public(home):
+            if is_module(home, name):
+                return f"`{room}.{name}`: [{home}.{name}]({home}.{name}.md)"
+            return f"`{room}.{name}`: [{home}.{name}][{home}.{name}]"
+    return f"::: {room}.{name}"
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -1,7 +1,10 @@
 """`tacita new`: everything in the folder that it makes works as its README says."""
 
 import csv
+import json
+import os
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -9,9 +12,11 @@ import pytest
 
 import tacita
 from tacita.cli.app import app
-from tacita.federation import Policy
+from tacita.federation import Policy, broker
 from tacita.federation.description import Description
 from tests.federation.test_federation_deploy import require_command
+from tests.federation.test_federation_page import Reader
+from tests.patience import HANG
 
 ROOT = Path(__file__).parents[2]
 
@@ -101,3 +106,36 @@ def test_a_folder_that_holds_something_is_refused(tacita_, place):
     (line,) = tacita_.refused("new", "white space")
     assert "expected NAME of letters" in line
     assert sorted(p.name for p in place.iterdir()) == ["empty", "file", "full"]
+
+
+@pytest.mark.long
+def test_its_readme_works_command_by_command(clinic, monkeypatch):
+    """A new user's way: every command is copied from the README that was made."""
+    pytest.importorskip("nats")
+    monkeypatch.chdir(clinic)
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
+    text = (clinic / "README.md").read_text()
+    reader = Reader(broker.free_port(), broker.free_port())
+    try:
+        for kind, block in re.findall(r"```(sh[ a-z]*)\n(.*?)```", text, flags=re.S):
+            lines = [line for line in block.split("\n") if line]
+            there = [line for line in lines if known(line.split())]
+            reader.do(kind, "\n".join(there))
+            if "coordinate" in block:
+                for child in reader.children[1:4]:
+                    assert child.wait(HANG) == 0
+    finally:
+        for child in reader.children:
+            broker.stop(child)
+    private = tacita.load_run("runs/private")
+    assert private.privacy.row("coordinator").epsilon <= 2.0 + 1e-6
+    share = private.metrics["test_accuracy"][-1]
+    assert share > 0.7, "the noise of the budget must leave something to learn"
+    for hospital in ("oslo", "tampere", "turku"):
+        (result,) = Path("sites", hospital).glob("*/result.json")
+        told = json.loads(result.read_text())
+        assert told["epsilon_spent"] <= 2.0 + 1e-6 and told["epsilon_allowed"] == 8.0
+    assert Path("runs/private/report.html").exists()
+    if known(["tacita", "predict"]):
+        assert len(Path("predictions.csv").read_text().splitlines()) == 21
