@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from tacita.problem.problem import Problem
 
 #: What a private run tells of its seed: never the number, with which noise is undone.
-SEED_SECRET, SEED_ASKED_FOR = "secret, drawn for this run", "asked for, not shown"
+SEED_SECRET = "secret, drawn for this run"
+SEED_ASKED_FOR = "asked for, not shown"
 
 
 @dataclass(frozen=True, eq=False)
