@@ -31,8 +31,16 @@ def execute(path: Path) -> Any:
             record_timing=False,
             resources={"metadata": {"path": str(work)}},
         ).execute()
+    return tidied(notebook)
+
+
+def tidied(notebook: Any) -> Any:
+    """The notebook without what depends on the machine: its Python, and bars."""
     notebook.metadata.pop("widgets", None)
     notebook.metadata["language_info"] = {"name": "python"}
+    for cell in notebook.cells:
+        if "outputs" in cell:
+            cell.outputs = [o for o in cell.outputs if "<progress" not in str(o)]
     return notebook
 
 
