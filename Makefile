@@ -2,11 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := tacita tests examples papers bench
+SOURCES := tacita tests examples papers bench docs
 PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo federation-demo test test-long test-variants test-all check format lint types examples bench chaos clean
+.PHONY: help demo federation-demo test test-long test-variants test-all check format lint types examples docs notebooks bench chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -17,7 +17,7 @@ $(VENV)/base: pyproject.toml
 	@touch $@
 
 $(VENV)/test: $(VENV)/base
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,deploy]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,deploy,docs]'
 	@touch $@
 
 demo: $(VENV)/base ## install, run the demo, say where its report is
@@ -49,6 +49,12 @@ types: $(VENV)/test ## static types
 
 examples: $(VENV)/test ## run every example
 	ls examples/*.py | xargs -t -P 2 -n 1 $(BIN)/python
+
+docs: $(VENV)/test ## the documentation as a site in build/site, without network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+notebooks: $(VENV)/test ## run every notebook again and keep what it shows
+	$(BIN)/python -m tests.notebooks
 
 check: lint types test examples ## all that must hold before a change lands
 

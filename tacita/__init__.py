@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tacita.runtime import Asynchronous, debug, simulate, sweep
     from tacita.trace import Run, load_run
     from tacita.trained import TrainedModel, load_model
-    from tacita.tuning import NodeErrors, tune, validate
+    from tacita.tuning import NodeErrors, Tradeoff, tradeoff, tune, validate
     from tacita.variants import (
         ModelAgnosticFedRelax,
         VerticalNewton,
@@ -52,12 +52,40 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPADMM",
+    "DPSGD",
+    "LED",
+    "SCAFFOLD",
+    "TAMUNA",
+    "AgnosticFedAvg",
     "Asynchronous",
+    "ClientDPFedAvg",
     "Clipped",
+    "DPFedAvg",
+    "DPNorm",
+    "FedAdagrad",
+    "FedAdam",
+    "FedAvg",
+    "FedAvgM",
+    "FedGD",
+    "FedLin",
+    "FedOpt",
+    "FedPD",
+    "FedPLT",
+    "FedProx",
+    "FedRelax",
+    "FedSGD",
+    "FedSPD",
+    "FedSplit",
+    "FedYogi",
     "FederatedClassifier",
     "FederatedRegressor",
+    "FiveGCS",
     "Full",
     "GTVMin",
+    "GossipSGD",
+    "GradientTracking",
+    "GraphADMM",
     "Minibatch",
     "ModelAgnosticFedRelax",
     "NetworkClassifier",
@@ -65,10 +93,15 @@ __all__ = [
     "NodeErrors",
     "NoiseSchedule",
     "Noisy",
+    "PrimalDual",
     "Problem",
+    "ProxSkip",
+    "QFedAvg",
     "Run",
     "SecureSum",
+    "ServerGD",
     "TacitaError",
+    "Tradeoff",
     "TrainedModel",
     "VerticalNewton",
     "aggregation",
@@ -90,7 +123,9 @@ __all__ = [
     "runtime",
     "simulate",
     "simulate_estimators",
+    "solvers",
     "sweep",
+    "tradeoff",
     "train_vertical",
     "trust",
     "tune",
@@ -115,13 +150,8 @@ def __getattr__(name: str) -> Any:
         room = importlib.import_module(f"tacita.{home}")
         if name in vars(room):
             return getattr(room, name)
-    if not name.startswith("_"):
-        room = importlib.import_module("tacita.algorithm")
-        if name in room.__all__:
-            return getattr(room, name)
     raise AttributeError(f"module 'tacita' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    room = importlib.import_module("tacita.algorithm")
-    return sorted({*globals(), *__all__, *room.__all__})
+    return sorted(__all__)

@@ -6,6 +6,8 @@ Figures are objects of their own, drawn without a window and without global stat
 from __future__ import annotations
 
 import io
+import math
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,21 +72,44 @@ DARK = Theme(
     pale="#1d242c",
 )
 THEMES = {"light": LIGHT, "dark": DARK}
-DASHES = ("-", (0, (4, 1.6)), (0, (1, 1.2)))
+DASHES = ("-", (0, (5, 1.6)), (0, (1, 1.1)), (0, (5, 1.4, 1, 1.4)), (0, (8, 2, 2, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: Marks on a line, about.
+_MARKS = 8
+#: Letters of a legend in an inch; what the sample of a line takes, in letters; inches
+#: that a further line of it takes.
+_LETTERS, _SAMPLE, _LINE = 15.5, 9, 0.19
+
+
+class Picture(Figure):
+    """A figure that shows itself in a notebook, with no backend switched on."""
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
 
 
 def style_of(theme: Theme, number: int) -> dict[str, Any]:
-    """Colour and dashes of the run with this number; dashes change once colours end."""
+    """Colour and dashes of the run with this number: either alone tells runs apart."""
     colours = theme.series
     return {
         "color": colours[number % len(colours)],
-        "linestyle": DASHES[number // len(colours) % len(DASHES)],
+        "linestyle": DASHES[number % len(DASHES)],
+    }
+
+
+def marks_of(number: int, points: int) -> dict[str, Any]:
+    """Marks on a line of so many points, at other places on every line."""
+    step = max(1, points // _MARKS)
+    return {
+        "marker": MARKERS[number % len(MARKERS)],
+        "markersize": 4.5,
+        "markevery": (number * max(1, step // 3) % step, step),
     }
 
 
 def new_figure(theme: Theme, width: float, height: float) -> Figure:
     """An empty figure on the theme's paper."""
-    return Figure(figsize=(width, height), facecolor=theme.paper, layout="constrained")
+    return Picture(figsize=(width, height), facecolor=theme.paper, layout="constrained")
 
 
 def dress(axes: Any, theme: Theme) -> None:
@@ -113,17 +138,41 @@ def title(axes: Any, theme: Theme, words: str) -> None:
 
 
 def legend(figure: Figure, theme: Theme, columns: int) -> Any:
-    """What lines and marks stand for, below the axes."""
+    """What lines and marks stand for, below the axes, all of it.
+
+    Long names get fewer columns and are broken into lines, and the picture grows by
+    what they need.
+    """
+    handles, labels = _named(figure)
+    room = max(1, int(figure.get_figwidth() * _LETTERS) - _SAMPLE)
+    told = ["\n".join(textwrap.wrap(words, room)) or " " for words in labels]
+    longest = max(
+        (len(line) for words in told for line in words.split("\n")), default=1
+    )
+    columns = max(1, min(columns, (room + _SAMPLE) // (longest + _SAMPLE)))
     made = figure.legend(
+        handles,
+        told,
         loc="outside lower left",
         ncols=columns,
         frameon=False,
         labelcolor=theme.ink,
         fontsize=9,
+        handlelength=3.2,
     )
     for words in made.get_texts():
         words.set_parse_math(False)  # a dollar sign in a name starts no formula
+    lines = sum(words.count("\n") + 1 for words in told) / columns
+    figure.set_figheight(figure.get_figheight() + _LINE * max(0, math.ceil(lines) - 1))
     return made
+
+
+def _named(figure: Figure) -> tuple[list[Any], list[str]]:
+    """Everything in the figure that has a name."""
+    parts = [axes.get_legend_handles_labels() for axes in figure.axes]
+    return [h for part in parts for h in part[0]], [
+        w for part in parts for w in part[1]
+    ]
 
 
 def png(figure: Figure) -> bytes:

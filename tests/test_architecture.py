@@ -15,7 +15,7 @@ ORDER = (
     ("check",),
     ("trees",),
     ("random_numbers", "keys", "theme", "disk", "gaussian_table", "host_call"),
-    ("sampling", "integer_noise", "encoding"),
+    ("sampling", "integer_noise", "encoding", "notebook"),
     ("participation",),
     ("data",),
     ("problem",),

@@ -78,6 +78,7 @@ class AgnosticFedAvg(ServerAlgorithm):
     oracle: Oracle = Full()
 
     uses_losses: ClassVar[bool] = True
+    purpose: ClassVar[str] = "a model for the agent that is served worst"
     source: ClassVar[str] = "M. Mohri et al., Agnostic Federated Learning, ICML 2019"
 
     def gradients(self) -> Gradients:

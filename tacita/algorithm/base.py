@@ -92,6 +92,8 @@ class Algorithm:
     composite: ClassVar[bool] = False
     #: What its letters are, and what may join them besides their mean.
     joining: ClassVar[Joining] = Joining()
+    #: What it is for, in a short phrase.
+    purpose: ClassVar[str] = ""
     #: Where the algorithm is described.
     source: ClassVar[str] = ""
     #: How agents compute gradients; a field of every algorithm.

@@ -94,6 +94,7 @@ class DPADMM(ServerAlgorithm):
     averages: ClassVar[Averages] = Averages.ALL
     joining: ClassVar[Joining] = Joining(no_sum=NOISE_WEARS_OFF)
     composite: ClassVar[bool] = True
+    purpose: ClassVar[str] = "private training with h, by linearised ADMM"
     source: ClassVar[str] = "Z. Huang et al., DP-ADMM, IEEE TIFS 2020, Algorithm 2"
 
     def inverse_step(self, number: Any, dim: int) -> Any:

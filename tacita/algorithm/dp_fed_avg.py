@@ -70,6 +70,7 @@ class DPFedAvg(StepsFromZero, ServerAlgorithm):
     noise_kind: str = integer_noise.noise_kind()
 
     joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, no_sum=None)
+    purpose: ClassVar[str] = "private training with few letters, noise in each"
     source: ClassVar[str] = "B. McMahan et al., FedAvg, with noise in every letter"
 
     def init(self, w: Array) -> tuple[ModelState, Array]:
@@ -132,6 +133,7 @@ class ClientDPFedAvg(ServerAlgorithm):
     noise_std: float | None = number(check.not_negative, common=True)
 
     joining: ClassVar[Joining] = Joining(Around.ZERO, Rules.BOUNDED, no_sum=None)
+    purpose: ClassVar[str] = "hides whole clients, from all but the coordinator"
     source: ClassVar[str] = (
         "H. B. McMahan et al., Learning Differentially Private Recurrent Language "
         "Models, ICLR 2018, Algorithm 1"

@@ -89,6 +89,7 @@ class DPNorm(GraphAlgorithm):
     publish: str = one_of("released", "own")
     oracle: Oracle = Full()
 
+    purpose: ClassVar[str] = "private training on a graph, without a coordinator"
     source: ClassVar[str] = "Fukami, Murata, Niwa, Tyou, DP-Norm, Algorithm 1"
     delivery: ClassVar[Delivery] = Delivery.SLOTS
 

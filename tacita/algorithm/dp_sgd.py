@@ -79,6 +79,7 @@ class DPSGD(ServerAlgorithm):
 
     composite: ClassVar[bool] = True
     joining: ClassVar[Joining] = Joining(Around.ZERO, Rules.ANY, no_sum=None)
+    purpose: ClassVar[str] = "private training, the one to try first"
     source: ClassVar[str] = (
         "M. Abadi et al., Deep Learning with Differential Privacy, Algorithm 1"
     )

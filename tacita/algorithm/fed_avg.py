@@ -43,6 +43,7 @@ class FedAvg(StepsFromZero, ServerAlgorithm):
     weights: str = one_of("uniform", "samples")
 
     joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, no_sum=None)
+    purpose: ClassVar[str] = "few letters, where agents hold similar rows"
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 9"
 
     def gradients(self) -> Gradients:

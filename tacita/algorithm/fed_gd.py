@@ -102,6 +102,7 @@ class FedGD(_GTVDescent):
 
     oracle: Oracle = Full()
 
+    purpose: ClassVar[str] = "a model for every node of a graph, all rows"
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithms 4 and 5"
 
 
@@ -121,4 +122,5 @@ class FedSGD(_GTVDescent):
 
     oracle: Oracle = Minibatch(size=1)
 
+    purpose: ClassVar[str] = "a model for every node of a graph, batches of rows"
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithms 6 and 7"

@@ -61,6 +61,7 @@ class FedLin(ServerAlgorithm):
 
     partial: ClassVar[bool] = False
     exchanges: ClassVar[int] = 2
+    purpose: ClassVar[str] = "the exact optimum by local steps, two exchanges each"
     source: ClassVar[str] = "A. Mitra et al., Linear Convergence in FL, NeurIPS 2021"
 
     @property

@@ -59,6 +59,7 @@ class FedPD(ServerAlgorithm):
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
+    purpose: ClassVar[str] = "the exact optimum by local steps, everybody active"
     source: ClassVar[str] = "X. Zhang et al., FedPD, IEEE TSP 2021, Algorithm 1"
 
     def gradients(self) -> Gradients:

@@ -67,6 +67,7 @@ class FedPLT(ServerAlgorithm):
     averages: ClassVar[Averages] = Averages.ALL
     joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, NOISE_WEARS_OFF)
     composite: ClassVar[bool] = True
+    purpose: ClassVar[str] = "the exact optimum, few letters, silent agents, h"
     source: ClassVar[str] = (
         "N. Bastianello et al., Enhancing Privacy in Federated Learning through Local "
         "Training, Algorithm 1"

@@ -60,6 +60,7 @@ class FedProx(ServerAlgorithm):
     weights: str = one_of("uniform", "samples")
 
     joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY)
+    purpose: ClassVar[str] = "like FedAvg, held back where agents' rows differ"
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 10"
 
     def refuse_problem(self, problem: Problem) -> None:

@@ -54,6 +54,7 @@ class FedRelax(SolvedByNodes):
     need_connected: bool = flag(True)
 
     joining: ClassVar[Joining] = Joining(Around.OWN, Rules.ANY, NO_COORDINATOR)
+    purpose: ClassVar[str] = "a model for every node, each solving exactly"
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 11"
 
     def pulls(self, problem: Problem) -> np.ndarray:

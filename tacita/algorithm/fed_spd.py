@@ -93,6 +93,7 @@ class FedSPD(ServerAlgorithm):
         no_sum="its state needs the agent's own noisy letter"
     )
     composite: ClassVar[bool] = True
+    purpose: ClassVar[str] = "private training with h, noise in letters"
     source: ClassVar[str] = (
         "Y. Li et al., Federated Stochastic Primal-dual Learning with Differential "
         "Privacy, Algorithm 1"

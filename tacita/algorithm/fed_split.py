@@ -60,6 +60,7 @@ class FedSplit(ServerAlgorithm):
     partial: ClassVar[bool] = False
     averages: ClassVar[Averages] = Averages.ALL
     joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, NOISE_WEARS_OFF)
+    purpose: ClassVar[str] = "the exact optimum, if local problems are solved so"
     source: ClassVar[str] = "R. Pathak and M. Wainwright, FedSplit, NeurIPS 2020"
 
     def proximal(self, problem: Problem) -> tuple[Any, ...]:

@@ -110,6 +110,7 @@ class FiveGCS(ServerAlgorithm):
 
     averages: ClassVar[Averages] = Averages.ALL
     joining: ClassVar[Joining] = Joining(no_sum=NOISE_WEARS_OFF)
+    purpose: ClassVar[str] = "the exact optimum with few agents active in a round"
     source: ClassVar[str] = "M. Grudzien et al., 5GCS, AISTATS 2023, Algorithm 1"
 
     def refuse_problem(self, problem: Problem) -> None:

@@ -70,6 +70,7 @@ class GossipSGD(GraphAlgorithm):
     local_steps: int = count(1)
     oracle: Oracle = Full()
 
+    purpose: ClassVar[str] = "one model on a graph, the simplest way"
     source: ClassVar[str] = "X. Lian et al., decentralised SGD, NeurIPS 2017"
     delivery: ClassVar[Delivery] = Delivery.SLOTS
 
@@ -121,6 +122,7 @@ class GradientTracking(GraphAlgorithm):
     step_size: Number = number(check.positive, theory=_tenth_step_size)
     oracle: Oracle = Full()
 
+    purpose: ClassVar[str] = "one model on a graph, to the exact optimum"
     source: ClassVar[str] = "A. Nedic, A. Olshevsky, W. Shi, DIGing, 2017"
     delivery: ClassVar[Delivery] = Delivery.SLOTS
     partial: ClassVar[bool] = False

@@ -51,6 +51,7 @@ class GraphADMM(GraphAlgorithm):
     local_steps: int = count(10)
     oracle: Oracle = Full()
 
+    purpose: ClassVar[str] = "one model on a graph, to the exact optimum, by ADMM"
     source: ClassVar[str] = "Z. Huang et al., DP-ADMM, on a graph"
     partial: ClassVar[bool] = False
     why_not_partial: ClassVar[str] = (

@@ -58,6 +58,7 @@ class LED(ServerAlgorithm):
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
+    purpose: ClassVar[str] = "the exact optimum by corrected local steps"
     source: ClassVar[str] = "S. Alghunaim, Local Exact-Diffusion, IEEE TAC 2024"
 
     def gradients(self) -> Gradients:

@@ -66,6 +66,7 @@ class PrimalDual(SolvedByNodes):
     oracle: Oracle = Full()
     need_connected: bool = flag(True)
 
+    purpose: ClassVar[str] = "a model for every node, neighbours equal up to jumps"
     source: ClassVar[str] = "A. Jung, Federated Learning, (68)-(71)"
     delivery: ClassVar[Delivery] = Delivery.SLOTS
 

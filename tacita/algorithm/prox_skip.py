@@ -67,6 +67,7 @@ class ProxSkip(ServerAlgorithm):
     oracle: Oracle = Full()
 
     partial: ClassVar[bool] = False
+    purpose: ClassVar[str] = "the exact optimum, with letters in few rounds only"
     source: ClassVar[str] = "K. Mishchenko et al., ProxSkip, ICML 2022, Algorithm 2"
 
     def gradients(self) -> Gradients:

@@ -70,6 +70,7 @@ class QFedAvg(ServerAlgorithm):
     weights: str = one_of("uniform", "samples")
 
     uses_losses: ClassVar[bool] = True
+    purpose: ClassVar[str] = "a model that serves all agents about equally well"
     source: ClassVar[str] = "T. Li et al., q-FFL, ICLR 2020, Algorithm 2"
 
     def gradients(self) -> Gradients:

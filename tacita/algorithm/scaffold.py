@@ -62,6 +62,7 @@ class SCAFFOLD(ServerAlgorithm):
     server_step: Number = number(check.positive, 1.0, common=True)
     oracle: Oracle = Full()
 
+    purpose: ClassVar[str] = "local steps without drift, where agents' rows differ"
     source: ClassVar[str] = "S. P. Karimireddy et al., SCAFFOLD, ICML 2020, Algorithm 1"
 
     def gradients(self) -> Gradients:

@@ -38,6 +38,7 @@ class ServerGD(ServerAlgorithm):
     oracle: Oracle = Full()
 
     joining: ClassVar[Joining] = Joining(Around.ZERO, Rules.ANY, no_sum=None)
+    purpose: ClassVar[str] = "the yardstick: one exact gradient step a round"
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
 
     def gradients(self) -> Gradients:

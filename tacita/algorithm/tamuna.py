@@ -90,6 +90,7 @@ class TAMUNA(ServerAlgorithm):
 
     #: One agent alone finds x = w_i and no change of its control variate.
     least_active: ClassVar[int] = 2
+    purpose: ClassVar[str] = "the exact optimum with few bytes: cohorts, sparsity"
     source: ClassVar[str] = "L. Condat et al., TAMUNA, arXiv 2302.09832, Algorithm 1"
 
     @property

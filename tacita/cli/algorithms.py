@@ -26,10 +26,11 @@ def algorithms(
         _show_one(tacita.job.calls.look_up("algorithm", name, known))
         return
     rows = [
-        (label, _kind(cls), ", ".join(row[0] for row in fields(cls)), cls.source)
+        (label, _kind(cls), cls.purpose)
         for label, cls in tacita.job.records.known().items()
     ]
-    show(("algorithm", "kind", "keys", "source"), rows)
+    show(("algorithm", "kind", "for"), rows)
+    typer.echo("\nIts keys and source: tacita algorithms NAME")
 
 
 def _kind(cls: Any) -> str:
@@ -46,6 +47,7 @@ def title(cls: Any) -> str:
 
 def _show_one(cls: Any) -> None:
     typer.echo(title(cls))
+    typer.echo(f"  for:    {cls.purpose}")
     typer.echo(f"  source: {cls.source}")
     typer.echo("\n[algorithm]")
     typer.echo(f'name = "{cls.__name__}"')

@@ -24,6 +24,7 @@ from tacita.cli import (
     hub,
     join,
     ledger,
+    new,
     offers,
     papers,
     predict,
@@ -113,6 +114,7 @@ def options(
 
 
 app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
+app.command("new", epilog=new.EXAMPLE)(new.new)
 app.command("run", epilog=run.EXAMPLE)(run.run)
 app.command("resume", epilog=resume.EXAMPLE)(resume.resume)
 app.command("report", epilog=report.EXAMPLE)(report.report)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import tacita
-from tacita.cli.show import show
+from tacita.cli.show import show_within
 
 EXAMPLE = (
     "Example:  tacita compare runs/demo/fedavg runs/demo/fedprox "
@@ -40,7 +40,7 @@ def compare(
     if wanted:
         tables.append(tacita.report.reached(runs, wanted))
     for table in tables:
-        show(table.columns, table.rows, "right")
+        show_within(table.columns, table.rows)
         typer.echo()
     target = out or tacita.job.folder.next_free("comparison")
     typer.echo(f"report: {tacita.report.write_report(runs, target, tolerance=wanted)}")

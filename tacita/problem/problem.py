@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tacita import check
+from tacita import check, notebook
 from tacita.encoding import Encoding
 from tacita.problem import moduli, solve
 from tacita.problem.graph import Graph
@@ -196,6 +196,12 @@ class Problem:
                 f"got {array.shape}"
             )
         return array
+
+    def _repr_html_(self) -> str:
+        told = self.describe()
+        name = told.pop("name")
+        rows = [(k.replace("_", " "), v) for k, v in told.items() if v != "none"]
+        return notebook.table(f"Problem {name}", rows)
 
     def __repr__(self) -> str:
         told = self.describe()

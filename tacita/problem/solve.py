@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,11 +34,16 @@ _MOST_STEPS = 200
 _SOLVED = Linear | Huber | Logistic | Softmax | Moments
 
 
+def solvable(problem: Any) -> bool:
+    """Whether `optimum` knows how to minimise a problem of this model."""
+    return isinstance(problem.model, Absolute | _SOLVED)
+
+
 def optimum(population: Population, start: np.ndarray) -> np.ndarray:
     """Minimise sum_i f_i + h to rounding; refuses what has no computable minimiser."""
     if isinstance(population.model, Absolute):
         return least_absolute.optimum(population)
-    if not isinstance(population.model, _SOLVED):
+    if not solvable(population):
         check.refuse(
             "solve() needs a linear, logistic or softmax model: the exact optimum of "
             "other models is not computable; compare losses instead"

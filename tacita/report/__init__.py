@@ -1,7 +1,6 @@
 """What a run tells: tables, pictures, and one page that holds them all."""
 
 from tacita.report.graph_picture import draw_graph, graph_picture
-from tacita.report.measures import rounds_to_reach
 from tacita.report.reading import (
     members_table,
     picture_shape,
@@ -19,6 +18,7 @@ from tacita.report.tables import (
     reached,
 )
 from tacita.report.write import write_report
+from tacita.trace.measures import rounds_to_reach
 
 __all__ = [
     "Table",

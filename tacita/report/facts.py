@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tacita.report import measures, numbers, tables
-from tacita.trace import Run
+from tacita.report import numbers, tables
+from tacita.trace import Run, measures
 
 
 def several(run: Run) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacita.report.measures import is_share
+from tacita.trace.measures import is_share
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 #: Wide enough to part thousands, and never a place to break a line.

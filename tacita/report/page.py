@@ -17,16 +17,15 @@ from tacita.report import (
     guarantees,
     html,
     letters,
-    measures,
     nodes,
     numbers,
     tables,
     trustworthy,
 )
-from tacita.report.curves import curve
-from tacita.report.sweeps import apart
 from tacita.theme import THEMES, Theme, png
-from tacita.trace import Run, plain_values
+from tacita.trace import Run, measures, plain_values
+from tacita.trace.curves import curve
+from tacita.trace.sweeps import apart
 
 #: What the page shows in sections of its own; everything else is listed as it is.
 _SHOWN_INFO = (

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tacita.report import measures, numbers
-from tacita.trace import Run
+from tacita.report import numbers
+from tacita.trace import Run, measures
 
 MISSING = "–"
 

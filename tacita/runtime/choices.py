@@ -232,3 +232,12 @@ def watch_of(algorithm: Any, watch: bool, lanes: bool) -> bool:
             "the coordinator sees; leave it out of a private run"
         )
     return True
+
+
+def hook_of(on_record: Any) -> None:
+    """Refuse what cannot be called with a record."""
+    if on_record is not None and not callable(on_record):
+        check.refuse(
+            "expected on_record a function of one record, such as print, got "
+            f"on_record={on_record!r}"
+        )

@@ -7,8 +7,8 @@ program.
 
 from __future__ import annotations
 
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,12 @@ from tacita.runtime.checkpoint import Saved
 from tacita.runtime.engine import CAPACITY, RunPlan, advance
 from tacita.runtime.fingerprint import fingerprint
 from tacita.runtime.measure import name_of
-from tacita.runtime.progress import Bar
+from tacita.runtime.progress import Bar, wanted
 from tacita.runtime.rounds import World
+
+#: What was measured in one round: numbers by metric, of several seeds an array.
+Record = dict[str, Any]
+OnRecord = Callable[[Record], Any]
 
 #: Seconds that a chunk should take when somebody watches or a checkpoint is kept.
 _CHUNK_SECONDS = 0.4
@@ -44,12 +48,14 @@ class Chunks:
         tolerance: float,
         reference: Any,
         counts_turns: bool = False,
+        on_record: OnRecord | None = None,
     ) -> None:
         self._fixed = (plan, world, algorithm, bases)
         self._limits = (tolerance, reference)
         self._plan = plan
         self._bases = bases
         self._counts_turns = counts_turns
+        self._on_record = on_record
         self._folder: Path | None = None
         self._fingerprint = ""
         self.metrics: list[np.ndarray] = []
@@ -75,8 +81,9 @@ class Chunks:
         """Do the rounds that are left and return the last carry."""
         if resume and self._folder is not None:
             carry = self._resume(carry, rounds, every)
-        shown = sys.stderr.isatty() if progress is None else progress
-        watched = shown or self._folder is not None
+        shown = wanted(progress)
+        kept = self._folder is not None
+        watched = shown or kept or self._on_record is not None
         # A report of privacy shows how epsilon grew, so it looks at turns this often.
         look = -(-rounds // _LOOKS) if self._counts_turns else rounds
         if not self._plan.record and not self._plan.watch and not watched:
@@ -92,6 +99,7 @@ class Chunks:
                 bar.update(self.rounds, self._last("loss"))
                 if self._folder is not None:
                     self._save(carry)
+                self._tell()
                 if watched:
                     size = self._next_size(size, took / asked)
         return carry
@@ -133,6 +141,20 @@ class Chunks:
         self.seconds += took
         self.first_seconds = self.first_seconds or took
         return took, carry
+
+    def _tell(self) -> None:
+        """Hand the records of the last chunk on, one by one."""
+        made = self.metrics[-1]
+        if self._on_record is None:
+            return
+        names = [name_of(item) for item in self._plan.record]
+        rounds = self.record_rounds[len(self.record_rounds) - made.shape[-1] :]
+        for place, number in enumerate(rounds):
+            row: Record = {"round": number}
+            for k, name in enumerate(names):
+                value = made[..., k, place]
+                row[name] = value.copy() if self._plan.lanes else float(value)
+            self._on_record(row)
 
     def _reached(self) -> bool:
         if self._plan.stop is None or not self.metrics[-1].size:

@@ -127,3 +127,24 @@ def algorithm_of_first_lane(plan: RunPlan, algorithm: Any) -> Any:
     if not plan.sweep:
         return algorithm
     return jax.tree.map(lambda leaf: leaf[0], algorithm)
+
+
+def by_configuration(run: Run, algorithm: Any, configurations: int) -> Run:
+    """A sweep with seeds: the lanes as configurations, and in each its seeds."""
+
+    def parted(lanes: Any) -> np.ndarray:
+        array = np.asarray(lanes)
+        return array.reshape(configurations, -1, *array.shape[1:])
+
+    metrics = {k: v if k == "round" else parted(v) for k, v in run.metrics.items()}
+    info = dict(run.info)
+    if "turns" in info:
+        info["turns"] = parted(info["turns"])
+    return dataclasses.replace(
+        run,
+        params=parted(run.params),
+        agents=parted(run.agents),
+        metrics=metrics,
+        config={**run.config, "algorithm": describe(algorithm)},
+        info=info,
+    )

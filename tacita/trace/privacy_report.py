@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tacita import check
+from tacita import check, notebook
 
 NONE = "-"
 COLUMNS = (
@@ -164,6 +164,24 @@ class PrivacyReport:
                 if one["status"] == status:
                     yield one["statement"]
 
+    def _repr_html_(self) -> str:
+        columns, cells = self.table()
+        rows = [
+            (observer, f"{unit} ({row.relation})", *rest)
+            for row, (observer, unit, *rest) in zip(self.rows, cells, strict=True)
+        ]
+        told, *_ = str(self).split("\n")
+        promised = [("promise", self._promised())] if self.promise else []
+        return notebook.table(told, rows, columns) + notebook.notes(
+            [*promised, *self.notes()]
+        )
+
+    def _promised(self) -> str:
+        return (
+            "noise set for epsilon = {epsilon:g} at delta = {delta:g} against the "
+            "{observer} ({unit}, {relation})".format(**(self.promise or {}))
+        )
+
     def __str__(self) -> str:
         columns, rows = self.table()
         lines = [columns, *rows]
@@ -175,10 +193,7 @@ class PrivacyReport:
             + ", ".join(f"{delta:g}" for delta in deltas)
         ]
         if self.promise:
-            told.append(
-                "noise set for epsilon = {epsilon:g} at delta = {delta:g} against the "
-                "{observer} ({unit}, {relation})".format(**self.promise)
-            )
+            told.append(self._promised())
         told += [
             "  ".join(word.ljust(w) for word, w in zip(line, widths, strict=True))
             for line in lines

@@ -15,21 +15,28 @@ import shlex
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import tomli_w
 
-from tacita import check
+from tacita import check, notebook
 from tacita.trace.privacy_report import PrivacyReport
 from tacita.trained import ModelCard, TrainedModel, files
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from tacita.problem.problem import Problem
+
 #: What a private run tells of its seed: never the number, with which noise is undone.
-SEED_SECRET, SEED_ASKED_FOR = "secret, drawn for this run", "asked for, not shown"
+SEED_SECRET = "secret, drawn for this run"
+SEED_ASKED_FOR = "asked for, not shown"
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +123,52 @@ class Run:
         """Whether there is one model, and one that did not diverge."""
         known = self.card is not None and self.params.ndim == 1
         return known and bool(np.all(np.isfinite(self.params)))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The recorded metrics as a pandas table, one line per record.
+
+        Of several seeds the column "repeat" counts them; of a sweep "configuration"
+        names the numbers that differ.
+        """
+        from tacita.trace.frames import frame_of  # pandas is slow to import
+
+        return frame_of(self)
+
+    def plot(
+        self,
+        metric: str | None = None,
+        *,
+        beside: Mapping[str, Run] | None = None,
+        problem: Problem | None = None,
+        references: Mapping[str, float] | None = None,
+        dark: bool = False,
+    ) -> Figure:
+        """Draw a metric over rounds; a notebook shows it, `savefig(path)` keeps it.
+
+        Args:
+            metric: Which; the one most looked for if left out.
+            beside: Other runs to draw with it, by name.
+            problem: What was solved: the optimum of its loss, or the share of its
+                majority class, is drawn as a line to compare with.
+            references: Other values to compare with, by name.
+            dark: On dark paper.
+        """
+        from tacita.trace.curves import plot  # so is Matplotlib
+
+        return plot(self, metric, beside, problem, references, dark)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, *(f"{np.median(v[..., k]):.4g}" for k in (0, -1)))
+            for name, v in self.metrics.items()
+            if name != "round" and v.size
+        ]
+        first = self.metrics["round"][0] if rows else ""
+        heads = ("metric", f"round {first}", f"round {self.rounds}") if rows else ()
+        told = notebook.table(f"{self.name}, {self.rounds} rounds", rows, heads)
+        if self.info.get("diverged"):
+            told += notebook.notes([("diverged", "lower the step size")])
+        return told + (self.privacy._repr_html_() if self.privacy else "")
 
     def __repr__(self) -> str:
         last = {

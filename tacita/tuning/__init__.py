@@ -1,5 +1,6 @@
 """Choosing numbers by theory and trial, and judging models by held-out rows."""
 
+from tacita.tuning.price import Tradeoff, tradeoff
 from tacita.tuning.resilience import (
     Resilience,
     in_words,
@@ -13,8 +14,10 @@ from tacita.tuning.validate import NodeErrors, validate
 __all__ = [
     "NodeErrors",
     "Resilience",
+    "Tradeoff",
     "in_words",
     "resilience",
+    "tradeoff",
     "tune",
     "usual_attacks",
     "usual_rules",

@@ -9,7 +9,6 @@ letters and no models.
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from tacita import check
 from tacita.runtime import checkpoint as checkpoints
 from tacita.runtime import choices
 from tacita.runtime.fingerprint import fingerprint, words_of
-from tacita.runtime.progress import Bar
+from tacita.runtime.progress import Bar, wanted
 from tacita.variants.estimator_nodes import EstimatorNetwork, EstimatorNode
 from tacita.variants.model_agnostic import ModelAgnosticFedRelax, predictions
 
@@ -115,7 +114,7 @@ def simulate_estimators(
     held_out = None if validation is None else network.rows(*validation)
     diary = _Diary.of(checkpoint, resume, network, algorithm, held_out, seed)
     letters, history = diary.read(rounds) if resume else (None, [])
-    shown = sys.stderr.isatty() if progress is None else progress
+    shown = wanted(progress)
     fitted = ()
     with Parallel(n_jobs=n_jobs) as parallel, Bar(shown, rounds, len(history)) as bar:
         for number in range(len(history) + 1, rounds + 1):

@@ -20,7 +20,8 @@ def page() -> str:
 
 def section(algorithm) -> str:
     name, _, about = title(algorithm).partition(": ")
-    lines = [f"## {name}", "", f"{about} {algorithm.source}.", ""]
+    told = f"{about} For: {algorithm.purpose}. {algorithm.source}."
+    lines = [f"## {name}", "", told, ""]
     lines += ["| key | range | left out | meaning |", "| --- | --- | --- | --- |"]
     for key, *cells in fields(algorithm):
         told = " | ".join(cell.replace("|", r"\|") for cell in cells)

@@ -13,7 +13,7 @@ from tacita.cli import cache, demo
 from tacita.cli.app import app, main
 from tacita.job import changes
 
-COMMANDS = ["demo", "run", "resume", "report", "compare", "algorithms"]
+COMMANDS = ["demo", "new", "run", "resume", "report", "compare", "algorithms"]
 COMMANDS += ["predict"]
 COMMANDS += ["data list", "data show", "data fetch"]
 COMMANDS += ["papers list", "papers run"]
@@ -60,13 +60,15 @@ def test_debug_shows_the_traceback_wherever_it_stands(monkeypatch, capsys):
         main()
 
 
-def test_every_algorithm_is_listed_with_its_keys(tacita_):
-    said = tacita_.ok("algorithms")
+def test_every_algorithm_is_listed_with_what_it_is_for(tacita_):
+    lines = {
+        line.split()[0]: line for line in tacita_.ok("algorithms").split("\n") if line
+    }
     for algorithm in ALGORITHMS:
-        line = next(
-            r for r in said.split("\n") if r.split()[:1] == [algorithm.__name__]
-        )
-        assert "oracle" in line
+        assert len(algorithm.purpose.split()) > 2, algorithm
+        assert algorithm.purpose in lines[algorithm.__name__]
+        assert len(lines[algorithm.__name__].rstrip()) <= 80
+    assert len({algorithm.purpose for algorithm in ALGORITHMS}) == len(ALGORITHMS)
 
 
 def test_an_algorithm_is_shown_with_all_its_keys(tacita_):
@@ -78,7 +80,8 @@ def test_an_algorithm_is_shown_with_all_its_keys(tacita_):
     assert "# weights (uniform or samples, default 'uniform'): " in said
     assert '# oracle (default { name = "Full" })' in said
     for algorithm in ALGORITHMS:
-        assert algorithm.source in tacita_.ok("algorithms", algorithm.__name__)
+        told = tacita_.ok("algorithms", algorithm.__name__)
+        assert algorithm.source in told and algorithm.purpose in told
 
 
 def test_data_sets_are_listed_and_shown(tacita_):

@@ -74,7 +74,9 @@ def test_the_rule_that_is_shown_runs():
 
 def test_the_readme_leads_to_every_page():
     text = (ROOT / "README.md").read_text()
-    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+    docs = ROOT / "docs"
+    found = [*docs.glob("*.md"), *docs.glob("notebooks/*.ipynb")]
+    pages = {path.relative_to(ROOT).as_posix() for path in found}
     linked = set(re.findall(r"\]\((docs/[^)#]+)", text))
     assert linked == pages
 

@@ -231,13 +231,16 @@ def test_report_writes_a_page_beside_the_run_or_elsewhere(tacita_, small):
     assert "FedAvg on synthetic logistic" in Path(path).read_text(encoding="utf-8")
 
 
-def test_compare_tabulates_and_overlays(tacita_, small):
+def test_compare_tabulates_and_overlays(tacita_, small, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     for seed in (0, 1):
         seeded = [f"run.seed={seed}", "--set", "run.record=['loss']"]
         tacita_.ok("run", small, "--out", f"s{seed}", "--set", *seeded)
     runs = {s: tacita.load_run(s) for s in ("s0", "s1")}
     value = float(np.median([r.metrics["loss"][-1] for r in runs.values()]))
     said = tacita_.ok("compare", "s0", "s1", "--tolerance", f"loss={value}")
+    tables = said.partition("report:")[0]
+    assert max(len(line.rstrip()) for line in tables.split("\n")) <= 80
     for label, run in runs.items():
         line = next(row for row in said.split("\n") if row.startswith(label))
         assert f"{run.metrics['loss'][-1]:.4g}" in line

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tacita.data.holdings_picture import held_picture
-from tacita.report.curves import curve
 from tacita.theme import DARK, LIGHT, png, style_of
+from tacita.trace.curves import curve
 
 
 def test_a_curve_is_the_median_and_its_band_the_range(make_run):
@@ -21,12 +21,42 @@ def test_a_curve_is_the_median_and_its_band_the_range(make_run):
     assert corners[:, 1].min() == run.metrics["loss"].min()
 
 
-def test_runs_are_overlaid_in_colours_of_their_own(make_run):
+def test_runs_are_told_apart_without_colour(make_run):
     runs = {f"run {i}": make_run(decay=0.7 + 0.02 * i) for i in range(9)}
     (axes,) = curve(runs, "loss", LIGHT).axes
-    looks = {(line.get_color(), str(line.get_linestyle())) for line in axes.lines}
+    lines = axes.lines
+    looks = {(str(one._unscaled_dash_pattern), one.get_marker()) for one in lines}
     assert len(axes.lines) == len(looks) == 9
     assert [line.get_label() for line in axes.lines] == list(runs)
+    assert len({line.get_markevery() for line in axes.lines[:2]}) == 2
+
+
+def test_a_legend_keeps_every_name_within_the_picture(make_run):
+    names = ["a " * 90, "_hidden", *(f"a name of some length, {i}" for i in range(12))]
+    figure = curve({name: make_run() for name in names}, "loss", LIGHT)
+    png(figure)
+    (legend,) = figure.legends
+    shown = ["".join(words.get_text().split()) for words in legend.get_texts()]
+    assert shown == ["".join(name.split()) for name in names]
+    box, paper = legend.get_window_extent(), figure.bbox
+    assert 0 <= box.x0 and box.x1 <= paper.x1 and 0 <= box.y0
+    (axes,) = figure.axes
+    assert box.y1 <= axes.get_window_extent().y0
+    assert axes.get_window_extent().height > 2 * figure.dpi  # the picture grew instead
+
+
+def test_references_are_lines_of_their_own(make_run):
+    run = make_run()
+    run.metrics["accuracy"] = run.metrics["test_accuracy"]
+    (axes,) = curve({"a": run}, "accuracy", LIGHT).axes
+    assert axes.lines[1].get_label() == "majority class: 57.1%"  # 4 of 7 rows
+    assert axes.lines[1].get_ydata()[0] == 4 / 7
+    given = {"optimum": 0.5, "never": np.nan}
+    (axes,) = curve({"a": run}, "loss", LIGHT, given).axes
+    assert [line.get_label() for line in axes.lines] == ["a", "optimum: 0.5"]
+    private = make_run(classes=())
+    private.metrics["accuracy"] = private.metrics["test_accuracy"]
+    assert len(curve({"a": private}, "accuracy", LIGHT).axes[0].lines) == 1
 
 
 def test_a_run_keeps_its_colour_where_others_lack_the_metric(make_run):

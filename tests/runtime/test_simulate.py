@@ -49,6 +49,18 @@ def test_sweep_equals_one_call_each(problem):
         np.testing.assert_allclose(
             swept.metrics["loss"][k], one.metrics["loss"], rtol=1e-12
         )
+    many = tacita.sweep(problem, configs[:2], 6, seeds=[4, 7])
+    assert many.params.shape == (2, 2, 3) and many.agents.shape == (2, 2, 6, 3)
+    assert many.metrics["loss"].shape == (2, 2, 6) and many.metrics["round"].ndim == 1
+    for k, config in enumerate(configs[:2]):
+        other = tacita.simulate(problem, config, 6, seed=7)
+        np.testing.assert_allclose(many.params[k, 0], swept.params[k], atol=1e-12)
+        np.testing.assert_allclose(many.params[k, 1], other.params, atol=1e-12)
+    assert many.config["algorithm"]["eta"] == [0.2, 1.0]
+    table = many.to_frame()
+    assert list(table)[:3] == ["configuration", "repeat", "round"] and len(table) == 24
+    last = table[(table.configuration == "eta=1") & (table.repeat == 1)].iloc[-1]
+    assert last.loss == many.metrics["loss"][1, 1, -1] and last["round"] == 6
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
+from tacita import notebook
 from tacita.check import refuse
 from tacita.problem.graph.checks import index_edges, sorted_nodes
 from tacita.problem.graph.sparse import (
@@ -139,6 +140,21 @@ class Graph:
             (self.nodes[i], self.nodes[j], a) for i, j, a in edges
         )
         return g
+
+    def _repr_html_(self) -> str:
+        counts = np.asarray(self.neighbour_counts)
+        i, j, weights = self.pairs()
+        rows = [("nodes", self.n_nodes), ("edges", self.n_edges)]
+        rows.append(("parts", self.n_parts))
+        if self.n_edges:
+            rows += [
+                ("neighbours", f"{counts.min()} to {counts.max()}"),
+                ("weights", f"{weights.min():.4g} to {weights.max():.4g}"),
+            ]
+        told = notebook.table("Graph", rows)
+        if self.from_rows:
+            told += notebook.notes([("edges", "learnt from rows without noise")])
+        return told + notebook.round_graph(self.n_nodes, zip(i, j, strict=True))
 
     def __repr__(self) -> str:
         return f"Graph({self.n_nodes} nodes, {self.n_edges} edges)"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacita import check
-from tacita.trace import Run
+from tacita.trace.saved_run import Run
 
 #: What the metrics of the simulator are called in tables and on axes.
 WORDS = {

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacita.report import numbers
-from tacita.trace import Run
+from tacita.trace.saved_run import Run
 
 
 def apart(runs: dict[str, Run]) -> dict[str, Run]:
@@ -59,7 +58,7 @@ def _names(label: str, algorithms: list[dict[str, Any]]) -> list[str]:
         for key, value in algorithms[0].items()
         if isinstance(value, float) and any(a[key] != value for a in algorithms)
     ]
-    told = [", ".join(f"{k}={numbers.real(a[k])}" for k in differ) for a in algorithms]
+    told = [", ".join(f"{k}={f'{a[k]:.4g}'}" for k in differ) for a in algorithms]
     if len(set(told)) < len(told):
         told = [f"configuration {k + 1}" for k in range(len(told))]
     return [f"{label} {words}" for words in told]

@@ -1,0 +1,64 @@
+"""The picture of what privacy costs: a metric over epsilon, with error bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
+
+from tacita.theme import DARK, LIGHT, legend, one_axes, title
+from tacita.trace import measures
+
+if TYPE_CHECKING:
+    from tacita.tuning.price import Tradeoff
+
+#: Of the line without noise, then of other lines to compare with.
+_DASHES = ((0, (6, 2)), (0, (2, 2)), (0, (2, 4)))
+
+
+def draw(price: Tradeoff, dark: bool) -> Figure:
+    """What `Tradeoff.plot` draws."""
+    theme = DARK if dark else LIGHT
+    figure, axes = one_axes(theme, 6.2, 3.9)
+    order = np.argsort(price.epsilons)
+    at = np.array(price.epsilons)[order]
+    values = measures.drawable(price.values[order])
+    middle = np.median(values, axis=1)
+    reach = np.stack([middle - values.min(axis=1), values.max(axis=1) - middle])
+    axes.errorbar(
+        at,
+        middle,
+        yerr=reach,
+        color=theme.series[0],
+        marker="o",
+        capsize=3,
+        linewidth=1.8,
+        label=f"with noise: median of {values.shape[1]}, lowest to highest",
+    )
+    compared = {"no noise": float(np.median(price.without_noise)), **price.references}
+    for number, (words, value) in enumerate(compared.items()):
+        share = measures.is_share(price.metric)
+        told = f"{value:.1%}" if share else f"{value:.4g}"
+        axes.axhline(
+            value,
+            color=theme.series[1] if number == 0 else theme.soft,
+            lw=1.2,
+            ls=_DASHES[number % len(_DASHES)],
+            label=f"{words}: {told}",
+        )
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(list(at)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    if measures.is_share(price.metric):
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+    row = price.rows[0]
+    axes.set_xlabel(
+        f"epsilon at delta = {row.delta:g} for one {row.unit} "
+        f"({row.relation.replace('_', ' ')}) against the {row.observer}"
+    )
+    title(axes, theme, measures.words(price.metric))
+    legend(figure, theme, 2)
+    return figure
