@@ -17,7 +17,7 @@ from tacita.aggregation import Aggregation, Choice, Summed
 from tacita.aggregation.secure.summed import summed
 from tacita.privacy import inputs
 from tacita.privacy.blind import looks_at_rows
-from tacita.privacy.clipped import Promise, clipping_of
+from tacita.privacy.clipped import promise_of
 from tacita.privacy.letters import guarantee, letters_of
 from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.scope import Relation, Scope, Unit
@@ -167,7 +167,7 @@ def attach(
 def _report(
     algorithm: Any, problem: Problem, turns: Turns, rounds: int, delta: float | None
 ) -> PrivacyReport:
-    promise = _promise(algorithm)
+    promise = promise_of(algorithm.oracle)
     delta = delta_of(algorithm, delta)
     rows = tuple(
         _row(algorithm, problem, turns, Scope(observer, unit, relation), delta)
@@ -189,14 +189,9 @@ def _name(algorithm: Any) -> str:
     return type(algorithm).__name__
 
 
-def _promise(algorithm: Any) -> Promise | None:
-    clipped = clipping_of(algorithm.oracle)
-    return None if clipped is None else clipped.promise
-
-
 def delta_of(algorithm: Any, delta: float | None) -> float:
     """The delta asked for, or that of the promise, or the usual one."""
-    promise = _promise(algorithm)
+    promise = promise_of(algorithm.oracle)
     if delta is None:
         delta = DEFAULT_DELTA if promise is None else float(promise.delta)
     return inputs.inside_unit(delta=delta)
@@ -204,7 +199,7 @@ def delta_of(algorithm: Any, delta: float | None) -> float:
 
 def relation_of(algorithm: Any) -> Relation:
     """The relation of a promise, or the one that the sampling is accounted under."""
-    promise = _promise(algorithm)
+    promise = promise_of(algorithm.oracle)
     return letters_of(algorithm).relation if promise is None else promise.scope.relation
 
 
@@ -230,7 +225,7 @@ def _curves(
     algorithm: Any, problem: Problem, turns: Turns, history: Any, made: PrivacyReport
 ) -> dict[str, Any] | None:
     """How epsilon grew: against the promised observer, else the closest to letters."""
-    promise = _promise(algorithm)
+    promise = promise_of(algorithm.oracle)
     near = Scope(observers(algorithm)[1], relation=relation_of(algorithm))
     scope = near if promise is None else promise.scope
     row = made.row(scope.observer, scope.unit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import platform
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
@@ -86,6 +87,7 @@ def to_run(
         "stopped_early": chunks.stopped,
         "diverged": not bool(np.all(np.isfinite(params))),
         "seed": seeds.told,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
         "seconds": {
             "total": chunks.seconds,

@@ -74,8 +74,8 @@ class Run:
             np.savez_compressed(file, **arrays)  # pyright: ignore
         (path / "privacy.json").unlink(missing_ok=True)
         if self.privacy is not None:
-            told = json.dumps(self.privacy.as_dict(), indent=1, allow_nan=False)
-            _write(path / "privacy.json", told)
+            with _whole(path / "privacy.json") as file:
+                file.write(self.privacy.content())
         _write(path / "config.toml", tomli_w.dumps(plain_values(self.config)))
         _write(path / "run.json", json.dumps(plain_values(self.info), indent=1))
         return path
