@@ -156,8 +156,9 @@ def signing_keys(path: Path | None = None) -> tuple[PrivateKeys, str]:
         if not home.exists():
             PrivateKeys.fresh().save(home)
         return PrivateKeys.load(home), _user()
+    content = read_private(path)
     try:
-        told = read_table(read_private(path), "the file")
+        told = read_table(content, "the file")
         secrets = told.get("secrets", told)
         keys = PrivateKeys.of_words(secrets["private"])
     except (LetterRefused, KeyError, TypeError, ValueError, AttributeError):

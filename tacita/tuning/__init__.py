@@ -5,6 +5,7 @@ from tacita.tuning.resilience import (
     in_words,
     resilience,
     usual_attacks,
+    usual_backdoor,
     usual_rules,
 )
 from tacita.tuning.tune import tune
@@ -17,6 +18,7 @@ __all__ = [
     "resilience",
     "tune",
     "usual_attacks",
+    "usual_backdoor",
     "usual_rules",
     "validate",
 ]

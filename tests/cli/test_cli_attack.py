@@ -82,11 +82,14 @@ def test_refusals_of_the_table(tacita_, run_file):
 def test_letters_are_read_and_shown(tacita_, run_file, tmp_path):
     said = tacita_.ok(
         *("read", str(run_file), "--rows", "1", "--letters", "1", "--epsilon", "1"),
-        *("--runs", "8", "--out", str(tmp_path / "out")),
+        *("--runs", "16", "--out", str(tmp_path / "out")),
     )
     assert "no noise" in said and "epsilon 1" in said and "members found" in said
     assert "no letter: a guess" in said
-    assert "epsilon 1 (delta 1e-05), coordinator, one record, replace_one: Gau" in said
+    assert (
+        "epsilon 1 (delta 1e-05), coordinator, one record, replace_one, agent 0: G"
+        in said
+    )
     assert "Assumes: each release changes by at most" in said
     page = (tmp_path / "out" / "letters-read.html").read_text()
     assert "What every epsilon rests on" in page
@@ -99,6 +102,7 @@ def test_refusals_of_readers(tacita_, run_file):
         ("--rows", "21", "has 20 rows"),
         ("--epsilon", "0", "expected epsilon > 0"),
         ("--letters", "0", "expected letters"),
+        ("--runs", "8", "expected runs a whole number >= 16, got runs=8"),
         ("--out", str(run_file), "exists already"),
     ):
         (line,) = tacita_.refused("read", str(run_file), option, value)

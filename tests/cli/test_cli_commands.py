@@ -16,6 +16,7 @@ from tacita.job import changes
 COMMANDS = ["demo", "run", "resume", "report", "compare", "algorithms"]
 COMMANDS += ["data list", "data show", "data fetch"]
 COMMANDS += ["papers list", "papers run"]
+COMMANDS += ["privacy sign", "privacy verify"]
 COMMANDS += ["privacy plan", "privacy account", "audit", "attack", "read", "graph"]
 COMMANDS += ["ledger show", "ledger verify"]
 COMMANDS += [f"hub {word}" for word in "init start sign add renew remove".split()]
