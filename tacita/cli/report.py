@@ -59,7 +59,9 @@ def report(
     run = tacita.load_run(folder)
     if publishable and trust:
         tacita.check.refuse("--trust looks at rows; leave it out for --publishable")
-    run = replace(run, info=run.info | _stood_for(folder, ledger))
+    # Who signed is what a signature shows, not what a file says.
+    known = {key: value for key, value in run.info.items() if key != "signed"}
+    run = replace(run, info=known | _stood_for(folder, ledger))
     asked = {
         "group": group,
         "joules_per_operation": joules_per_operation,
