@@ -4,6 +4,7 @@ from tacita.audits.canary import Canary
 from tacita.audits.exact import Compared, compare
 from tacita.audits.lower_bound import Audit, audit
 from tacita.audits.members import (
+    LEAST_RUNS,
     Members,
     find_members,
     find_property,
@@ -14,6 +15,7 @@ from tacita.audits.statistics import AuditResult, audit_outputs, epsilon_lower_b
 from tacita.audits.twin import ExactAudit, audit_exactly
 
 __all__ = [
+    "LEAST_RUNS",
     "Audit",
     "AuditResult",
     "Canary",

@@ -25,6 +25,9 @@ from tacita.problem.problem import Problem
 from tacita.trace import PrivacyRow
 from tacita.trees import in_double_precision
 
+#: Shadow runs, at least. Each is judged by all others: with fewer, those that had a
+#: record are too few to fit a law to, and a blind guess scores below one half.
+LEAST_RUNS = 16
 #: Shares of non-members that may be taken for members.
 FALSE_RATES = (0.001, 0.01, 0.1)
 
@@ -90,18 +93,19 @@ def find_members(
         algorithm: As it would run, with the noise that it has.
         rounds: Of each run.
         agent: The number of the agent whose records are sought.
-        runs: How many shadow runs; even, so that every record is in half of them.
+        runs: How many shadow runs, at least 16; even, so that every record is in half
+            of them.
         delta: Of the guarantee.
         participation: As in `tacita.simulate`.
         seed: Of everything.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=3, features=4, samples=8)
-    >>> found = find_members(problem, tacita.FedAvg(step_size=0.5), rounds=3, runs=8)
-    >>> found.inside.shape == found.outside.shape == (8 * 4,)
+    >>> found = find_members(problem, tacita.FedAvg(step_size=0.5), rounds=3, runs=16)
+    >>> found.inside.shape == found.outside.shape == (16 * 4,)
     True
     """
-    runs = 2 * -(-check.count(4, runs=runs) // 2)
+    runs = 2 * -(-check.count(LEAST_RUNS, runs=runs) // 2)
     few, half = _halved(problem, agent)
     random = np.random.default_rng(seed)
     drawn = np.stack([random.permutation(2 * half) for _ in range(runs // 2)])
@@ -114,9 +118,8 @@ def find_members(
     member = np.zeros(sure.shape, bool)
     np.put_along_axis(member, held, True, axis=1)
     scores = membership.lira_scores(sure, member)
-    told = forecast(
-        few, algorithm, rounds=rounds, participation=participation, delta=delta
-    )
+    plan = {"rounds": rounds, "participation": participation, "delta": delta}
+    told = forecast(few, algorithm, agent=agent, **plan)
     row = told.row(Observer.FINAL_MODEL)
     return Members(problem.ids[agent], scores[member], scores[~member], row)
 

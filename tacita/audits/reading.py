@@ -119,7 +119,7 @@ def read_back(
     blind = reader.apart(x, np.broadcast_to(reader.typical, x.shape))[0]
     readings = []
     for noise, made in with_noises(held, algorithm, observer, epsilons, plan).items():
-        row = forecast(held, made, **plan).row(observer)
+        row = forecast(held, made, agent=agent, **plan).row(observer)
         found = reader.read(held, prepare(held, made), agent, letters, seed)
         error, order = reader.apart(x, found[0])
         readings.append(Reading(noise, row, found[0][order], found[1][order], error))

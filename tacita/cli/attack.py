@@ -9,7 +9,7 @@ import typer
 
 import tacita
 from tacita.cli.options import Changes
-from tacita.cli.show import show
+from tacita.cli.show import progress, show
 
 EXAMPLE = "Example:  tacita attack run.toml --liars 8,9 --aggregation TrimmedMean"
 
@@ -24,7 +24,10 @@ def attack(
     ] = None,
     attacks: Annotated[
         list[str] | None,
-        typer.Option("--attack", help="An attack of the table; all. Repeatable."),
+        typer.Option(
+            "--attack",
+            help="An attack of the table, or backdoor; all of the table. Repeatable.",
+        ),
     ] = None,
     rules: Annotated[
         list[str] | None,
@@ -48,18 +51,28 @@ def attack(
     who = _numbers(liars) if liars else range(n - max(1, n // 5), n)
     known = tacita.tuning.usual_rules(n, len(who))
     lies = tacita.tuning.usual_attacks(job.problem, who)
-    made = tacita.tuning.resilience(
-        job.problem,
-        job.algorithm,
-        job.options["rounds"],
-        liars=who,
-        rules=_chosen("--aggregation", known, rules),
-        attacks=_chosen("--attack", lies, attacks),
-        seed=job.options["seed"],
-    )
+    if "backdoor" in (attacks or ()):
+        lies["backdoor"] = tacita.tuning.usual_backdoor(job.problem, who)
+    tried = _chosen("--aggregation", known, rules)
+    against = _chosen("--attack", lies, attacks)
+    with progress("runs") as tell:
+        made = tacita.tuning.resilience(
+            job.problem,
+            job.algorithm,
+            job.options["rounds"],
+            liars=who,
+            rules=tried,
+            attacks=against,
+            seed=job.options["seed"],
+            tell=tell,
+        )
     table = tacita.report.resilience_table(made)
     show(table.columns, table.rows, "right")
     alone = tacita.tuning.in_words(made.alone)
+    if "backdoor" in against:
+        typer.echo(
+            "\nof the backdoor: the share of marked rows not taken for its target"
+        )
     typer.echo(f"\n{made.metric}; the honest agents alone reach {alone}")
     typer.echo(made.recommendation())
     folder = out or tacita.job.folder.next_free("attack")

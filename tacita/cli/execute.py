@@ -46,6 +46,8 @@ def finish(run: tacita.Run, folder: Path, page: Path | None = None) -> None:
         show(table.columns, table.rows, "right")
     typer.echo(f"run:    {folder}")
     typer.echo(f"report: {page or _command('report', folder)}")
+    if run.privacy is not None:
+        typer.echo(f"privacy: {tacita.trace.verdict(run.privacy).sentence}")
     if run.info["diverged"]:
         typer.echo(
             f"error: the run diverged within {run.rounds} rounds; lower the step size "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,6 +65,10 @@ def graph(
     norm: Annotated[
         float, typer.Option(help="What records' gradients are clipped to.")
     ] = 1.0,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="With --epsilon: charged with every node's letter."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Where to write; runs/graph-1, -2, ... if left out."),
@@ -84,7 +89,12 @@ def graph(
     }
     if out is not None:
         tacita.job.folder.refuse_used(out)
-    positions = None
+    if ledger is not None and (epsilon is None or not ledger.is_file()):
+        tacita.check.refuse(
+            f"--ledger {ledger}: expected the file of a ledger that allows every node "
+            "its letter, and --epsilon, what that costs"
+        )
+    positions, folder = None, out or tacita.job.folder.next_free("graph")
     if (path / "models.npz").is_file():
         made = _of_letters(path, method, k, how)
     else:
@@ -94,7 +104,7 @@ def graph(
         if epsilon is not None:
             _refuse_both(tune, discrepancy)
             budget = {"epsilon": epsilon, "delta": delta, "norm": norm}
-            made = _privately(problem, method, k, how, budget)
+            made = _privately(problem, method, k, how | budget, ledger, folder.name)
         elif tune:
             if k is not None:
                 tacita.check.refuse("--tune chooses k; leave out --k")
@@ -104,7 +114,6 @@ def graph(
             made = found.graph
         else:
             made = tacita.problem.graph.learned(problem, discrepancy, method, k, **how)
-    folder = out or tacita.job.folder.next_free("graph")
     _tell(made)
     _write(made, folder, positions)
 
@@ -119,9 +128,16 @@ def _refuse_both(tune: bool, discrepancy: str) -> None:
 
 
 def _privately(
-    problem: Any, method: str, k: int | None, how: dict, budget: dict
+    problem: Any, method: str, k: int | None, how: dict, ledger: Path | None, name: str
 ) -> Graph:
-    found = tacita.variants.private_graph(problem, method, k, **budget, **how)
+    make = partial(tacita.variants.private_graph, problem, method, k, **how)
+    if ledger is None:
+        found = make()
+    else:
+        with tacita.privacy.Ledger(ledger) as book:
+            found = make(ledger=book, run=name)
+            head = book.head()
+        typer.echo(f"charged under {name!r} in {ledger}, head {head}")
     row = found.privacy
     assert row.epsilon is not None
     typer.echo(
@@ -169,10 +185,11 @@ def _write(made: Graph, folder: Path, positions: Any) -> None:
         lines.writerows(
             (*pair, w) for pair, w in zip(ends, weights.tolist(), strict=True)
         )
-    named = {"graph": {"edges": [[str(a), str(b)] for a, b in ends]}}
+    edges = [[str(a), str(b)] for a, b in ends]
+    named = {"graph": {"edges": edges, "weights": weights.tolist()}}
     (folder / "graph.toml").write_text(tomli_w.dumps(named))
     typer.echo(f"picture: {picture}")
     # Run files mean paths from where they lie, which may be elsewhere.
-    edges = json.dumps(str((folder / "edges.csv").resolve()), ensure_ascii=False)
-    typer.echo(f'run file: problem.graph = {{ kind = "file", path = {edges} }}')
+    path = json.dumps(str((folder / "edges.csv").resolve()), ensure_ascii=False)
+    typer.echo(f'run file: problem.graph = {{ kind = "file", path = {path} }}')
     typer.echo(f"federation: the table in {folder}/graph.toml")

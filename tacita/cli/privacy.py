@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import tacita
+from tacita.cli import signing
 from tacita.cli.options import Changes, Observer
 
 app = typer.Typer(
@@ -45,7 +46,10 @@ def plan(
     ] = None,
     change: Changes = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the run file with the noise set.")
+        Path | None,
+        typer.Option(
+            "--out", "--write", help="Write the run file, with noise and budget in it."
+        ),
     ] = None,
 ) -> None:
     """Set clipping and noise for a budget, and show what every observer learns."""
@@ -56,7 +60,7 @@ def plan(
             f"--out {out} exists already; choose another name or remove it"
         )
     job = tacita.job.read(file, change or ())
-    asked = _asked(job)
+    asked = job.plan()
     safe = tacita.private(
         job.problem,
         job.algorithm,
@@ -71,8 +75,14 @@ def plan(
         **asked,
     )
     planned = job.with_algorithm(safe)
+    if tacita.trace.beyond_use(epsilon):
+        typer.echo(
+            f"note: epsilon {epsilon:g} is no useful bound: odds may change by "
+            "a factor of e^epsilon; budgets that protect are below 10",
+            err=True,
+        )
     typer.echo(str(tacita.privacy.forecast(job.problem, safe, **asked)))
-    tables = ("algorithm", "secure")
+    tables = ("algorithm", "secure", "privacy")
     table = {key: planned.config[key] for key in tables if key in planned.config}
     typer.echo("\n" + tomli_w.dumps(table).rstrip())
     if out is not None:
@@ -83,13 +93,6 @@ def plan(
                 f"cannot write --out {out}: {error.strerror}; name another file"
             )
         typer.echo(f"\nrun file: {out}")
-
-
-def _asked(job: Any) -> dict[str, Any]:
-    """What a forecast asks of a run file, besides problem and algorithm."""
-    about = ("rounds", "participation", "aggregation")
-    asked = {key: job.options[key] for key in about if key in job.options}
-    return asked | {"in_step": job.options.get("asynchronous") is None}
 
 
 @app.command("account", epilog="Example:  tacita privacy account runs/private-1")
@@ -123,7 +126,7 @@ def account(
     else:
         job = tacita.job.read(path, change or ())
         how = job.problem, job.algorithm
-        told = tacita.privacy.forecast(*how, delta=delta, **_asked(job))
+        told = tacita.privacy.forecast(*how, delta=delta, **job.plan())
     typer.echo(str(told))
 
 
@@ -139,3 +142,7 @@ def _of_federation(run: tacita.Run, delta: float | None) -> str:
             "is told by: tacita ledger show LEDGER --delta"
         )
     return str(run.privacy)
+
+
+app.command("sign", epilog=signing.SIGN)(signing.sign)
+app.command("verify", epilog=signing.VERIFY)(signing.verify)

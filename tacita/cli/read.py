@@ -41,7 +41,8 @@ def read(
         float, typer.Option(help="How much pixels are taken to be like their next.")
     ] = 0.0,
     runs: Annotated[
-        int, typer.Option(help="Shadow runs to find members by; 0 for none.")
+        int,
+        typer.Option(help="Shadow runs to find members by, at least 16; 0 for none."),
     ] = 32,
     out: Annotated[
         Path | None,
@@ -71,6 +72,8 @@ def read(
         tacita.check.positive(epsilon=budget)
     tacita.check.count(letters=letters)
     tacita.check.not_negative(smooth=smooth)
+    if runs:
+        tacita.check.count(tacita.audits.LEAST_RUNS, runs=runs)
     typer.echo(f"reading rows of agent {agent} ...", err=True)
     found = tacita.audits.read_back(
         problem,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import tacita
+from tacita.cli.signing import ledger_head
 
 EXAMPLE = "Example:  tacita report runs/digits-fedavg-1 --trust"
 
@@ -24,6 +26,16 @@ def report(
             help="Look at the rows: robustness, fairness, explainability, energy.",
         ),
     ] = False,
+    publishable: Annotated[
+        bool,
+        typer.Option(
+            "--publishable",
+            help="A page for others: without what rows tell and no epsilon covers.",
+        ),
+    ] = False,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger whose head the page names.")
+    ] = None,
     group: Annotated[
         str | None,
         typer.Option(help="Name or number of the feature that tells groups apart."),
@@ -45,6 +57,11 @@ def report(
     to a folder of its own. Energy needs your numbers: there are no defaults.
     """
     run = tacita.load_run(folder)
+    if publishable and trust:
+        tacita.check.refuse("--trust looks at rows; leave it out for --publishable")
+    # Who signed is what a signature shows, not what a file says.
+    known = {key: value for key, value in run.info.items() if key != "signed"}
+    run = replace(run, info=known | _stood_for(folder, ledger))
     asked = {
         "group": group,
         "joules_per_operation": joules_per_operation,
@@ -65,4 +82,25 @@ def report(
         run = told.attach(run)
     elif any(value is not None for value in asked.values()):
         tacita.check.refuse("these options are for the section on trust; add --trust")
-    typer.echo(tacita.report.write_report(run, out or folder))
+    page = tacita.report.write_report(run, out or folder, publishable=publishable)
+    typer.echo(page)
+
+
+def _stood_for(folder: Path, ledger: Path | None) -> dict[str, Any]:
+    """The head of the ledger, and who signed the privacy report, if anybody did."""
+    told: dict[str, Any] = {}
+    if ledger is not None:
+        told["ledger_head"] = ledger_head(ledger)
+    if not (folder / "privacy.json.signature").exists():
+        return told
+    from tacita.federation import signed_report
+
+    try:
+        signed = signed_report.verify(folder / "privacy.json")
+    except tacita.TacitaError as error:
+        typer.echo(f"note: no signature is shown: {error}", err=True)
+        return told
+    when = {"signer": signed.signer, "time": signed.time}
+    if signed.ledger_head is not None:
+        told.setdefault("ledger_head", signed.ledger_head)
+    return told | {"signed": when | {"fingerprint": signed.fingerprint}}

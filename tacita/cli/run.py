@@ -32,6 +32,8 @@ def run(
     if out is not None:
         tacita.job.folder.refuse_used(out)
     job = tacita.job.read(file, change or ())
+    for note in job.notes:
+        typer.echo(f"note: {note}", err=True)
     made = tacita.job.folder.create(out, job.name, job.toml)
     done = execute(job, made)
     page = tacita.report.write_report(done, made) if write_page else None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 #: Without a terminal nobody wraps lines, and a cut-off number would be a wrong one.
@@ -85,3 +87,27 @@ def _width(lines: Rows) -> int:
 def _plain(words: str) -> str:
     """Words as they are: square brackets are no markup, gaps may break."""
     return words.replace("[", r"\[").replace("\N{NO-BREAK SPACE}", " ")
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A line on the terminal that says how far something is; nothing without one.
+
+    Yields what to call with how much is done, of how much, and what was last.
+    """
+    columns = (TextColumn(what), MofNCompleteColumn(), BarColumn())
+    console = Console(stderr=True)
+    shown = Progress(
+        *columns,
+        TextColumn("{task.description}"),
+        console=console,
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    with shown:
+        task = shown.add_task("", total=None)
+
+        def tell(done: int, total: int, words: str) -> None:
+            shown.update(task, completed=done, total=total, description=_plain(words))
+
+        yield tell

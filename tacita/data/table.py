@@ -13,6 +13,11 @@ from pandas.api import types
 from tacita.check import count, nearest, one_of, refuse
 from tacita.data.catalog import Task
 from tacita.data.dataset import Dataset
+from tacita.data.suspicious import (
+    refuse_keys,
+    refuse_repeated,
+    stray_labels,
+)
 from tacita.data.tabular import Frame, assemble
 from tacita.data.test_rows import hold_out_rows
 from tacita.encoding import word
@@ -46,7 +51,8 @@ def read_table(
         path: The file; its name ends in .csv, .csv.gz, .tsv, .txt or .parquet.
         target: The column to predict.
         agent: The column that names the agent of each row, if there is one.
-        features: The columns to predict from; None for all others.
+        features: The columns to predict from; None for all others, which are refused
+            where one of them looks like a key: numbers that say who, not what.
         task: None takes "classification" for text, true/false and up to 20 different
             whole numbers, and "regression" for the rest.
         missing: "refuse" empty cells, "drop" their rows, or "impute" the median (text:
@@ -66,9 +72,12 @@ def read_table(
     wanted = [target] if agent is None else [target, agent]
     if isinstance(features, str):
         refuse(f"expected features a list of columns, got features={features!r}")
+    chosen = features is not None
     if features is None:
         features = [c for c in frame.columns if c not in wanted]
     _check_columns(frame, path, wanted, list(features))
+    if not chosen:
+        refuse_keys(frame[list(features)], path)
     frame = frame[[*features, *wanted]]
     if missing == "drop":
         frame = frame.dropna(ignore_index=True)
@@ -99,7 +108,7 @@ def read_table(
         target_name=target,
         classes=classes,
         agent=holder,
-        notes=_notes(frame, missing),
+        notes=_notes(frame, missing) + stray_labels(y, classes),
     )
 
 
@@ -124,12 +133,10 @@ def read_frame(
         elif kind.lower() in (".csv", ".csv.gz", ".tsv", ".txt"):
             if kind.lower() == ".tsv" and separator == ",":
                 separator = "\t"
-            frame = pd.read_csv(
-                path,
-                sep=separator,
-                na_values=list(missing_values),
-                skipinitialspace=True,
-            )
+            how: Any = {"sep": separator, "skipinitialspace": True}
+            # The first row too: with more cells than the header pandas would shift it.
+            refuse_repeated(pd.read_csv(path, header=None, nrows=2, **how), path)
+            frame = pd.read_csv(path, na_values=list(missing_values), **how)
         else:
             refuse(f"cannot tell the format of {path}; name it .csv or .parquet")
     except UnicodeDecodeError:

@@ -53,7 +53,7 @@ _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
         "unit": partial(check.one_of, ("record", "client")),
         "observer": partial(check.one_of, ("coordinator", "colluders", "neighbour")),
     },
-    "graph": {"kind": None, "edges": None},
+    "graph": dict.fromkeys(("kind", "edges", "weights")),
     "secure": {
         **{name: rule.check for name, rule in rules(SecureSum).items()},
         **dict.fromkeys(("word", "multiples")),

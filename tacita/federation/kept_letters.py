@@ -80,12 +80,13 @@ def graph_table(
         letters: One per agent: `Result.models["letters"]` of a run that kept them.
         method: As in `tacita.problem.graph.learned`.
         k: Likewise.
-        **options: Likewise; a table has no weights.
+        **options: Likewise.
 
     >>> graph_table(["oslo", "rome", "turku"], [[0.0], [9.0], [1.0]], k=1)["edges"]
     [['oslo', 'turku'], ['rome', 'turku']]
     """
     made = from_vectors(letters, method, k, **options).named(agents)
-    i, j, _ = made.pairs()
+    i, j, weights = made.pairs()
     pairs = zip(i.tolist(), j.tolist(), strict=True)
-    return {"edges": [[made.nodes[a], made.nodes[b]] for a, b in pairs]}
+    edges = [[made.nodes[a], made.nodes[b]] for a, b in pairs]
+    return {"edges": edges, "weights": weights.tolist()}

@@ -57,7 +57,10 @@ def graph_of(run: Description) -> Graph | None:
     """Who is joined with whom, nodes named by the agents in their order."""
     told = run.tables.get("graph")
     if told is not None and "edges" in told:
-        return Graph.from_edges(run.agents, [tuple(e) for e in told["edges"]])
+        pairs = [tuple(edge) for edge in told["edges"]]
+        return Graph.from_edges(run.agents, pairs, told.get("weights"))
+    if told is not None and "weights" in told:
+        refuse("graph.weights are those of graph.edges, one each; name the edges too")
     return build_graph(told, run.agents, None, 0)
 
 

@@ -66,11 +66,33 @@ class Job:
             table["secure"] = records.table_of_sum(algorithm.aggregation)
         else:
             table["algorithm"] = table_of(algorithm)
+        budget = records.table_of_budget(algorithm)
+        if budget is not None:
+            table["privacy"] = budget
         config = {**self.config, **table}
         return replace(self, config=config, algorithm=algorithm)
 
+    def plan(self) -> dict[str, Any]:
+        """What a forecast asks of a run, besides problem and algorithm."""
+        about = ("rounds", "participation", "aggregation")
+        asked = {key: self.options[key] for key in about if key in self.options}
+        attack = self.options.get("attack")
+        if attack is not None:
+            n = self.problem.n_agents
+            asked["liars"] = n if attack.sees_letters else len(attack.agents)
+        return asked | {"in_step": self.options.get("asynchronous") is None}
+
+    def _require_budget(self) -> None:
+        """Refuse a run that would cost more than its table [privacy] allows."""
+        if "privacy" in self.config:
+            from tacita.job import budget  # the privacy room loads slowly
+
+            table = run_file.PrivacyTable.model_validate(self.config["privacy"])
+            budget.require_kept(table, self.problem, self.algorithm, self.plan())
+
     def simulate(self, checkpoint: Path | None = None, resume: bool = False) -> Run:
         """Run it; the run holds the run file, and what theory has set."""
+        self._require_budget()
         run = simulate(
             self.problem,
             self.algorithm,
@@ -129,7 +151,11 @@ def job_from(table: dict[str, Any], folder: Path) -> Job:
         options = _options(file.run, made, how)
     job = Job(config, made, how, options, notes)
     _rehearse(job)
-    return job
+    if file.privacy is None:
+        return job
+    from tacita.job import budget  # the privacy room loads slowly
+
+    return replace(job, algorithm=budget.held_to(file.privacy, made, how))
 
 
 def _with_absolute_paths(

@@ -33,7 +33,7 @@ def known() -> dict[str, type[Algorithm]]:
 def table_of(algorithm: Algorithm) -> dict[str, Any]:
     """The table [algorithm] from which a run file makes an equal algorithm.
 
-    What `tacita.private` promised stays with the plan: a run file holds its noise.
+    What `tacita.private` promised has a table of its own, see `table_of_budget`.
 
     >>> from tacita.algorithm import FedAvg
     >>> table_of(FedAvg(step_size=0.5, local_steps=2))["local_steps"]
@@ -60,6 +60,22 @@ def _without_promise(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {k: _without_promise(v) for k, v in value.items() if k != "promise"}
+
+
+def table_of_budget(algorithm: Algorithm) -> dict[str, Any] | None:
+    """The table [privacy] of an algorithm whose noise was set for a budget."""
+    told = _promise_in(plain_values(describe(algorithm)))
+    if told is None:
+        return None
+    who = {key: str(told["scope"][key]) for key in ("observer", "unit")}
+    return {key: float(told[key]) for key in ("epsilon", "delta")} | who
+
+
+def _promise_in(value: Any) -> dict[str, Any] | None:
+    if not isinstance(value, dict):
+        return None
+    inner = (_promise_in(entry) for entry in value.values())
+    return value.get("promise") or next(filter(None, inner), None)
 
 
 def build(given: AlgorithmTable | Mapping[str, Any]) -> Algorithm:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -120,6 +120,19 @@ class RunTable(_Table):
     )
 
 
+class PrivacyTable(_Table):
+    """[privacy]: the budget that the run has to keep."""
+
+    epsilon: float = Field(description="a number > 0, such as 1.0", gt=0)
+    delta: float = Field(description="a number in (0, 1), such as 1e-5", gt=0, lt=1)
+    observer: Literal[
+        "final_model", "coordinator", "colluders", "neighbour", "eavesdropper"
+    ] = Field(description='who looks, such as "coordinator" or "final_model"')
+    unit: Literal["record", "client"] = Field(
+        "record", description='"record" or "client"'
+    )
+
+
 class RunFile(_Table):
     """A whole run file."""
 
@@ -133,6 +146,9 @@ class RunFile(_Table):
     run: RunTable = Field(description="a table [run]")
     secure: dict[str, Any] | None = Field(
         None, description="a table [secure] such as least = 16 and colluding = 2"
+    )
+    privacy: PrivacyTable | None = Field(
+        None, description="a table [privacy] with epsilon, delta and observer"
     )
 
 
@@ -196,9 +212,17 @@ def _place(location: tuple[Any, ...]) -> tuple[list[str], type[BaseModel], Any]:
     for part in location:
         names.append(str(part))
         field = table.model_fields.get(str(part))
-        inner = None if field is None else field.annotation
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+        inner = None if field is None else _table_in(field.annotation)
+        if inner is None:
             break  # what follows is a place within a list
         if len(names) < len(location):
             table = inner
     return names, table, field
+
+
+def _table_in(kind: Any) -> type[BaseModel] | None:
+    """The table that a field holds, needed or not."""
+    for one in (kind, *get_args(kind)):
+        if isinstance(one, type) and issubclass(one, BaseModel):
+            return one
+    return None

@@ -36,13 +36,14 @@ from tacita.privacy.accounting.subsampling import (
 )
 from tacita.privacy.adaptive import AdaptiveClipping
 from tacita.privacy.budgets import Budgeted, within_budgets
-from tacita.privacy.clipped import Clipped, Promise
+from tacita.privacy.clipped import Clipped, Promise, promise_of
 from tacita.privacy.ledger import BrokenLedger, BudgetExceeded, Ledger
 from tacita.privacy.letters import Letters, Question, guarantee, letters_of
 from tacita.privacy.letters.noisy_training import fed_plt, gradient_noise
 from tacita.privacy.noise_schedule import NoiseSchedule
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.private import private, rounds_within
+from tacita.privacy.promised import promised, require_kept
 from tacita.privacy.scope import Observer, Relation, Scope, Unit
 from tacita.privacy.statement import forecast, report
 from tacita.trace import PrivacyReport, PrivacyRow
@@ -91,9 +92,12 @@ __all__ = [
     "laplace_guarantee",
     "noise_for",
     "private",
+    "promise_of",
+    "promised",
     "randomised_response",
     "randomised_response_guarantee",
     "report",
+    "require_kept",
     "rounds_for",
     "rounds_within",
     "within_budgets",

@@ -232,3 +232,9 @@ def clipping_of(oracle: Oracle) -> Clipped | None:
     """The clipping of an oracle, under noise or not; None where there is none."""
     inner = without_noise(oracle)
     return inner if isinstance(inner, Clipped) else None
+
+
+def promise_of(oracle: Oracle) -> Promise | None:
+    """The budget that noise was set for, or that runs are held to, if there is one."""
+    clipped = clipping_of(oracle)
+    return None if clipped is None else clipped.promise

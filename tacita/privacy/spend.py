@@ -110,6 +110,24 @@ def largest(
     return max(found, key=lambda pair: pair[1].epsilon(delta))
 
 
+def of_one(
+    agent: int,
+    algorithm: Any,
+    problem: Problem,
+    turns: Turns,
+    scope: Scope,
+    delta: float,
+) -> tuple[int, Guarantee]:
+    """One agent, by its number, and its guarantee; see `largest`."""
+    question = turns.question(
+        scope=scope,
+        agent=agent,
+        rounds=int(turns.rounds[agent]),
+        participation=float(turns.chance[agent]),
+    )
+    return agent, guarantee(algorithm, problem, question)
+
+
 def observers(algorithm: Any) -> tuple[Observer, ...]:
     """Who may look at a run of this algorithm.
 

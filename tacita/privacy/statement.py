@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -16,12 +17,13 @@ from tacita import check
 from tacita.aggregation import Aggregation, Choice, Summed
 from tacita.aggregation.secure.summed import summed
 from tacita.privacy import inputs
+from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.blind import looks_at_rows
-from tacita.privacy.clipped import Promise, clipping_of
+from tacita.privacy.clipped import promise_of
 from tacita.privacy.letters import guarantee, letters_of
 from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.scope import Relation, Scope, Unit
-from tacita.privacy.spend import Turns, largest, observers, planned, stand_ins
+from tacita.privacy.spend import Turns, largest, observers, of_one, planned, stand_ins
 from tacita.problem.problem import Problem
 from tacita.robust import ATTACKS
 from tacita.trace import SEED_ASKED_FOR, PrivacyReport, PrivacyRow, Run
@@ -113,18 +115,21 @@ def forecast(
     aggregation: Choice = None,
     in_step: bool = False,
     liars: int = 0,
+    agent: int | None = None,
 ) -> PrivacyReport:
     """What a run would cost: which epsilon, for whom, at the noise that is set.
 
     With participation below 1 the bounds hold over the draw of who takes part.
-    `in_step` and `liars` are as in `tacita.private`.
+    `in_step` and `liars` are as in `tacita.private`. With `agent`, its number, it tells
+    what that one spends; else what the agent does that spends most.
     """
     rounds = inputs.whole(rounds=rounds)
     algorithm = summed(algorithm, aggregation)
     looked = looks_at_rows(algorithm, problem)
     known = {"looked": looked, "in_step": in_step, "liars": liars}
     turns = planned(problem, rounds, participation, aggregation, **known)
-    made = _report(algorithm.resolve(problem), problem, turns, rounds, delta)
+    ready = algorithm.resolve(problem)
+    made = _report(ready, problem, turns, rounds, delta, agent)
     return dataclasses.replace(made, planned=True)
 
 
@@ -165,12 +170,20 @@ def attach(
 
 
 def _report(
-    algorithm: Any, problem: Problem, turns: Turns, rounds: int, delta: float | None
+    algorithm: Any,
+    problem: Problem,
+    turns: Turns,
+    rounds: int,
+    delta: float | None,
+    agent: int | None = None,
 ) -> PrivacyReport:
-    promise = _promise(algorithm)
+    promise = promise_of(algorithm.oracle)
     delta = delta_of(algorithm, delta)
+    if agent is not None and not 0 <= agent < problem.n_agents:
+        check.refuse(f"expected agent in 0..{problem.n_agents - 1}, got agent={agent}")
+    who = largest if agent is None else partial(of_one, agent)
     rows = tuple(
-        _row(algorithm, problem, turns, Scope(observer, unit, relation), delta)
+        _row(who, algorithm, problem, turns, Scope(observer, unit, relation), delta)
         for relation in [relation_of(algorithm)]
         for observer in observers(algorithm)
         for unit in Unit
@@ -189,14 +202,9 @@ def _name(algorithm: Any) -> str:
     return type(algorithm).__name__
 
 
-def _promise(algorithm: Any) -> Promise | None:
-    clipped = clipping_of(algorithm.oracle)
-    return None if clipped is None else clipped.promise
-
-
 def delta_of(algorithm: Any, delta: float | None) -> float:
     """The delta asked for, or that of the promise, or the usual one."""
-    promise = _promise(algorithm)
+    promise = promise_of(algorithm.oracle)
     if delta is None:
         delta = DEFAULT_DELTA if promise is None else float(promise.delta)
     return inputs.inside_unit(delta=delta)
@@ -204,16 +212,21 @@ def delta_of(algorithm: Any, delta: float | None) -> float:
 
 def relation_of(algorithm: Any) -> Relation:
     """The relation of a promise, or the one that the sampling is accounted under."""
-    promise = _promise(algorithm)
+    promise = promise_of(algorithm.oracle)
     return letters_of(algorithm).relation if promise is None else promise.scope.relation
 
 
 def _row(
-    algorithm: Any, problem: Problem, turns: Turns, scope: Scope, delta: float
+    who: Callable[..., tuple[int, Guarantee]],
+    algorithm: Any,
+    problem: Problem,
+    turns: Turns,
+    scope: Scope,
+    delta: float,
 ) -> PrivacyRow:
     unbounded = partial(PrivacyRow, **scope.words, delta=delta, epsilon=None)
     try:
-        agent, found = largest(algorithm, problem, turns, scope, delta)
+        agent, found = who(algorithm, problem, turns, scope, delta)
         told = found.as_dict(delta)
     except (ValueError, ArithmeticError) as refusal:
         # Refusals, and numbers beyond all bounds: a finished run is never lost to them.
@@ -230,7 +243,7 @@ def _curves(
     algorithm: Any, problem: Problem, turns: Turns, history: Any, made: PrivacyReport
 ) -> dict[str, Any] | None:
     """How epsilon grew: against the promised observer, else the closest to letters."""
-    promise = _promise(algorithm)
+    promise = promise_of(algorithm.oracle)
     near = Scope(observers(algorithm)[1], relation=relation_of(algorithm))
     scope = near if promise is None else promise.scope
     row = made.row(scope.observer, scope.unit)

@@ -115,7 +115,9 @@ def groups(config: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
     for title, content in config.items():
         if isinstance(content, dict):
             pairs = tables.flat(content).items()
-            found[title] = [(k.replace("_", " "), v) for k, v in pairs]
+            # A budget has a section of its own.
+            shown = [(k, v) for k, v in pairs if ".promise." not in k]
+            found[title] = [(k.replace("_", " "), v) for k, v in shown]
     return found
 
 

@@ -15,11 +15,17 @@ def text(value: object) -> str:
 
 
 def table(content: Table, caption: str = "") -> str:
-    """A table; all columns but the first are set right, as numbers are."""
+    """A table; all columns but the first are set right, as numbers are.
+
+    On a telephone every row is a block, in which each value stands beside its heading.
+    """
     head = "".join(f'<th scope="col">{text(c)}</th>' for c in content.columns)
     body = "".join(
         f'<tr><th scope="row">{text(first)}</th>'
-        + "".join(f"<td>{_cell(cell)}</td>" for cell in cells)
+        + "".join(
+            f'<td data-head="{text(head)}">{_cell(cell)}</td>'
+            for head, cell in zip(content.columns[1:], cells, strict=True)
+        )
         + "</tr>\n"
         for first, *cells in content.rows
     )
@@ -88,6 +94,34 @@ def cards(pairs: Iterable[tuple[str, str]]) -> str:
         for name, value in pairs
     )
     return f'<dl class="cards">{body}</dl>\n'
+
+
+def statement(
+    sentence: str,
+    verdict: str,
+    good: bool,
+    facts: Iterable[tuple[str, str]],
+    lines: Iterable[str],
+) -> str:
+    """A sentence that somebody may sign: verdict, fine print, lines to write on."""
+    kind = "verdict" if good else "verdict bad"
+    fine = "".join(f"<dt>{text(k)}</dt><dd>{text(v)}</dd>" for k, v in facts)
+    written = "".join(f"<div>{text(line)}</div>" for line in lines)
+    below = f'<div class="signature">{written}</div>' if written else ""
+    return (
+        f'<div class="statement"><p class="{kind}">{text(verdict)}</p>'
+        f'<p class="sentence">{text(sentence)}</p>'
+        f'<dl class="notes fine">{fine}</dl>{below}</div>\n'
+    )
+
+
+def banner(title: str, words: str, items: Iterable[str]) -> str:
+    """What must not be overlooked."""
+    listed = "".join(f"<li>{text(item)}</li>" for item in items)
+    return (
+        f'<div class="banner"><h3>{text(title)}</h3>{paragraph(words)}'
+        f"<ul>{listed}</ul></div>\n"
+    )
 
 
 def heading(words: str) -> str:

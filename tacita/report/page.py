@@ -32,9 +32,12 @@ _SHOWN_INFO = (
     "communication",
     "data_notes",
     "evaluation",
+    "finished",
     "holdings",
+    "ledger_head",
     "letters",
     "nodes",
+    "signed",
     "turns",
     "versions",
     "seconds",
@@ -51,7 +54,11 @@ class Page:
     """
 
     def __init__(
-        self, runs: dict[str, Run], title: str, tolerance: dict[str, float]
+        self,
+        runs: dict[str, Run],
+        title: str,
+        tolerance: dict[str, float],
+        publishable: bool = False,
     ) -> None:
         # A run that was not saved yet still holds arrays and None in its tables.
         plain = {
@@ -62,7 +69,7 @@ class Page:
         }
         self._runs = apart(plain)
         self._one = next(iter(self._runs.values())) if len(self._runs) == 1 else None
-        self._tolerance = tolerance
+        self._tolerance, self._publishable = tolerance, publishable
         self.pictures: dict[str, bytes] = {}
         parts = (
             self._header(title),
@@ -103,6 +110,8 @@ class Page:
         return html.picture(drawn["light"], drawn["dark"], words)
 
     def _curves(self) -> str:
+        if self._publishable:
+            return ""
         figures = []
         for metric in measures.names(self._runs):
             words = f"{measures.words(metric)} by round"
@@ -121,6 +130,8 @@ class Page:
         return html.section("curves", "Learning curves", note, grid)
 
     def _metrics(self) -> str:
+        if self._publishable:
+            return ""
         if self._one is not None:
             content = tables.metrics_of_one(self._one)
         else:
@@ -142,23 +153,7 @@ class Page:
         )
 
     def _privacy(self) -> str:
-        told = {k: run.privacy for k, run in self._runs.items() if run.privacy}
-        if not told:
-            return ""
-        parts = []
-        for number, (label, report) in enumerate(told.items(), 1):
-            named = f"{label}: " if self._one is None else ""
-            parts.append(html.paragraph(named + guarantees.lede(report), "note"))
-            parts.append(html.table(guarantees.rows(report)))
-            if curves := report.curves:
-                shown = self._picture(
-                    "epsilon.png" if number == 1 else f"epsilon-{number}.png",
-                    "epsilon spent by round",
-                    lambda t, c=curves: guarantees.burn_down(c, t),
-                )
-                parts.append(html.figure(shown, curves["theorem"]))
-            parts.append(guarantees.notes(report))
-        return html.section("privacy", "Privacy", *parts)
+        return guarantees.section(self._runs, self._picture, self._publishable)
 
     def _trust(self) -> str:
         """What runs are worth trusting for, where they were examined."""
@@ -237,6 +232,8 @@ class Page:
         )
 
     def _holdings(self) -> str:
+        if self._publishable:
+            return ""
         parts = []
         for labels, held in facts.distinct_holdings(self._runs):
             file = "who-holds-what.png"
@@ -291,7 +288,10 @@ class Page:
                 )
             )
         heads = (*heads, *([""] * (max(map(len, rows)) - len(heads))))
-        more = "".join(_other_info(label, run) for label, run in self._runs.items())
+        more = ""
+        if not self._publishable:
+            told = self._runs.items()
+            more = "".join(_other_info(label, run) for label, run in told)
         return html.section(
             "origin", "Made with", html.table(tables.Table(heads, tuple(rows))), more
         )

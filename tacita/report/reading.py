@@ -193,6 +193,8 @@ def reading_basis(read: ReadBack, members: dict[str, Members]) -> list[tuple[str
         held = "; ".join(f"{a['statement']} ({a['status']})" for a in row.assumptions)
         basis = row.theorem + (f". Assumes: {held}" if held else "")
         whom = f"{row.observer}, one {row.unit}, {row.relation}"
+        if row.agent is not None:
+            whom += f", agent {row.agent}"
         if row.epsilon is not None:
             whom = f"(delta {row.delta:g}), {whom}"
         told.setdefault((whom, basis), {})[_epsilon(row)] = None

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from tacita import check
 from tacita.report.page import Page
+from tacita.report.unprotected import publishable as without_rows
 from tacita.trace import Run
 
-NAME = "report.html"
+NAME, PUBLISHABLE = "report.html", "publishable.html"
 
 
 def write_report(
@@ -19,6 +20,7 @@ def write_report(
     *,
     title: str | None = None,
     tolerance: Mapping[str, float] | None = None,
+    publishable: bool = False,
 ) -> Path:
     """Write `report.html`, one page that works offline, and its pictures as PNG.
 
@@ -27,6 +29,8 @@ def write_report(
         folder: Where to; made if it is not there.
         title: Of the page; the name of the run, or of the comparison, if left out.
         tolerance: Values by metric: the page tells in which round they are reached.
+        publishable: Leave out what is computed from rows and covered by no epsilon; the
+            page is then `publishable.html`, without pictures beside it.
 
     Returns:
         The path of the page.
@@ -45,18 +49,21 @@ def write_report(
     if path.exists() and not path.is_dir():
         check.refuse(f"cannot write a report into {path}: it is a file; name a folder")
     title = title or (next(iter(named)) if len(named) == 1 else "Comparison")
-    page = Page(named, title, dict(tolerance or {}))
+    if publishable:
+        named = {label: without_rows(run) for label, run in named.items()}
+    page = Page(named, title, dict(tolerance or {}), publishable)
+    file = PUBLISHABLE if publishable else NAME
     try:
         path.mkdir(parents=True, exist_ok=True)
-        for file, content in page.pictures.items():
-            _put(path / file, content)
-        _put(path / NAME, page.document.encode())
+        for picture, content in page.pictures.items():
+            _put(path / picture, content)
+        _put(path / file, page.document.encode())
     except OSError as error:
         check.refuse(
             f"cannot write the report into {path}: {error.strerror or error}; "
             "name another folder"
         )
-    return path / NAME
+    return path / file
 
 
 def _put(path: Path, content: bytes) -> None:

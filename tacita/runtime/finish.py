@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import platform
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
@@ -94,6 +95,7 @@ def to_run(
         "stopped_early": chunks.stopped,
         "diverged": bool(np.any(astray)),
         "seed": seeds.told,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
         "seconds": {
             "total": chunks.seconds,

@@ -8,6 +8,7 @@ fills it in.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from typing import Any
 from tacita import check, notebook
 
 NONE = "-"
+#: Above this an epsilon says little: e^20 is 5e8.
+_MOST_USEFUL = 20.0
+NOT_USEFUL = "no useful bound"
 COLUMNS = (
     "observer",
     "unit",
@@ -118,6 +122,10 @@ class PrivacyReport:
         )
         return dataclasses.replace(self, rows=rows)
 
+    def content(self) -> bytes:
+        """The file `privacy.json`, to the byte: what is kept, and what is signed."""
+        return json.dumps(self.as_dict(), indent=1, allow_nan=False).encode()
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, the content of `privacy.json`."""
         return dataclasses.asdict(self)
@@ -183,6 +191,8 @@ class PrivacyReport:
         )
 
     def __str__(self) -> str:
+        from tacita.trace.verdict import verdict  # which stands on this file
+
         columns, rows = self.table()
         lines = [columns, *rows]
         widths = [max(len(line[k]) for line in lines) for k in range(len(columns))]
@@ -192,6 +202,7 @@ class PrivacyReport:
             f"privacy of {self.algorithm} {verb} {self.rounds} rounds, delta = "
             + ", ".join(f"{delta:g}" for delta in deltas)
         ]
+        told.append(verdict(self).sentence)
         if self.promise:
             told.append(self._promised())
         told += [
@@ -217,9 +228,25 @@ def _cells(row: PrivacyRow, marks: dict[str, str]) -> tuple[str, ...]:
     return (
         row.observer,
         row.unit,
-        "no bound" if row.epsilon is None else f"{row.epsilon:.4g}",
+        in_words(row.epsilon),
         marks[row.theorem],
         " ".join(needs) or NONE,
         f"{claim['claimed_epsilon']:.4g}, {claim['status']}" if claim else NONE,
         found,
     )
+
+
+def beyond_use(epsilon: float | None) -> bool:
+    """Whether an epsilon is so large that it bounds nothing worth the name."""
+    return epsilon is not None and epsilon > _MOST_USEFUL
+
+
+def in_words(epsilon: float | None) -> str:
+    """An epsilon for people; one beyond use is told in brackets only.
+
+    >>> in_words(1.5), in_words(35.25), in_words(None)
+    ('1.5', 'no useful bound (35.25)', 'no bound')
+    """
+    if epsilon is None:
+        return "no bound"
+    return f"{NOT_USEFUL} ({epsilon:.4g})" if beyond_use(epsilon) else f"{epsilon:.4g}"

@@ -109,8 +109,8 @@ class Run:
             np.savez_compressed(file, **arrays)  # pyright: ignore
         (path / "privacy.json").unlink(missing_ok=True)
         if self.privacy is not None:
-            told = json.dumps(self.privacy.as_dict(), indent=1, allow_nan=False)
-            _write(path / "privacy.json", told)
+            with _whole(path / "privacy.json") as file:
+                file.write(self.privacy.content())
         files.remove(path)
         if self._has_model:
             self.model.save(path)

@@ -6,6 +6,7 @@ from tacita.tuning.resilience import (
     in_words,
     resilience,
     usual_attacks,
+    usual_backdoor,
     usual_rules,
 )
 from tacita.tuning.tune import tune
@@ -20,6 +21,7 @@ __all__ = [
     "tradeoff",
     "tune",
     "usual_attacks",
+    "usual_backdoor",
     "usual_rules",
     "validate",
 ]

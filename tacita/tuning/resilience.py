@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
 
 from tacita import aggregation as rules_of
@@ -137,6 +138,28 @@ def usual_attacks(problem: Problem, liars: Sequence[int]) -> dict[str, Attack]:
     return known | {"labels shifted": far}
 
 
+def usual_backdoor(problem: Problem, liars: Sequence[int]) -> robust.Backdoor:
+    """A trigger on the first feature, beyond all values that it has.
+
+    Accuracy does not show it, so that it is no part of `usual_attacks`.
+    """
+    who, test = _some(problem, liars), problem.population.test
+    if problem.model.classes is None or test is None:
+        check.refuse(
+            "a backdoor is measured on test rows with classes; have some held out, for "
+            "example problem.test_share = 0.2"
+        )
+    x, y, _ = problem.stacked()
+    first = x.reshape(*x.shape[:2], -1)[..., 0]
+    return robust.Backdoor(
+        agents=who,
+        features=(0,),
+        value=float(first.max() + np.ptp(first)),
+        target=float(y.min()),
+        scale=problem.n_agents / len(who),
+    )
+
+
 def _some(problem: Problem, liars: Sequence[int]) -> tuple[int, ...]:
     """The liars, of whom there must be some, and somebody honest beside them."""
     who, n = tuple(map(int, liars)), problem.n_agents
@@ -156,6 +179,7 @@ def resilience(
     attacks: Mapping[str, Attack] | None = None,
     seed: int | None = None,
     score: Callable[[np.ndarray, Attack | None], float] | None = None,
+    tell: Callable[[int, int, str], None] | None = None,
 ) -> Resilience:
     """Run every attack against every rule, and measure what is left.
 
@@ -168,7 +192,9 @@ def resilience(
         attacks: By name; default one of every kind.
         seed: Of all runs.
         score: Of a model and an attack, larger is better; default the accuracy on
-            test rows, else on all rows, else minus the loss.
+            test rows, else on all rows, else minus the loss; of a `Backdoor` the share
+            of marked test rows that are not taken for its target.
+        tell: Called after every run with how many are done, of how many, and which.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=5, features=3, samples=20)
@@ -192,16 +218,23 @@ def resilience(
     # One program for every rule: which attack is made is a number in it.
     cast = (Attack(agents=who), *lied.values())
     each = robust.OneOf(agents=who, attacks=cast)
+    done: list[Aggregation] = []
 
     def reached(rule: Aggregation, k: int) -> float:
         chosen = {"aggregation": rule, "attack": with_fields(each, which=k)}
-        run = simulate(problem, algorithm, rounds, seed, record=(), **chosen)
+        run = simulate(
+            problem, algorithm, rounds, seed, record=(), progress=False, **chosen
+        )
         found = measured(np.asarray(run.params), None if k == 0 else cast[k])
+        if tell is not None:
+            done.append(rule)
+            about = f"{type(rule).__name__} against {('nobody', *lied)[k]}"
+            tell(len(done), len(tried) * len(cast), about)
         return found if np.isfinite(found) else -np.inf
 
     values = [[reached(rule, k) for k in range(len(cast))] for rule in tried.values()]
     alone = without(problem, who)
-    run = simulate(alone, algorithm, rounds, seed, record=())
+    run = simulate(alone, algorithm, rounds, seed, record=(), progress=False)
     return Resilience(
         rules=tuple(tried),
         attacks=("none", *lied),
@@ -228,4 +261,10 @@ def _usual_score(problem: Problem) -> tuple[str, Callable[..., float]]:
     if test is None:
         return "accuracy", lambda w, _: problem.accuracy(w)
     x, y = test.x, np.asarray(test.y)
-    return "test accuracy", lambda w, _: float(np.mean(model.predict(w, x) == y))
+
+    def measured(w: np.ndarray, attack: Attack | None) -> float:
+        if isinstance(attack, robust.Backdoor):
+            return 1 - float(attack.success(problem)(jnp.asarray(w), jnp.asarray(w)))
+        return float(np.mean(model.predict(w, x) == y))
+
+    return "test accuracy", measured

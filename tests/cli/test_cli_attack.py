@@ -79,14 +79,60 @@ def test_refusals_of_the_table(tacita_, run_file):
 
 
 @pytest.mark.long
+def test_a_network_is_attacked_and_has_a_backdoor(tacita_, sites, tmp_path):
+    said = tacita_.ok(
+        *("attack", sites, "--set", 'problem.model={name="mlp", hidden=[3]}'),
+        *("--set", "algorithm.step_size=0.5", "--set", "run.rounds=20"),
+        *("--attack", "backdoor", "--attack", "sign x10", "--aggregation", "Median"),
+        *("--liars", "3", "--out", tmp_path / "out"),
+    )
+    head, mean, median, *_ = said.splitlines()
+    assert head.split("  ")[0] == "rule" and "backdoor" in head
+    marked, flipped = mean.split()[2:4]
+    assert float(marked) <= 0.5  # scaled letters replace the mean
+    assert "of the backdoor: the share of marked rows" in said
+
+
+def test_a_backdoor_needs_test_rows(tacita_, run_file):
+    (line,) = tacita_.refused("attack", run_file, "--attack", "backdoor")
+    assert "problem.test_share = 0.2" in line
+
+
+def test_progress_is_told(run_file):
+    job, heard = tacita.job.read(run_file), []
+    tacita.tuning.resilience(
+        job.problem,
+        job.algorithm,
+        2,
+        liars=(5,),
+        rules={"Median": tacita.aggregation.Median()},
+        attacks={"flip": tacita.robust.SignFlip(agents=(5,))},
+        tell=lambda *one: heard.append(one),
+    )
+    assert [done for done, _, _ in heard] == [1, 2, 3, 4]
+    assert heard[-1] == (4, 4, "Median against flip")
+
+
+def test_graphs_are_sent_elsewhere(tacita_, run_file):
+    graph = ("--set", 'problem.graph={kind="ring"}', "--set", "run.watch=false")
+    gossip = ("--set", 'algorithm={name="GossipSGD", step_size=0.1}')
+    mean = ("--set", 'run.aggregation="Mean"')
+    (line,) = tacita_.refused("attack", run_file, *graph, *gossip, *mean)
+    assert "simulate it with attack= and a rule of graphs" in line
+
+
+@pytest.mark.long
 def test_letters_are_read_and_shown(tacita_, run_file, tmp_path):
     said = tacita_.ok(
         *("read", str(run_file), "--rows", "1", "--letters", "1", "--epsilon", "1"),
-        *("--runs", "8", "--out", str(tmp_path / "out")),
+        *("--runs", "16", "--out", str(tmp_path / "out")),
     )
     assert "no noise" in said and "epsilon 1" in said and "members found" in said
     assert "no letter: a guess" in said
-    assert "epsilon 1 (delta 1e-05), coordinator, one record, replace_one: Gau" in said
+    assert (
+        "epsilon 1 (delta 1e-05), coordinator, one record, replace_one, agent 0: G"
+        in said
+    )
     assert "Assumes: each release changes by at most" in said
     page = (tmp_path / "out" / "letters-read.html").read_text()
     assert "What every epsilon rests on" in page
@@ -99,6 +145,7 @@ def test_refusals_of_readers(tacita_, run_file):
         ("--rows", "21", "has 20 rows"),
         ("--epsilon", "0", "expected epsilon > 0"),
         ("--letters", "0", "expected letters"),
+        ("--runs", "8", "expected runs a whole number >= 16, got runs=8"),
         ("--out", str(run_file), "exists already"),
     ):
         (line,) = tacita_.refused("read", str(run_file), option, value)

@@ -29,6 +29,7 @@ def test_every_key_of_a_run_file_is_described():
         run_file.ProblemTable,
         run_file.AlgorithmTable,
         run_file.RunTable,
+        run_file.PrivacyTable,
     ):
         for key in table.model_fields:
             assert f"`{key}`" in text, key

@@ -78,7 +78,9 @@ def test_the_command_writes_edges_that_run_files_and_federations_read(
     np.testing.assert_array_equal(made.senders, wanted.senders)
     np.testing.assert_array_equal(made.weights, wanted.weights)
     table = tomllib.loads((out / "graph.toml").read_text())["graph"]
-    assert len(table["edges"]) == wanted.n_edges
+    assert len(table["edges"]) == len(table["weights"]) == wanted.n_edges
+    again = graph.Graph.from_edges([str(i) for i in range(6)], **table)
+    np.testing.assert_array_equal(again.weights, wanted.weights)
     assert "exists already" in tacita_.refused("graph", run_file, "--out", out)[0]
 
 
@@ -94,8 +96,27 @@ def test_the_command_tunes_and_learns_privately(tacita_, run_file, tmp_path):
         (("--epsilon", 1, "--discrepancy", "wald"), "compares noisy gradients"),
         (("--tune", "--k", 3), "chooses k"),
         (("--method", "test"), "needs p-values"),
+        (("--epsilon", 1, "--ledger", "no.db"), "the file of a ledger"),
     ):
         assert why in tacita_.refused("graph", run_file, *words)[0]
+
+
+def test_a_private_graph_is_charged(tacita_, run_file, tmp_path):
+    book = tmp_path / "ledger.db"
+    with tacita.privacy.Ledger(book) as ledger:
+        for node in range(5):
+            ledger.allow(agent=str(node), epsilon=2.5, delta=1e-5)
+    words = ["graph", run_file, "--epsilon", 2, "--k", 2, "--ledger", book, "--out"]
+    assert "'5'" in tacita_.refused(*words, tmp_path / "first")[0]  # all, or none
+    with tacita.privacy.Ledger(book) as ledger:
+        assert not any(ledger.spent(1e-5).values())
+        ledger.allow(agent="5", epsilon=2.5, delta=1e-5)
+    assert "charged under 'first'" in tacita_.ok(*words, tmp_path / "first")
+    with tacita.privacy.Ledger(book) as ledger:
+        spent = ledger.spent(1e-5)
+    assert len(spent) == 6 and all(abs(e - 2) < 1e-3 for e in spent.values())
+    (line,) = tacita_.refused(*words, tmp_path / "second")
+    assert "budget" in line and not (tmp_path / "second").exists()
 
 
 def test_the_command_reads_letters_that_a_coordinator_kept(tacita_, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 
 import pytest
 
@@ -31,6 +32,92 @@ def test_a_plan_writes_a_run_file_that_keeps_the_budget(tacita_, small, place):
     ]
     (refusal,) = tacita_.refused("privacy", "account", "made", "--set", "run.rounds=9")
     assert "as it is" in refusal
+
+
+def test_a_run_is_held_to_the_budget_in_its_file(tacita_, small, place):
+    whole = ("--set", "run.participation=1.0")
+    plan = ("privacy", "plan", small, *whole, *BUDGET, "--write", "safe.toml")
+    said = tacita_.ok(*plan)
+    assert said.splitlines()[1] == (
+        "planned: epsilon 2 at delta 1e-5 for one record against the coordinator: "
+        "within the budget of 2"
+    )
+    table = tomllib.loads((place / "safe.toml").read_text())["privacy"]
+    wanted = {"epsilon": 2.0, "delta": 1e-5, "observer": "coordinator"}
+    assert table == wanted | {"unit": "record"}
+    last = tacita_.ok("run", "safe.toml", "--out", "kept").splitlines()[-1]
+    assert last.startswith("privacy: epsilon 2 at") and last.endswith("budget of 2")
+    run = tacita.load_run(place / "kept")
+    assert run.privacy.promise == wanted | {"unit": "record", "relation": "replace_one"}
+    # More rounds cost more: refused before a folder is made.
+    for change in ("run.rounds=7", "privacy.epsilon=1.9", "privacy.delta=1e-6"):
+        (line,) = tacita_.refused("run", "safe.toml", "--set", change, "--out", "no")
+        assert "is beyond the budget of epsilon=" in line
+    assert not (place / "no").exists()
+    (line,) = tacita_.refused("run", "safe.toml", "--set", "privacy.observer=server")
+    assert line.startswith("privacy.observer = 'server': expected who looks")
+    (line,) = tacita_.refused("run", small, "--set", "privacy={epsilon=1.0, delta=0.1}")
+    assert line == (
+        'missing key privacy.observer; add who looks, such as "coordinator" or '
+        '"final_model"'
+    )
+    # A budget without noise is refused too, and may be planned for.
+    budget = "privacy={epsilon=1.0, delta=1e-5, observer='coordinator'}"
+    (line,) = tacita_.refused("run", small, "--set", budget)
+    assert "nothing bounds it" in line
+
+
+def test_a_run_that_spent_more_than_was_planned_says_so(tacita_, small):
+    """Noise is set over the draw of who takes part; somebody may be drawn often."""
+    tacita_.ok("privacy", "plan", small, *BUDGET, "--out", "safe.toml")
+    said = tacita_.ok("run", "safe.toml", "--set", "run.seed=1", "--out", "made")
+    assert tacita.load_run("made").privacy.row("coordinator").epsilon > 2
+    assert said.splitlines()[-1].endswith("beyond the budget of 2")
+
+
+def test_a_budget_that_protects_nobody_is_noted(tacita_, small):
+    plan = ("privacy", "plan", small, "--delta", 1e-5, "--observer", "coordinator")
+    result = tacita_(*plan, "--epsilon", 1e9)
+    assert result.stderr.startswith("note: epsilon 1e+09 is no useful bound")
+    assert "planned: no useful bound at delta 1e-5" in result.stdout
+    assert tacita_(*plan, "--epsilon", 19).stderr == ""
+
+
+def test_a_report_is_signed_verified_and_shown(tacita_, small, place, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(place / "settings"))
+    noisy = ("--set", CLIPPED, "--set", "algorithm.noise_std=0.5")
+    tacita_.ok("run", small, *noisy, "--out", "made")
+    with Ledger(place / "ledger.db") as ledger:
+        head = ledger.head()
+    book = ("--ledger", "ledger.db")
+    said = tacita_.ok("privacy", "sign", "made", "--name", "Ann", *book)
+    key = re.search(r"signed by Ann, key ([0-9a-f-]{39})", said)[1]
+    said = tacita_.ok("privacy", "verify", "made/privacy.json")
+    assert "no budget was set" in said and f"key {key}" in said
+    assert f"head {head} was signed; not compared" in said
+    with Ledger(place / "ledger.db") as ledger:
+        ledger.allow(agent="clinic", epsilon=1.0, delta=1e-5)
+    said = tacita_.ok("privacy", "verify", "made", *book, "--signer", key)
+    assert f"head {head} is in ledger.db, 1 rows were written since" in said
+    (line,) = tacita_.refused("privacy", "verify", "made", "--signer", "0" + key[1:])
+    assert f"signed with the key {key}" in line
+    with Ledger(place / "other.db"):
+        pass
+    (line,) = tacita_.refused("privacy", "verify", "made", "--ledger", "other.db")
+    assert head in line
+    publish = ("report", "made", "--publishable")
+    tacita_.ok(*publish)
+    page = place / "made" / "publishable.html"
+    assert key in page.read_text() and head in page.read_text()
+    # A changed report loses its signature on the page, which is told.
+    with open(place / "made" / "privacy.json", "ab") as file:
+        file.write(b" ")
+    (line,) = tacita_.refused("privacy", "verify", "made")
+    assert "it was changed" in line
+    assert "no signature is shown" in tacita_(*publish).stderr
+    assert key not in page.read_text()
+    (line,) = tacita_.refused(*publish, "--trust")
+    assert "leave it out" in line
 
 
 def test_an_account_of_a_run_file(tacita_, small):

@@ -147,13 +147,38 @@ def bad_bytes(tmp_path, name, content):
         ("a.csv", b"age,ill\n1,0\n2,0\n", "one value only"),
         ("a.csv", b"age, age ,ill\n1,2,0\n2,3,1\n", "two columns 'age'"),
         ("a.csv", b"ill\n1\n0\n", "at least one feature"),
+        ("a.csv", b"a,b,a,ill\n1,2,3,0\n2,3,1,1\n", "two columns 'a'; give each"),
+        ("a.csv", b",age,ill\n0,5,0\n1,5,1\n", "'Unnamed: 0' of .* features=[...]"),
+        ("a.csv", b"patientId,ill\n9,0\n3,1\n", "whole number in every row"),
+        ("a.csv", b"age,ill\n7,5,0\n8,5,1\n", "Expected 2 fields in line 2"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(tmp_path, name, content, words):
     path = bad_bytes(tmp_path, name, content)
     with pytest.raises(TacitaError) as caught:
         read_table(path, target="ill")
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    said = str(caught.value)
+    assert all(part in said for part in words.split(" .* ")) and "\n" not in said
+
+
+def test_keys_are_taken_where_they_are_named(tmp_path):
+    ordered = {"visit": range(5, 25), "ill": [0, 1] * 10}
+    path = written(tmp_path, pd.DataFrame(ordered))
+    with pytest.raises(TacitaError, match="'visit' .* features=.*, with it"):
+        read_table(path, target="ill")
+    assert read_table(path, target="ill", features=["visit"]).x[0] == [5.0]
+    # As many numbers in order may be chance where they are few, or not whole.
+    for fine in ([1, 2, 3, 4], [0.5 * i for i in range(20)], [5] * 20):
+        few = {"visit": fine, "ill": ([0, 1] * 10)[: len(fine)]}
+        read_table(written(tmp_path, pd.DataFrame(few)), target="ill")
+
+
+def test_a_stray_label_is_noted(tmp_path):
+    table = {"age": [i % 7 for i in range(101)], "ill": ["no", "yes"] * 50 + ["yse"]}
+    made = read_table(written(tmp_path, pd.DataFrame(table)), target="ill")
+    assert made.notes == ("label 'yse' occurs once among 101 rows: is it misspelt?",)
+    few = pd.DataFrame(table)[2:]
+    assert read_table(written(tmp_path, few), target="ill").notes == ()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +204,9 @@ def test_bad_options_are_refused_in_one_line(tmp_path, options, words):
 
 def test_a_target_of_numbers_is_not_taken_for_classes(tmp_path):
     """Numbers that were read as text would become one class each."""
-    frame = pd.DataFrame({"age": range(30), "dose": [f"{i},5" for i in range(30)]})
+    frame = pd.DataFrame(
+        {"age": [i % 7 for i in range(30)], "dose": [f"{i},5" for i in range(30)]}
+    )
     path = written(tmp_path, frame)
     with pytest.raises(TacitaError, match="'dose' .* numbers with commas, '0,5'"):
         read_table(path, target="dose")

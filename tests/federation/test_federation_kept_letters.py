@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import tacita
 from tacita.federation import PostRoom, graph_table
 from tacita.federation.in_process import COORDINATOR, Faults, InProcess
+from tacita.federation.setting import graph_of
 from tacita.privacy import Ledger, Observer
 from tacita.problem import synthetic
 from tests.federation.towns import NAMES, Town, run_of, simulated
@@ -47,6 +49,22 @@ def test_letters_are_kept_charged_and_make_the_next_graph(tmp_path: Path):
         told = {row.observer for row in releases if row.run == first_run}
         assert told == {who.value for who in Observer}
         assert 2.0 < spent <= 4.0  # the graph has its price beside the training
+
+
+def test_a_table_has_the_weights_of_its_edges():
+    table = graph_table(["c", "a", "b"], [[0.0], [9.0], [1.0]], k=1, weights="inverse")
+    made = graph_of(SimpleNamespace(tables={"graph": table}, agents=("a", "b", "c")))
+    weights = {tuple(e): w for e, w in zip(*table.values(), strict=True)}
+    assert len(set(weights.values())) == 2
+    for i, j, w in zip(*made.pairs(), strict=True):
+        pair = made.nodes[i], made.nodes[j]
+        assert weights.get(pair, weights.get(pair[::-1])) == w
+    for bad, why in (
+        ({"edges": table["edges"], "weights": [1.0]}, "weights"),
+        ({"kind": "ring", "weights": [1.0]}, "name the edges too"),
+    ):
+        with pytest.raises(tacita.TacitaError, match=why):
+            graph_of(SimpleNamespace(tables={"graph": bad}, agents=("a", "b", "c")))
 
 
 def test_kept_letters_survive_a_bad_post_and_a_crash(tmp_path: Path):

@@ -82,6 +82,20 @@ def test_agents_pay_for_the_rounds_they_were_active_in(run, problem, algorithm):
     assert run.privacy.row("coordinator", "client").epsilon > 10 * row.epsilon
 
 
+def test_one_agent_is_accounted_by_itself(problem, algorithm):
+    """All spend the same here; what each rests on is its own."""
+    held = {}
+    for number, name in enumerate(problem.ids):
+        told = tacita.privacy.forecast(problem, algorithm, rounds=ROUNDS, agent=number)
+        row = told.row("coordinator")
+        assert row.agent == name and row.epsilon == pytest.approx(2.0)
+        held[name] = row.assumptions
+    # Twenty rows, forty, thirty, twenty.
+    assert held["a"] == held["d"] and held["b"] != held["a"] != held["c"] != held["b"]
+    with pytest.raises(tacita.TacitaError, match="expected agent in 0..3"):
+        tacita.privacy.forecast(problem, algorithm, rounds=ROUNDS, agent=4)
+
+
 def test_curves_follow_the_schedule(run, problem, algorithm):
     curves = run.privacy.curves
     assert curves["observer"] == "coordinator" and curves["budget"] == 2.0

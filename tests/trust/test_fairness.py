@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tacita
+from tacita.privacy import features
 from tacita.trust import fairness
 
 TOLD = json.loads((Path(__file__).parent / "vectors.json").read_text())["fairness"]
@@ -73,7 +74,13 @@ def test_features_without_the_group_leave_no_gap_of_means():
         problem, lambda rows: (rows - centre) / spread @ hidden
     )
     assert made.counts.tolist() == [90, 100, 110] and made.bound is None
-    for one, gap in ((problem, 4.0), (made, 0.0)):
+    # The map of the room of private features is the same one.
+    same = fairness.with_features(problem, features.private_projection(x, group))
+    np.testing.assert_allclose(same.stacked()[0], made.stacked()[0], atol=1e-12)
+    seen = np.asarray(same.population.test.x)
+    assert features.linear_leak(x, group) > 0.5 > features.linear_leak(seen, group)
+    assert features.linear_leak(seen, group) < 1e-20
+    for one, gap in ((problem, 4.0), (made, 0.0), (same, 0.0)):
         w, seen = one.solve(), np.asarray(one.population.test.x)
         said = seen @ w
         found = said[group > 0].mean() - said[group < 0].mean()

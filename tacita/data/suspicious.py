@@ -1,0 +1,74 @@
+"""Columns and labels that are most likely a mistake, and would pass silently."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from tacita.check import refuse
+
+#: Names of columns that say who, not what.
+_KEY = re.compile(r"(.*[ _.-])?(id|key|uuid|nr|no|number)|rowid|index|(id|nr)[ _.-].*")
+#: Rows from which on whole numbers in order, each once, are taken for a key.
+_ORDERED = 20
+#: Rows from which on a label that occurs once is worth a word.
+_MANY = 100
+
+
+def refuse_keys(frame: Any, path: Path) -> None:
+    """Refuse a column without a name, and one that numbers the rows.
+
+    Only where nobody has chosen the columns: who names them knows what they are.
+    """
+    for name in frame.columns:
+        told = f"column {name!r} of {path}"
+        if str(name).startswith("Unnamed: "):
+            refuse(
+                f"{told} has no name in the file, most likely it numbers the rows; "
+                "name the columns to use in features=[...]"
+            )
+        if _is_key(frame[name]):
+            refuse(
+                f"{told} has another whole number in every row, most likely it says "
+                "who a row is of; name the columns to use in features=[...], with it "
+                "if it is no key"
+            )
+
+
+def _is_key(column: Any) -> bool:
+    if not types.is_integer_dtype(column) or len(column) < 2 or not column.is_unique:
+        return False
+    in_order = column.is_monotonic_increasing or column.is_monotonic_decreasing
+    # patientId is patient_id.
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(column.name)).lower()
+    named = _KEY.fullmatch(words) is not None
+    return named or (in_order and len(column) >= _ORDERED)
+
+
+def refuse_repeated(header: Any, path: Path) -> None:
+    """Refuse a header that names a column twice, which pandas would rename."""
+    names = pd.Series([str(name).strip() for name in header.iloc[0].dropna()])
+    if names.duplicated().any():
+        twice = names[names.duplicated()].iloc[0]
+        refuse(f"{path} has two columns {twice!r}; give each its own name")
+
+
+def stray_labels(y: np.ndarray, classes: tuple[str, ...]) -> tuple[str, ...]:
+    """A note on labels that occur once among many rows: most likely misspelt.
+
+    >>> stray_labels(np.array([0] * 99 + [1] * 99 + [2]), ("no", "yes", "yse"))
+    ("label 'yse' occurs once among 199 rows: is it misspelt?",)
+    """
+    if len(y) < _MANY or not classes:
+        return ()
+    counts = np.bincount(y, minlength=len(classes))
+    return tuple(
+        f"label {name!r} occurs once among {len(y)} rows: is it misspelt?"
+        for name, count in zip(classes, counts, strict=True)
+        if count == 1
+    )

@@ -1,0 +1,100 @@
+"""What of a run no epsilon covers: told in a banner, left out of a page for others."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import PurePath
+from typing import Any
+
+from tacita import check
+from tacita.report import measures
+from tacita.trace import Keeping, PrivacyReport, Run, verdict
+
+#: Sections of the page that rows are looked at for, by what a run keeps for them.
+_LOOKS = {
+    "letters": "every agent's letters: how far they lay from each other",
+    "nodes": "every node's errors",
+    "trust": "the section on trust",
+}
+#: What a page for others knows of a run besides its guarantees.
+_PUBLIC = ("rounds", "diverged", "seed", "versions", "communication", "finished")
+_PUBLIC += ("ledger_head", "signed")
+#: Scalings that are learnt from rows; the others treat each row by itself.
+_LEARNT = ("standard", "minmax")
+
+
+def unprotected(run: Run) -> list[str]:
+    """What the page, or the run, tells of rows without noise, one sentence each."""
+    found = []
+    metrics = [measures.words(name) for name in measures.names({"": run})]
+    if metrics:
+        found.append(f"recorded metrics: {'; '.join(metrics)}")
+    found += [words for key, words in _LOOKS.items() if key in run.info]
+    asked = run.config.get("problem", {})
+    if asked.get("scale") in _LEARNT:
+        found.append(
+            f"scaling ({asked['scale']}): ranges of columns, learnt from the rows"
+        )
+    classes = set(run.info.get("holdings", {})) - {"agent", "rows"}
+    if classes:
+        found.append("how many rows of each class every agent holds")
+    if run.info.get("data_notes"):
+        found.append("notes on the data, under who holds what")
+    if _is_table(asked):
+        found.append("names of classes, and words of text columns, read from the rows")
+    if run.info.get("stopped_early"):
+        found.append("the round in which the run stopped, set by a metric")
+    if audited(run.privacy):
+        found.append("results of audits, which look at the rows")
+    return found
+
+
+def audited(report: PrivacyReport | None) -> bool:
+    """Whether a report holds the result of an audit."""
+    return report is not None and any(row.audited for row in report.rows)
+
+
+def publishable(run: Run) -> Run:
+    """The run without all that is computed from rows and covered by no epsilon.
+
+    Numbers of rows stay: the theorems take them as public. Refused where what is left
+    would tell of rows too, or promises what does not hold.
+    """
+    report = run.privacy
+    if report is None:
+        check.refuse(
+            f"nothing bounds what {run.name} tells of its rows, so no page can be "
+            "published; train it privately first: tacita privacy plan"
+        )
+    refuted = verdict(report).keeping == Keeping.REFUTED
+    if refuted or report.violated():
+        found = "refuted by an audit" if refuted else "not proved"
+        check.refuse(
+            f"what {run.name} promises is {found}, so no page of it can be published; "
+            "its own page says why: tacita report"
+        )
+    if run.info.get("stopped_early"):
+        check.refuse(
+            f"{run.name} stopped when a metric of its rows said so, and its number of "
+            "rounds tells of them; run it without run.stop"
+        )
+    rows = tuple(dataclasses.replace(row, audited=None) for row in report.rows)
+    kept = dataclasses.replace(report, rows=rows, curves=None)
+    info = {key: run.info[key] for key in _PUBLIC if key in run.info}
+    config = _without_path(run.config)
+    return dataclasses.replace(run, metrics={}, info=info, config=config, privacy=kept)
+
+
+def _is_table(asked: dict[str, Any]) -> bool:
+    """Whether the data are a table of the user's own, from a file."""
+    return "target" in asked
+
+
+def _without_path(config: dict[str, Any]) -> dict[str, Any]:
+    """The run file, which names its files without saying where they lie."""
+    asked = config.get("problem", {})
+    named = {"data": PurePath(asked["data"]).name} if "data" in asked else {}
+    graph = asked.get("graph")
+    if isinstance(graph, dict) and "path" in graph:
+        named["graph"] = {**graph, "path": PurePath(graph["path"]).name}
+    return {**config, "problem": {**asked, **named}} if named else config
