@@ -17,7 +17,7 @@ $(VENV)/base: pyproject.toml
 	@touch $@
 
 $(VENV)/test: $(VENV)/base
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,deploy]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,deploy,watch]'
 	@touch $@
 
 demo: $(VENV)/base ## install, run the demo, say where its report is

@@ -32,6 +32,7 @@ from tacita.cli import (
     resume,
     run,
     site,
+    watch,
 )
 
 #: Exit codes: bad input, and a run that failed.
@@ -115,6 +116,7 @@ app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.command("run", epilog=run.EXAMPLE)(run.run)
 app.command("resume", epilog=resume.EXAMPLE)(resume.resume)
 app.command("report", epilog=report.EXAMPLE)(report.report)
+app.command("watch", epilog=watch.EXAMPLE)(watch.watch)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("algorithms", epilog=algorithms.EXAMPLE)(algorithms.algorithms)
 app.add_typer(data.app, name="data")
