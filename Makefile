@@ -6,7 +6,7 @@ SOURCES := tacita tests examples papers bench
 PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo federation-demo test test-long test-variants test-all check format lint types examples bench chaos clean
+.PHONY: help demo federation-demo test test-long test-variants test-all check format lint types examples bench chaos screenshots clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -78,6 +78,10 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.planted_graph
 	$(BIN)/python -m bench.learned_fmi
 	$(BIN)/python -m bench.learned_scale
+	$(BIN)/python -m bench.watch
+
+screenshots: $(VENV)/test ## pictures of report and live page in build/screenshots, where chromium is there
+	$(BIN)/python -m tests.browser.screenshots
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

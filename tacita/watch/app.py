@@ -74,13 +74,12 @@ async def _news(
     yield "retry: 2000\n\n"
     while not ended():
         now = await asyncio.to_thread(feed.parts)
-        told, seen, quiet = changes(seen, now), now, quiet + 1
-        if told is not None:
+        told, seen = changes(seen, now), now
+        quiet = 0 if told else quiet + 1
+        if told:
             yield f"data: {told}\n\n"
-        elif quiet >= _PATIENCE:
+        elif quiet % _PATIENCE == 0:
             yield ": still here\n\n"
-        if told is not None or quiet >= _PATIENCE:
-            quiet = 0
         await asyncio.sleep(every)
 
 

@@ -13,6 +13,8 @@ from tacita.watch.view import Table
 
 #: Where no budget says at which delta epsilons are told.
 _DELTA = 1e-5
+#: Seconds to wait for an agent that is writing.
+_PATIENCE = 2.0
 _COLUMNS = (
     "rows of",
     "against",
@@ -62,7 +64,7 @@ class Budget:
             return self._opened()
 
     def _opened(self) -> Table:
-        with Ledger(self._path, read_only=True) as ledger:
+        with Ledger(self._path, read_only=True, patience=_PATIENCE) as ledger:
             rows = list(_rows(ledger))
         return Table("Budget", _COLUMNS, rows, _NOTE)
 

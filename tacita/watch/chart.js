@@ -66,7 +66,7 @@ function scales(curve, width) {
   return {
     x: (r) => LEFT + (last === first ? 0.5 : (r - first) / (last - first)) * across,
     y: (v) => TOP + (1 - (at(v) - at(low)) / (at(high) - at(low))) * down,
-    ticksY: log ? logTicks(low, high) : linearTicks(low, high, 4),
+    ticksY: log ? logTicks(low, high) : linearTicks(low, high, 6),
     ticksX: last === first ? [first]
       : linearTicks(first, last, width / 90).filter(Number.isInteger),
   };

@@ -39,14 +39,18 @@ function showHead(head) {
 }
 
 // A value; what is in brackets behind it, such as a range, goes below it.
-function card([name, value]) {
-  const found = /^(.*) \((.*)\)$/.exec(value);
-  const told = found ? [found[1], make("small", {}, found[2])] : [value];
-  return make("div", {}, make("dt", {}, name), make("dd", {}, ...told));
+function fill(element, words) {
+  if (element.dataset.words === words) return element;
+  element.dataset.words = words;
+  const found = /^([-+\d.].*) \((.*)\)$/.exec(words);
+  element.replaceChildren(...(found ? [found[1], make("small", {}, found[2])] : [words]));
+  return element;
 }
 
 function showCards(part) {
-  return make("dl", { class: "cards" }, ...part.pairs.map(card));
+  const cards = part.pairs.map(([name, value]) =>
+    make("div", {}, make("dt", {}, name), fill(make("dd", {}), value)));
+  return make("dl", { class: "cards" }, ...cards);
 }
 
 function pairList(pairs) {
@@ -56,35 +60,50 @@ function pairList(pairs) {
 
 function showPairs(part) {
   const made = section(part.title);
-  made.append(make("details", {}, make("summary", {}, "Show them"), pairList(part.pairs)));
+  made.append(pairList(part.pairs));
   return made;
 }
 
 function showTable(part, old) {
-  const same = old && old.dataset.columns === JSON.stringify(part.columns);
+  const columns = JSON.stringify(part.columns), same = old && old.dataset.columns === columns;
   const made = same ? old : section(part.title);
   if (!same) {
-    made.dataset.columns = JSON.stringify(part.columns);
-    const heads = part.columns.map((c) => make("th", { scope: "col" }, c));
-    const table = make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}));
+    made.dataset.columns = columns;
+    const heads = part.columns.map((c) => make("th", { scope: "col", role: "columnheader" }, c));
+    const head = make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...heads));
+    const table = make("table", { role: "table" }, head, make("tbody", { role: "rowgroup" }));
     const box = { class: "scroll", tabindex: "0", role: "region", "aria-label": part.title };
     made.append(make("div", box, table), make("p", { class: "note" }));
   }
-  const body = made.querySelector("tbody");
-  while (body.rows.length > part.rows.length) body.deleteRow(-1);
-  part.rows.forEach((cells, k) => {
-    const row = body.rows[k] || body.insertRow();
-    cells.forEach((words, column) => {
-      if (!row.cells[column]) {
-        row.append(column ? make("td", {}) : make("th", { scope: "row" }));
-      }
-      say(row.cells[column], words);
-      row.cells[column].classList.toggle("long", words.length > LONG);
-    });
-  });
+  fillRows(made.querySelector("table"), part);
   say(made.querySelector("p.note"), part.note);
   made.querySelector("p.note").hidden = !part.note;
   return made;
+}
+
+// Cells change where they are: a reader's place, focus and selection stay.
+function fillRows(table, part) {
+  const body = table.tBodies[0];
+  while (body.rows.length > part.rows.length) body.deleteRow(-1);
+  while (body.rows.length < part.rows.length) body.append(make("tr", { role: "row" }));
+  part.columns.forEach((name, column) => {
+    const words = part.rows.some((cells) => /^[^-+\d]/.test(cells[column]));
+    table.tHead.rows[0].cells[column].classList.toggle("words", words);
+    part.rows.forEach((cells, k) => {
+      const row = body.rows[k], kind = column ? ["td", { role: "cell" }] : ["th", { scope: "row", role: "rowheader" }];
+      if (!row.cells[column]) row.append(make(kind[0], { ...kind[1], "data-label": name }));
+      const cell = fill(row.cells[column], cells[column]);
+      cell.classList.toggle("words", words);
+      cell.classList.toggle("long", cells[column].length > LONG);
+    });
+  });
+}
+
+// A table that is wider than its place shows its rows as lists instead.
+function fit(element) {
+  element.classList.remove("stack");
+  const box = element.querySelector(".scroll");
+  element.classList.toggle("stack", box.scrollWidth > box.clientWidth + 1);
 }
 
 function legend(curve) {
@@ -105,7 +124,6 @@ function showCurves(part, old) {
   return made;
 }
 
-// Once they are on the page, their width is known.
 function drawCurves(part, element) {
   element.querySelectorAll(".paper").forEach((paper, k) => {
     paper.replaceChildren(chart(part.curves[k], Math.max(240, paper.clientWidth)));
@@ -182,9 +200,14 @@ function update(changed) {
     }
   }
   if (changed.order) arrange(changed.order);
-  for (const name of Object.keys(changed)) {
-    if (parts.get(name)?.kind === "curves") drawCurves(parts.get(name), shown.get(name));
-  }
+  Object.keys(changed).forEach(settle);
+}
+
+// What can be done only once a part has its place.
+function settle(name) {
+  const part = parts.get(name);
+  if (part?.kind === "curves") drawCurves(part, shown.get(name));
+  if (part?.kind === "table") fit(shown.get(name));
 }
 
 // Moves only what is not in its place: what moves loses its focus.
@@ -221,7 +244,7 @@ let width = 0;
 new ResizeObserver(() => {
   if (width === here("parts").clientWidth) return;
   width = here("parts").clientWidth;
-  for (const [name, part] of parts) if (part.kind === "curves") drawCurves(part, shown.get(name));
+  [...parts.keys()].forEach(settle);
 }).observe(here("parts"));
 here("no").addEventListener("click", () => here("ask").close());
 listen();

@@ -56,44 +56,42 @@ class PartyFolder:
         """How far it is, what it heard, what it spent, what waits."""
         told, offers = self._status(), self._desk.offers()
         budget, log = self._budget.table(), self._desk.log()
-        parts: dict[str, Part] = {}
+        fault, parts = self._status.fault, dict[str, Part]()
         if offers is not None:
             parts["offers"] = offers
         if told is not None and "note" not in told:
             try:
                 parts |= self._progress(told, told_by_ledger=budget is not None)
-            except UNREADABLE:
-                told = None
+            except UNREADABLE as error:
+                told, fault = None, f"{STATUS} lacks or mistakes {error}"
         if budget is not None:
             parts["budget"] = budget
         if told is not None:
             parts |= self._of_finished(str(told.get("run", "")))
         if log is not None:
             parts["log"] = log
-        return {"head": self._head(told), **parts}
+        return {"head": self._head(told, fault), **parts}
 
     def _read_status(self) -> dict[str, Any]:
         with open(self._home / STATUS, "rb") as file:
             return dict(json.loads(file.read(_MOST_STATUS)))
 
-    def _head(self, told: dict[str, Any] | None) -> Head:
+    def _head(self, told: dict[str, Any] | None, fault: str | None) -> Head:
         agent = any((self._home / name).exists() for name in (LOG, LEDGER))
+        # Before the first run there is no status, which is no fault.
+        faults = {
+            "Status": fault if (self._home / STATUS).exists() else None,
+            "Ledger": self._budget.fault,
+            "Offers": self._desk.fault,
+        }
         about: dict[str, Any] = {
             "title": str((told or {}).get("party", self._home.resolve().name)),
             "role": "agent" if agent else "coordinator",
-            "warnings": [
-                f"{what}: {fault}"
-                for what, fault in (
-                    ("Status", self._status.fault if told is None else None),
-                    ("Ledger", self._budget.fault),
-                    ("Offers", self._desk.fault),
-                )
-                if fault and (what != "Status" or (self._home / STATUS).exists())
-            ],
+            "warnings": [f"{what}: {why}" for what, why in faults.items() if why],
         }
         if told is None:
             return Head(**about, state="waits for a run", tone="wait")
-        about["lede"] = f"run {told.get('run', '')}"
+        about["lede"] = f"run {told['run']}" if "run" in told else ""
         if "note" in told:
             return Head(**about, state=str(told["note"]), tone="wait")
         about |= {"done": int(told["round"]), "of": int(told["rounds"])}
@@ -192,7 +190,7 @@ def _parties(told: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         yield (
             str(name),
             there if here else "-",
-            "never" if heard is None else f"{heard:.0f} s before",
+            "never" if heard is None else f"{heard:.0f} s ago",
             f"{said['round']:.0f}" if "round" in said else "-",
             "-" if left is None else numbers.real(left),
         )

@@ -20,7 +20,7 @@ HERE = "127.0.0.1"
 #: Requests at once, streams among them; more are told to come later.
 _MOST_AT_ONCE = 64
 #: Seconds that streams get to end when the server is closed.
-_TO_END = 3
+_TO_END = 10
 
 
 class LivePage:

@@ -57,7 +57,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Names and what they stand for; folded away until somebody opens it."""
+    """Names and what they stand for."""
 
     title: str
     pairs: Sequence[tuple[str, str]]

@@ -192,6 +192,9 @@ def test_damage_is_told_and_hides_nothing_else(tmp_path: Path):
     (home / "status.json").write_text("[1")
     view = federation_source(home).look()
     assert any(w.startswith("Status: ") for w in view["head"].warnings)
+    (home / "status.json").write_text('{"party": "oslo", "round": 3}')
+    view = federation_source(home).look()
+    assert "Status: status.json lacks or mistakes 'rounds'" in view["head"].warnings
     assert "log" in view
 
 
