@@ -29,6 +29,7 @@ _QUIET = 5.0
 _AWAY = 45.0
 #: What is told of letters; the last is over all exchanges.
 _SIGNS = ("distance", "cosine", "length", "rank", "used")
+_OWN = "Measured here on own rows, without noise: for this house only."
 _WHERE = "theorem and assumptions stand in privacy.json of the agent's run"
 
 
@@ -155,7 +156,7 @@ class PartyFolder:
         if self._finished is None or self._finished[0] != run:
 
             def read() -> dict[str, Part]:
-                return recorded.parts_of(load_run(folder), "")
+                return recorded.parts_of(load_run(folder), _OWN)
 
             self._finished = (run, Kept([folder / "run.json"], read))
         return self._finished[1]() or {}

@@ -79,7 +79,7 @@ class RunFolder:
         run = load_run(self._folder)
         return run, recorded.parts_of(run, _UNSAID)
 
-    def _named(self) -> dict[str, str]:
+    def _named(self) -> dict[str, Any]:
         """What is run, as far as the run file says."""
         told = self._config() or {}
         algorithm = str(told.get("algorithm", {}).get("name", ""))

@@ -110,7 +110,8 @@ class Browser:
             told = json.loads(entry["message"])["message"]
             if told["method"] == "Network.requestWillBeSent":
                 found.append(told["params"]["request"]["url"])
-        return found
+        # Not those of the browser's own first page.
+        return [one for one in found if not one.startswith(("chrome", "data:"))]
 
     def complaints(self) -> list[str]:
         """Errors in the browser's own log since the last time."""
