@@ -30,10 +30,17 @@ if TYPE_CHECKING:
     from tacita.algorithm import *  # noqa: F403
     from tacita.audits import audit
     from tacita.check import TacitaError
+    from tacita.estimators import (
+        FederatedClassifier,
+        FederatedRegressor,
+        NetworkClassifier,
+        NetworkRegressor,
+    )
     from tacita.privacy import Clipped, NoiseSchedule, Noisy, private
     from tacita.problem import Full, GTVMin, Minibatch, Problem, from_arrays
     from tacita.runtime import Asynchronous, debug, simulate, sweep
     from tacita.trace import Run, load_run
+    from tacita.trained import TrainedModel, load_model
     from tacita.tuning import NodeErrors, tune, validate
     from tacita.variants import (
         ModelAgnosticFedRelax,
@@ -47,10 +54,14 @@ __version__ = "0.1.0"
 __all__ = [
     "Asynchronous",
     "Clipped",
+    "FederatedClassifier",
+    "FederatedRegressor",
     "Full",
     "GTVMin",
     "Minibatch",
     "ModelAgnosticFedRelax",
+    "NetworkClassifier",
+    "NetworkRegressor",
     "NodeErrors",
     "NoiseSchedule",
     "Noisy",
@@ -58,6 +69,7 @@ __all__ = [
     "Run",
     "SecureSum",
     "TacitaError",
+    "TrainedModel",
     "VerticalNewton",
     "aggregation",
     "algorithm",
@@ -68,6 +80,7 @@ __all__ = [
     "federation",
     "from_arrays",
     "job",
+    "load_model",
     "load_run",
     "privacy",
     "private",
@@ -86,8 +99,10 @@ __all__ = [
 
 #: Rooms, those first that hold many public names.
 _ROOMS = (
-    *("algorithm", "problem", "runtime", "trace", "privacy", "tuning", "variants"),
-    *("check", "audits", "aggregation", "data", "federation", "job", "keys"),
+    *("algorithm", "problem", "runtime", "trace", "trained", "privacy", "tuning"),
+    *("variants",),
+    *("check", "estimators", "audits", "aggregation", "data", "federation", "job"),
+    *("keys",),
     *("participation", "report", "robust", "sampling", "theory", "trees", "trust"),
 )
 

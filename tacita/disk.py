@@ -81,15 +81,21 @@ def sync_folder(folder: Path) -> None:
         os.close(file)
 
 
-def try_lock(file: int, seconds: float = 0.0) -> bool:
+def try_lock(file: int, seconds: float = 0.0, shared: bool = False) -> bool:
     """Lock an open file against other programs; False if another one has it.
 
     The lock ends when the file is closed, hence also with the program.
+
+    Args:
+        file: The open file.
+        seconds: How long to wait for another program.
+        shared: Whether others may have it too who also only share it: those who read.
     """
     end = time.monotonic() + seconds
     while fcntl is not None:
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
             if time.monotonic() >= end:

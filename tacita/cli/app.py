@@ -26,6 +26,7 @@ from tacita.cli import (
     ledger,
     offers,
     papers,
+    predict,
     privacy,
     read,
     report,
@@ -118,6 +119,7 @@ app.command("resume", epilog=resume.EXAMPLE)(resume.resume)
 app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("watch", epilog=watch.EXAMPLE)(watch.watch)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
+app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
 app.command("algorithms", epilog=algorithms.EXAMPLE)(algorithms.algorithms)
 app.add_typer(data.app, name="data")
 app.add_typer(privacy.app, name="privacy")

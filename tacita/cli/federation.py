@@ -89,7 +89,8 @@ def _show_party(told: dict[str, Any]) -> None:
     from tacita.report import numbers
 
     if "note" in told:
-        typer.echo(f"{told['party']}: run {told['run']}: {told['note']}")
+        run = f"run {told['run']}: " if "run" in told else ""
+        typer.echo(f"{told['party']}: {run}{told['note']}")
         return
     typer.echo(
         f"{told['party']}: {_state(told)}, round {told['round']} of {told['rounds']}"
@@ -156,14 +157,17 @@ def _terms(told: dict[str, Any]) -> str:
 def _lines(told: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     """One line for every other party: whom it heard, and what they told."""
     since = told.get("seconds_since", {})
+    # The status may be an old one; after the end nobody looks who is there.
+    age = max(0.0, time.time() - told.get("written", 0.0))
     for name in told.get("agents", sorted(since)):
         said = told.get("told", {}).get(name, {})
-        heard = since.get(name)
+        heard = since[name] + age if name in since else None
+        here = "yes" if heard is not None and heard < _AWAY else "no"
         left = f"{said['allowed'] - said['spent']:.4g}" if "spent" in said else "-"
         yield (
             name,
-            "yes" if heard is not None and heard < _AWAY else "no",
-            "never" if heard is None else f"{heard:.1f} s before",
+            "-" if told["finished"] else here,
+            "never" if heard is None else f"{heard:.1f} s ago",
             f"{said['round']:.0f}" if "round" in said else "-",
             left,
         )

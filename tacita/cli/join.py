@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import tacita
-from tacita.cli.options import Keys, Metrics, PartyFolder, voice
+from tacita.cli.options import Keys, Log, Metrics, PartyFolder, told_in, voice
 
 EXAMPLE = "Example:  tacita join oslo.json --data patients.csv --policy policy.toml"
 
@@ -18,6 +19,12 @@ def join(
     data: Annotated[
         Path, typer.Option(help="Own rows: .csv, .parquet or .npz. They never leave.")
     ],
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            help="Own rows that never train and test what comes out; they never leave."
+        ),
+    ] = None,
     folder: PartyFolder = None,
     policy: Annotated[
         Path | None,
@@ -58,18 +65,21 @@ def join(
             "--abandon", help="Give up the run that was begun here; wait for another."
         ),
     ] = False,
-    preview: Annotated[
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Show what a run file, or an offer that waits here, would read, cost "
+            "and send; connect to nobody. Exit code 2 if it would be refused.",
+        ),
+    ] = None,
+    stay: Annotated[
         bool,
         typer.Option(
-            "--preview",
-            help="Show what would leave if the offers that wait here, or --run, were "
-            "accepted; send nothing.",
+            "--stay", help="Wait for the next run after each, until SIGTERM ends it."
         ),
     ] = False,
-    run: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN.toml", help="With --preview: the run to look at."),
-    ] = None,
+    log: Log = "text",
 ) -> None:
     """Wait for a run, check it against the policy, and take part in it.
 
@@ -77,24 +87,29 @@ def join(
     """
     if trust_everything and policy is not None:
         tacita.check.refuse("--policy and --trust-everything exclude each other")
-    if run is not None and not preview:
-        tacita.check.refuse("--run goes with --preview; runs are proposed elsewhere")
+    if stay and (wait is not None or check is not None):
+        tacita.check.refuse("--stay waits for ever; leave out --wait and --check")
     anything = tacita.federation.Policy.anything() if trust_everything else None
     agent = tacita.federation.Agent(
         invitation,
         data,
         policy or anything,
         ledger,
+        test,
         folder=folder,
         keys=keys,
         silence=silence,
         metrics=metrics,
-        **voice(),
+        **voice(log, stay),
     )
-    if preview:
-        for line in agent.preview(run):
+    if check is not None:
+        told = agent.preview(check)
+        for line in told.lines:
             typer.echo(tacita.check.printable(line, 2_000))
-        return
+        raise typer.Exit(2 if told.refused else 0)
     if abandon:
         agent.abandon()
-    agent.take_part(wait)
+    if stay:
+        signal.signal(signal.SIGTERM, lambda *_: agent.end())
+    with told_in(log):
+        agent.stay() if stay else agent.take_part(wait)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+import tacita
 
 Changes = Annotated[
     list[str] | None,
@@ -34,6 +41,45 @@ Metrics = Annotated[
 ]
 
 
-def voice() -> dict[str, Any]:
-    """How a party's program speaks in a terminal."""
-    return {"tell": typer.echo, "progress": sys.stderr.isatty()}
+Log = Annotated[
+    str,
+    typer.Option(help="text, or json: one object a line, with its time."),
+]
+
+
+def voice(log: str = "text", dated: bool = False) -> dict[str, Any]:
+    """How a party's program speaks.
+
+    Args:
+        log: In lines of "text", or of "json".
+        dated: Whether lines of text begin with the time.
+    """
+    tacita.check.one_of(("text", "json"), log=log)
+    if log == "json":
+        return {"tell": partial(_tell_json, "info"), "progress": False}
+    tell = _tell_dated if dated else typer.echo
+    return {"tell": tell, "progress": not dated and sys.stderr.isatty()}
+
+
+@contextmanager
+def told_in(log: str) -> Iterator[None]:
+    """An error that ends the program is a line of the log too, where that is JSON."""
+    try:
+        yield
+    except tacita.TacitaError as error:
+        if log != "json":
+            raise
+        _tell_json("error", str(error))
+        raise typer.Exit(2) from None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _tell_dated(line: str) -> None:
+    typer.echo(f"{_now()} {line}")
+
+
+def _tell_json(level: str, line: str) -> None:
+    typer.echo(json.dumps({"time": _now(), "level": level, "message": line}))

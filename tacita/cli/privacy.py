@@ -111,7 +111,11 @@ def account(
             tacita.check.refuse(
                 "--set changes a plan; what a finished run has spent is as it is"
             )
-        run, job = tacita.load_run(path), tacita.job.read(path / "config.toml")
+        run = tacita.load_run(path)
+        if "federation" in run.config:
+            typer.echo(_of_federation(run, delta))
+            return
+        job = tacita.job.read(path / "config.toml")
         rule = job.options.get("aggregation")
         told = tacita.privacy.report(
             run, job.problem, job.algorithm, delta=delta, aggregation=rule
@@ -121,3 +125,17 @@ def account(
         how = job.problem, job.algorithm
         told = tacita.privacy.forecast(*how, delta=delta, **_asked(job))
     typer.echo(str(told))
+
+
+def _of_federation(run: tacita.Run, delta: float | None) -> str:
+    """What a party's folder says: only its ledger could say more."""
+    if run.privacy is None:
+        tacita.check.refuse(
+            "this folder holds no account: only agents of a run with a budget have one"
+        )
+    if delta is not None:
+        tacita.check.refuse(
+            "a federation's run is accounted at the delta of its budget; another one "
+            "is told by: tacita ledger show LEDGER --delta"
+        )
+    return str(run.privacy)

@@ -22,7 +22,7 @@ from tacita.data.splits import (
     split_iid,
     split_quantity,
 )
-from tacita.data.table import read_table
+from tacita.data.table import read_frame, read_table
 
 if TYPE_CHECKING:
     from tacita.data.holdings_picture import plot_who_holds_what
@@ -36,6 +36,7 @@ __all__ = [
     "names",
     "options",
     "plot_who_holds_what",
+    "read_frame",
     "read_table",
     "split_by_classes",
     "split_by_column",

@@ -8,7 +8,7 @@ import pandas as pd
 from tacita.check import one_of
 from tacita.data.catalog import ENTRIES, DataFile
 from tacita.data.dataset import Dataset
-from tacita.data.tabular import Frame, assemble, one_hot, read_csv, text_levels
+from tacita.data.tabular import Frame, assemble, read_csv, text_levels
 
 _ADULT = ENTRIES["adult"]
 _COLUMNS = (
@@ -56,19 +56,18 @@ def load_adult(
     train, test = (
         _table(file, skip) for file, skip in zip(_ADULT.files, (0, 1), strict=True)
     )
-    for column in _COLUMNS:
-        usual = train[column].mode().iloc[0]
-        train[column] = train[column].fillna(usual)
-        test[column] = test[column].fillna(usual)
+    usual = {c: train[c].mode().iloc[0] for c in _COLUMNS}
+    train, test = train.fillna(usual), test.fillna(usual)
     held = pd.concat([train, test], ignore_index=True)
     dropped = ["income"] + (["fnlwgt", "education"] if encoding == "reduced" else [])
+    features = held.drop(columns=dropped)
     return assemble(
         name="adult",
-        features=one_hot(
-            held.drop(columns=dropped),
-            text_levels(train),
-            drop_first=encoding == "reduced",
-        ),
+        features=features,
+        levels={c: v for c, v in text_levels(train).items() if c in features},
+        drop_first=encoding == "reduced",
+        filled={c: v for c, v in usual.items() if c in features},
+        empty_words=("?",),
         y=(held["income"] == ">50K").to_numpy(),
         task="classification",
         test=np.arange(len(held)) >= len(train),

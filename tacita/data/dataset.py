@@ -10,6 +10,7 @@ import numpy as np
 
 from tacita.check import finite, nearest, one_of, refuse, shape
 from tacita.data.catalog import Task
+from tacita.encoding import Encoding
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,8 @@ class Dataset:
             row), or None.
         parties: For a vertical split: the columns of `x` that each party holds.
         notes: What was done to the data on the way, one sentence each.
+        encoding: How a row of the original table became one of `x`; None where the
+            features are the columns themselves.
 
     >>> data = Dataset(name="toy", x=np.eye(3), y=np.array([0, 1, 1]),
     ...                task="classification", feature_names=("a", "b", "c"),
@@ -59,6 +62,7 @@ class Dataset:
     test_agent: np.ndarray | None = None
     parties: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         one_of(("classification", "regression"), task=self.task)
@@ -70,6 +74,8 @@ class Dataset:
         self._check_target("y", self.y)
         self._check_test()
         self._check_agents()
+        if self.encoding and self.encoding.feature_names != self.feature_names:
+            refuse(f"the encoding of {self.name!r} makes other features than it has")
 
     def _check_target(self, name: str, y: np.ndarray) -> None:
         finite(**{name: y})

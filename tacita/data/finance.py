@@ -7,7 +7,7 @@ import numpy as np
 from tacita.check import one_of, refuse
 from tacita.data.catalog import ENTRIES
 from tacita.data.dataset import Dataset
-from tacita.data.tabular import assemble, one_hot, read_csv, text_levels
+from tacita.data.tabular import assemble, read_csv, text_levels
 from tacita.data.test_rows import hold_out_last, hold_out_rows
 
 _BANK, _CREDIT = ENTRIES["bank-marketing"], ENTRIES["credit-default"]
@@ -54,7 +54,8 @@ def load_bank_marketing(
         notes.append("duration left out: it is known only after the call")
     return assemble(
         name="bank-marketing",
-        features=one_hot(table, text_levels(table)),
+        features=table,
+        levels=text_levels(table),
         y=deposit,
         task="classification",
         test=test,
@@ -97,7 +98,8 @@ def load_credit_default(
     }
     return assemble(
         name="credit-default",
-        features=one_hot(table, levels),
+        features=table,
+        levels=levels,
         y=default,
         task="classification",
         test=hold_out_rows(default, test_share, seed),

@@ -8,7 +8,7 @@ import pandas as pd
 from tacita.check import one_of
 from tacita.data.catalog import ENTRIES
 from tacita.data.dataset import Dataset
-from tacita.data.tabular import Frame, assemble, one_hot, read_csv
+from tacita.data.tabular import Frame, assemble, read_csv
 from tacita.data.test_rows import hold_out_groups, hold_out_last, hold_out_rows
 
 _NUMERIC = ("age", "trestbps", "chol", "thalach", "oldpeak", "ca")
@@ -58,18 +58,22 @@ def load_heart_disease(
         table = table.drop(columns=list(_LOCAL_ONLY))
     test = hold_out_rows(hospital, test_share, seed)
     gaps = table.isna()
+    usual = {}
     for column in table.columns:
         seen = table.loc[~test, column]
-        usual = seen.median() if column in _NUMERIC else seen.mode().iloc[0]
-        table[column] = table[column].fillna(usual)
-    if encoding == "one-hot":
-        table = one_hot(table, {c: v for c, v in _NOMINAL.items() if c in table})
+        number = column in _NUMERIC
+        usual[column] = seen.median() if number else seen.mode().iloc[0]
+    table = table.fillna(usual)
+    nominal = _NOMINAL if encoding == "one-hot" else {}
     if missing == "indicate":
         touched = gaps.columns[gaps[~test].any()]
         table = table.join(gaps[touched].add_suffix(" missing"))
     return assemble(
         name="heart-disease",
         features=table,
+        levels={c: v for c, v in nominal.items() if c in table},
+        filled=usual,
+        empty_words=("?",),
         y=disease,
         task="classification",
         test=test,

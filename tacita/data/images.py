@@ -10,7 +10,7 @@ from tacita.check import one_of, refuse
 from tacita.data.catalog import ENTRIES
 from tacita.data.dataset import Dataset
 from tacita.data.sources import read
-from tacita.data.tabular import unit_rows
+from tacita.encoding import Encoding, unit_rows
 
 
 def load_fashion_mnist(*, scale: str | None = None) -> Dataset:
@@ -60,6 +60,8 @@ def _pictures(name: str, target: str, scale: str | None) -> Dataset:
     notes = ["pixels divided by 255"]
     if scale == "unit":
         notes.append("every picture scaled to Euclidean norm 1")
+    names = tuple(f"pixel {i},{j}" for i in range(rows) for j in range(columns))
+    divided = {"spread": (255.0,) * len(names), "unit_rows": scale == "unit"}
     return Dataset(
         name=name,
         x=_pixels(x, scale),
@@ -67,12 +69,11 @@ def _pictures(name: str, target: str, scale: str | None) -> Dataset:
         test_x=_pixels(test_x, scale),
         test_y=test_y.astype(np.int32),
         task="classification",
-        feature_names=tuple(
-            f"pixel {i},{j}" for i in range(rows) for j in range(columns)
-        ),
+        feature_names=names,
         target_name=target,
         classes=ENTRIES[name].classes,
         notes=tuple(notes),
+        encoding=Encoding.of_numbers(names, **divided),
     )
 
 

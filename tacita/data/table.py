@@ -13,8 +13,9 @@ from pandas.api import types
 from tacita.check import count, nearest, one_of, refuse
 from tacita.data.catalog import Task
 from tacita.data.dataset import Dataset
-from tacita.data.tabular import Frame, assemble, one_hot
+from tacita.data.tabular import Frame, assemble
 from tacita.data.test_rows import hold_out_rows
+from tacita.encoding import word
 
 _FEW = 20
 #: A day as one writes it: 2026-01-31, 31.1.2026, 1/31/2026, with or without a time.
@@ -61,7 +62,7 @@ def read_table(
     """
     one_of(("refuse", "drop", "impute"), missing=missing)
     path = Path(path)
-    frame = _read(path, separator, list(missing_values))
+    frame = read_frame(path, separator, list(missing_values))
     wanted = [target] if agent is None else [target, agent]
     if isinstance(features, str):
         refuse(f"expected features a list of columns, got features={features!r}")
@@ -82,9 +83,15 @@ def read_table(
     holder = None if agent is None else frame[agent].to_numpy()
     groups = np.zeros(len(frame)) if holder is None else holder.astype(str)
     test = hold_out_rows(groups, test_share, seed)
+    cells = frame[list(features)]
+    levels = _levels(cells, path, count(levels=max_levels))
+    cells, filled = _filled(cells, levels, path, test)
     return assemble(
         name=path.name,
-        features=_numbers(frame[list(features)], path, test, count(levels=max_levels)),
+        features=cells,
+        levels=levels,
+        filled=filled,
+        empty_words=missing_values,
         y=y,
         task=task,
         test=test,
@@ -96,7 +103,16 @@ def read_table(
     )
 
 
-def _read(path: Path, separator: str, missing_values: list[str]) -> Frame:
+def read_frame(
+    path: Path, separator: str = ",", missing_values: Sequence[str] = ()
+) -> Frame:
+    """The table in a CSV or Parquet file, columns as pandas reads them.
+
+    Args:
+        path: The file; see `read_table`.
+        separator: Between the fields of a text file.
+        missing_values: Further ways in which a cell says that it is empty.
+    """
     if not path.is_file():
         refuse(f"there is no file {path}; check the path")
     kind = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
@@ -109,7 +125,10 @@ def _read(path: Path, separator: str, missing_values: list[str]) -> Frame:
             if kind.lower() == ".tsv" and separator == ",":
                 separator = "\t"
             frame = pd.read_csv(
-                path, sep=separator, na_values=missing_values, skipinitialspace=True
+                path,
+                sep=separator,
+                na_values=list(missing_values),
+                skipinitialspace=True,
             )
         else:
             refuse(f"cannot tell the format of {path}; name it .csv or .parquet")
@@ -191,32 +210,42 @@ def _target(
     return codes, task, tuple(str(level) for level in levels)
 
 
-def _numbers(frame: Frame, path: Path, test: np.ndarray, max_levels: int) -> Frame:
-    """All columns as numbers, gaps filled from the training rows."""
-    levels: dict[str, list[Any]] = {}
-    columns = {}
+def _levels(frame: Frame, path: Path, max_levels: int) -> dict[str, list[str]]:
+    """The levels of every column that is not of numbers."""
+    levels = {}
     for name in frame.columns:
         column = frame[name]
         if types.is_datetime64_any_dtype(column):
             refuse(f"column {name!r} of {path} is a date; turn it into a number first")
         if not _is_number(column):
-            # Whatever it holds (categories, lists, times of day), its text tells.
-            column = column.astype(object).map(str, na_action="ignore")
-            _check_words(column, path)
-            _check_levels(column, path, max_levels)
-            levels[name] = sorted(column.dropna().unique())
-        columns[name] = _filled(column, path, test)
-    return one_hot(pd.DataFrame(columns), levels)
+            words = _words(column)
+            _check_words(words, path)
+            _check_levels(words, path, max_levels)
+            levels[name] = sorted(words.dropna().unique())
+    return levels
 
 
-def _filled(column: Any, path: Path, test: np.ndarray) -> Any:
-    if not column.isna().any():
-        return column
-    seen = column[~test].dropna()
-    if seen.empty:
-        refuse(f"column {column.name!r} of {path} is empty; leave it out of features")
-    number = _is_number(column) and not types.is_bool_dtype(column)
-    return column.fillna(seen.median() if number else seen.mode().iloc[0])
+def _words(column: Any) -> Any:
+    """Whatever it holds (categories, lists, times of day), its text tells."""
+    return column.astype(object).map(word, na_action="ignore")
+
+
+def _filled(
+    frame: Frame, levels: dict[str, list[str]], path: Path, test: np.ndarray
+) -> tuple[Frame, dict[str, Any]]:
+    """The columns with gaps filled from the training rows, and with what."""
+    columns, filled = {}, {}
+    for name in frame.columns:
+        column = _words(frame[name]) if name in levels else frame[name]
+        if column.isna().any():
+            seen = column[~test].dropna()
+            if seen.empty:
+                refuse(f"column {name!r} of {path} is empty; leave it out of features")
+            words = name in levels or types.is_bool_dtype(column)
+            filled[name] = seen.mode().iloc[0] if words else seen.median()
+            column = column.fillna(filled[name])
+        columns[name] = column
+    return pd.DataFrame(columns), filled
 
 
 def _check_words(column: Any, path: Path) -> None:

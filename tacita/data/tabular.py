@@ -18,12 +18,14 @@ from tacita.check import one_of
 from tacita.data.catalog import DataFile, Task
 from tacita.data.dataset import Dataset
 from tacita.data.sources import read
+from tacita.encoding import Column, Encoding, level_names
 
 # pandas ships no types of its own, and what is inferred from its code (a column may
 # be a number, an array, another table) helps nobody.
 Frame = Any
 
-_SCALE_NOTES = {
+#: How features can be scaled by rows, and what is then said of it.
+SCALES = {
     "minmax": "features scaled to [0, 1] by the range of the training rows",
     "standard": "features scaled to mean 0 and deviation 1 over the training rows",
     "unit": (
@@ -31,6 +33,9 @@ _SCALE_NOTES = {
         "to Euclidean norm 1"
     ),
 }
+#: What else of an encoding is computed from rows.
+_LEVELS = "the values that a category may have are those of the rows"
+_FILLED = "empty cells are filled with numbers, or values, of the training rows"
 
 
 def read_csv(file: DataFile, **options: Any) -> Frame:
@@ -74,44 +79,35 @@ def one_hot(
         if name not in levels:
             columns[name] = values.astype(float)
             continue
-        for level in list(levels[name])[1 if drop_first else 0 :]:
-            columns[f"{name}={level}"] = (values == level).astype(float)
+        kept = list(levels[name])[1 if drop_first else 0 :]
+        called = level_names(name, levels[name], drop_first)
+        for feature, level in zip(called, kept, strict=True):
+            columns[feature] = (values == level).astype(float)
     return pd.DataFrame(columns, index=frame.index)
 
 
-def scale_columns(
-    train: np.ndarray, test: np.ndarray, scale: str | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scale both tables by numbers of the first; a constant column becomes 0.
+def scale_of(train: np.ndarray, scale: str | None) -> dict[str, Any]:
+    """The scales of features, as fields of an `Encoding`; a constant one becomes 0.
 
     Args:
         train: The rows that set the scale.
-        test: Rows scaled alike; they may leave [0, 1].
         scale: "minmax", "standard", "unit" (min-max, then every row to norm 1: the
             gradient of a logistic loss is then at most 1), or None.
     """
     if scale is None:
-        return train, test
-    one_of(_SCALE_NOTES, scale=scale)
+        return {}
+    one_of(SCALES, scale=scale)
+    width = np.ptp(train, axis=0)
     if scale == "standard":
-        shift, width = train.mean(axis=0), train.std(axis=0)
         # Rounding leaves a constant column a deviation of about 1e-17, not 0.
-        width = np.where(np.ptp(train, axis=0) > 0, width, np.inf)
+        centre, spread = train.mean(axis=0), train.std(axis=0)
     else:
-        shift, width = train.min(axis=0), np.ptp(train, axis=0)
-        width = np.where(width > 0, width, np.inf)
-    train, test = (train - shift) / width, (test - shift) / width
-    return (unit_rows(train), unit_rows(test)) if scale == "unit" else (train, test)
-
-
-def unit_rows(x: np.ndarray) -> np.ndarray:
-    """Every row divided by its Euclidean norm; a row of zeros stays.
-
-    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
-    """
-    norm = np.linalg.norm(x, axis=1, keepdims=True)
-    return x / np.where(norm > 0, norm, 1.0)
+        centre, spread = train.min(axis=0), width
+    return {
+        "centre": tuple(centre.tolist()),
+        "spread": tuple(np.where(width > 0, spread, np.inf).tolist()),
+        "unit_rows": scale == "unit",
+    }
 
 
 def assemble(
@@ -123,39 +119,66 @@ def assemble(
     test: np.ndarray,
     scale: str | None,
     target_name: str,
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    drop_first: bool = False,
+    filled: Mapping[str, Any] | None = None,
+    empty_words: Sequence[str] = (),
     classes: Sequence[str] = (),
     agent: Any = None,
     positions: Mapping[str, tuple[float, float]] | None = None,
     parties: Mapping[str, Sequence[str]] | None = None,
     notes: Sequence[str] = (),
 ) -> Dataset:
-    """A `Dataset` from numeric columns and a mask of test rows.
+    """A `Dataset` from columns without gaps and a mask of test rows.
 
     Args:
         name: Of the data set.
-        features: Numeric columns.
+        features: Columns of numbers, and categories.
         y: Target of each row; class numbers for a classification.
         task: The kind of target.
         test: True for test rows; none at all means there is no test set.
-        scale: See `scale_columns`.
+        scale: See `scale_of`.
         target_name: What `y` is.
+        levels: Of every category, see `one_hot`.
+        drop_first: See `one_hot`.
+        filled: What gaps in a column were filled with.
+        empty_words: What meant a gap.
         classes: Names of the classes.
         agent: Label of the agent of each row, or None.
         positions: Latitude and longitude by the agent's name.
         parties: The original columns of each party, by name ("job" covers "job=...").
         notes: What was done so far.
     """
-    values = features.to_numpy(float)
-    train_x, test_x = scale_columns(values[~test], values[test], scale)
+    levels, filled = levels or {}, filled or {}
+    values = one_hot(features, levels, drop_first=drop_first).to_numpy(float)
+    scaled = [SCALES[scale]] if scale in SCALES else []
+    encoding = Encoding(
+        columns=tuple(
+            Column(
+                name=str(column),
+                levels=tuple(map(_plain, levels[column])) if column in levels else None,
+                filled=_plain(filled.get(column)),
+            )
+            for column in features.columns
+        ),
+        drop_first=drop_first,
+        empty_words=tuple(empty_words),
+        learnt=(
+            *([_LEVELS] if levels else []),
+            *([_FILLED] if filled else []),
+            *scaled,
+        ),
+        **scale_of(values[~test], scale),
+    )
     target = np.asarray(y, dtype=np.int32 if task == "classification" else float)
     fields: dict[str, Any] = {}
     if agent is not None:
         fields = _agent_fields(np.asarray(agent), test, positions)
     if test.any():
-        fields |= {"test_x": test_x, "test_y": target[test]}
+        fields |= {"test_x": encoding.scaled(values[test]), "test_y": target[test]}
     else:
         fields["test_agent"] = None
-    names = tuple(map(str, features.columns))
+    names = encoding.feature_names
     if parties:
         fields["parties"] = {
             party: tuple(
@@ -163,18 +186,23 @@ def assemble(
             )
             for party, columns in parties.items()
         }
-    scaled = [_SCALE_NOTES[scale]] if scale else []
     return Dataset(
         name=name,
-        x=train_x,
+        x=encoding.scaled(values[~test]),
         y=target[~test],
         task=task,
         feature_names=names,
         target_name=target_name,
         classes=tuple(classes),
         notes=(*notes, *scaled),
+        encoding=encoding,
         **fields,
     )
+
+
+def _plain(value: Any) -> Any:
+    """A level as JSON has it."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _agent_fields(

@@ -10,28 +10,31 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.check import refuse
-from tacita.disk import write_private
 from tacita.federation import state_file
+from tacita.federation.agent_result import agent_result
 from tacita.federation.agreement import Agreement
+from tacita.federation.correspondence import Ended, left_of
 from tacita.federation.describe import describe
 from tacita.federation.description import Description, read_signed, unsigned
 from tacita.federation.desk import MOST_NOTE
+from tacita.federation.draws import derive
 from tacita.federation.invitation import Invitation
 from tacita.federation.judgement import OFFER, Judge
 from tacita.federation.membership import require_partners
 from tacita.federation.own_rows import OwnRows
+from tacita.federation.own_test import OwnTest, in_words
 from tacita.federation.party import Party, Withdrawn
 from tacita.federation.policy import Policy, PolicyInForce
 from tacita.federation.post import Post
-from tacita.federation.preview import lines_of
+from tacita.federation.preview import Preview, preview_of
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.receipts import BLANK
-from tacita.federation.server_agent import ServerAgent
 from tacita.federation.setting import blank_setting, keys_of, with_observer
 from tacita.federation.site import Site
 from tacita.federation.sum_setting import with_sum
@@ -50,6 +53,7 @@ def join(
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
     wait: float | None = None,
     ledger: str | Path | None = None,
+    test: OwnRows | None = None,
     **options: Unpack[Options],
 ) -> Result:
     """Take part in the next run of a federation; returns when it is over.
@@ -66,9 +70,12 @@ def join(
         ledger: A ledger that is shared with other federations' agents who hold the
             same rows; the policy then names the rows (`data_name`). Default one in the
             folder.
+        test: Own rows that never train, to test with what comes out; they stay here
+            too. The policy may hold a share of `data` out instead (`test_share`).
         **options: `folder`, `keys`, `post`, `tell`, `progress`; see `Options`.
     """
-    return Agent(invitation, data, policy, ledger=ledger, **options).take_part(wait)
+    agent = Agent(invitation, data, policy, ledger, test, **options)
+    return agent.take_part(wait)
 
 
 class Agent(Program):
@@ -82,13 +89,19 @@ class Agent(Program):
         data: OwnRows,
         policy: Policy | Mapping[str, Any] | str | Path | None = None,
         ledger: str | Path | None = None,
+        test: OwnRows | None = None,
         **options: Unpack[Options],
     ) -> None:
         super().__init__(invitation, **options)
         self._in_force = PolicyInForce(policy)
         self.judge = Judge(lambda: self.me, self.home, self._in_force, self.tell)
-        own = (self._in_force, self.judge, ledger, self.home)
+        tests = OwnTest(
+            test, lambda: self.policy.test_share, self._test_secret, self.tell
+        )
+        own = (tests, self._in_force, self.judge, ledger, self.home)
         self.site = Site(self.me.name, data, *own)
+        #: The round that was looked at last, and the runs that this program ended.
+        self._looked, self._over = -1, set[str]()
         self.party: Any = None
         #: The run for rows of zeros, and how it was agreed to.
         self._outline: Any = None
@@ -102,37 +115,48 @@ class Agent(Program):
 
     def take_part(self, wait: float | None = None) -> Result:
         """One run, from its offer (or its checkpoint) to its end."""
-        with self.alone(), self.connect() as post, self.site.open_ledger():
-            self.judge.log.events()  # refused if it was changed
-            self.tell(f"{self.me.name} is connected to {self.me.server}")
-            while (result := self._one_run(post, wait)) is None:
+        begun = time.monotonic()
+        with self._at_work(wait) as post:
+            while (result := self._one_run(post, left_of(wait, begun))) is None:
                 pass  # it was withdrawn
             return result
 
-    def preview(self, run: Mapping[str, Any] | str | Path | None = None) -> list[str]:
-        """What would leave if a run were accepted, a line each; nothing is sent.
+    def stay(self) -> None:
+        """Take part in one run after the other until `end` is called."""
+        try:
+            with self._at_work(None) as post:
+                while True:
+                    self._one_run(post, None)
+        except Ended:
+            self.tell("ended as asked; what was begun is kept")
+
+    @contextmanager
+    def _at_work(self, wait: float | None) -> Iterator[Post]:
+        with self.alone(), self.connect(wait) as post, self.site.open_ledger():
+            self.judge.log.events()  # refused if it was changed
+            self.tell(f"{self.me.name} is connected to {self.me.server}")
+            yield post
+
+    def preview(self, run: Mapping[str, Any] | str | Path) -> Preview:
+        """What would leave if a run were accepted; nothing is sent or charged.
 
         Args:
-            run: A run file or its tables; None for the offers that wait here.
+            run: A run file or its tables; or how the digest of an offer begins that
+                waits here.
         """
-        if run is not None:
-            runs = [with_sum(with_observer(describe(run, self.me)))]
+        if isinstance(run, Mapping) or Path(run).is_file():
+            described = with_sum(with_observer(describe(run, self.me)))
         else:
-            runs = [offer.run for offer in self.judge.book.all()]
-            if not runs:
-                refuse(f"no offer waits in {self.home}; name a run file with --run")
-        return [
-            line
-            for one in runs
-            for line in lines_of(
-                one,
-                self.site.rows,
-                self.me,
-                self.policy,
-                self.site.ledger_path,
-                **self.judge.allowance,
-            )
-        ]
+            described = self.judge.book.find(str(run)).run
+        return preview_of(
+            described,
+            self.site.rows,
+            self.site.test,
+            self.me,
+            self.policy,
+            self.site.ledger_path,
+            **self.judge.allowance,
+        )
 
     def abandon(self) -> None:
         """Leave what was begun; offered again, it goes on where it was."""
@@ -170,7 +194,8 @@ class Agent(Program):
 
     def _one_run(self, post: Post, wait: float | None) -> Result | None:
         begun = self._begun()
-        self.party = self.site.setting = None
+        self.party = None
+        self.site.forget()
         if begun:
             run = self._begun_run(begun[0])
             self.judge.require_still_allowed(run)
@@ -186,12 +211,13 @@ class Agent(Program):
             own = keys_of(setting, self.me.name, self.secret)
             desk, roles = self.desk(run, self.site.releases), setting.roles
             self.party = roles.make_agent(desk, roles.like, own)
+            begun, self._looked = time.monotonic(), -1
             self.drive(self.party, post, run.rounds, first)
         except Withdrawn as reason:
             self.tell(f"{run.name} ({run.digest}) ends here: {reason}")
             self._give_up()
             return None
-        return self._finish()
+        return self._finish(begun)
 
     def _agree_to(self, run: Description) -> None:
         self._outline = blank_setting(run)
@@ -206,6 +232,7 @@ class Agent(Program):
         """Wait for a run that is accepted here; its acceptance has then left."""
         starter = self.me.coordinator
         hello = self.note("ask", starter)
+        self.write_status({"party": self.me.name, "note": "waits for a run"})
         for letter in self.await_letters(post, lambda: [hello], wait, 2.0):
             one = letter.identity
             if (one.kind, one.run, one.sender) != ("offer", "", starter):
@@ -215,6 +242,8 @@ class Agent(Program):
             except LetterRefused as error:
                 self.complain(f"an offer cannot be read: {error}")
                 continue
+            if run.digest in self._over:
+                continue  # its coordinator stays for those who are behind
             accepted, code = self.judge.verdict(run, letter.text, self.site.ledger)
             if accepted:
                 self._agree_to(run)
@@ -222,7 +251,7 @@ class Agent(Program):
                 return run
             told = json.dumps({"run": run.digest, "code": code})
             self.deliver(post, [self.note("refuse", starter, told)])
-        refuse(f"no run was offered by {starter} within {wait:g} s")
+        refuse(f"no run was offered by {starter} within {wait:.0f} s")
 
     def read(self, offer: str) -> Description:
         """The run that is offered; refused unless the coordinator signed it."""
@@ -299,22 +328,22 @@ class Agent(Program):
         """Its budget."""
         return self.site.budget()
 
-    def _finish(self) -> Result:
+    def look_at(self, party: Party) -> None:
+        """Measure the model on its own rows, as often as the diary wants it."""
+        if party.round == self._looked and not party.finished:
+            return
+        self._looked, known = party.round, party.known()
+        if known is not None and self.diary.wants(known[0]):
+            self.diary.measured(known[0], self.site.measures.of(known[1]))
+
+    def _test_secret(self) -> bytes:
+        return derive(self.secret, "test rows")
+
+    def _finish(self, begun: float) -> Result:
         """Keep the result here; nothing of it is sent."""
-        party, setting = self.party, self.site.setting
-        own, run = setting.own, setting.run
-        models = {"own": party.model()}
-        if isinstance(party, ServerAgent):
-            models["shared"] = party.shared()
-        told: dict[str, Any] = {}
-        for name, model in models.items():
-            told[f"loss_{name}"] = own.loss(model)
-            if own.model.classes is not None:
-                told[f"accuracy_{name}"] = own.accuracy(model)
-        told |= self.site.budget() | {"sent": party.counts.sent}
-        told |= {"sent_bytes": party.counts.sent_bytes}
-        if run.privacy is not None:
-            report = self.site.privacy().as_dict()
-            path = self.home / run.digest / "privacy.json"
-            write_private(path, json.dumps(report, indent=1))
-        return self.keep(run, models, told)
+        seconds = time.monotonic() - begun
+        found = agent_result(self.party, self.site, self.diary, seconds)
+        if found.kept.evaluation is not None:
+            self.tell(in_words(found.kept.evaluation))
+        self._over.add(found.kept.run.digest)
+        return self.keep(*found)

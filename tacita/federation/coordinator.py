@@ -13,9 +13,11 @@ from tacita.check import TacitaError, refuse
 from tacita.disk import write_private
 from tacita.federation import consent
 from tacita.federation.consent import Refusal
+from tacita.federation.correspondence import left_of
 from tacita.federation.describe import describe, tables_of
 from tacita.federation.description import Description, words_of
 from tacita.federation.invitation import Invitation
+from tacita.federation.kept_run import KeptRun
 from tacita.federation.party import Party
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
@@ -119,11 +121,12 @@ class Coordinator(Program):
             return self._lead(wait)
 
     def _lead(self, wait: float) -> Result | None:
-        with self.connect() as post:
+        begun = time.monotonic()
+        with self.connect(wait) as post:
             if self.me.roster is not self._known:
                 self._propose()
             run, setting = self.run, self.setting
-            rows = self._agree(post, wait)
+            rows = self._agree(post, left_of(wait, begun) or 0.0)
             if setting.roles.on_graph:
                 self.tell("all agents have agreed; the run is theirs")
                 note = (
@@ -137,18 +140,22 @@ class Coordinator(Program):
             party = setting.roles.make_coordinator(self.desk(run), draws, weights)
             begun = time.monotonic()
             self.drive(party, post, run.rounds)
-        counts = party.counts
+        counts, traffic = party.counts, self.diary.traffic()
+        seconds = time.monotonic() - begun
         told = {
             "rounds": run.rounds,
-            "seconds": time.monotonic() - begun,
-            "letters": counts.sent + counts.received,
-            "bytes": counts.sent_bytes + counts.received_bytes,
+            "seconds": seconds,
+            "letters": traffic["sent"] + traffic["received"],
+            "bytes": traffic["sent_bytes"] + traffic["received_bytes"],
             "repeated": counts.repeated,
             "refused": dict(counts.refused),
         }
         if setting.roles.terms.keep_letters:
             told["agents"] = list(run.agents)  # whose letters they are, in their order
-        return self.keep(run, party.models(), told)
+        models = party.models()
+        known = (run, self.me.name, self.diary, setting.own)
+        made = KeptRun(*known, models["shared"], seconds=seconds)
+        return self.keep(made, models, told)
 
     def _agree(self, post: Post, wait: float) -> dict[str, int]:
         """Everybody's consent, which is kept; their numbers of rows if they matter."""
@@ -208,7 +215,7 @@ class Coordinator(Program):
             approved = set(self.me.roster.approvers) <= set(found)
             if len(found) >= self.run.least_agents and approved:
                 return found
-        refuse(f"no answer from {', '.join(missing())} within {wait:g} s")
+        refuse(f"no answer from {', '.join(missing())} within {wait:.0f} s")
 
     def _hand_out(self, post: Post, wait: float) -> dict[str, int]:
         """Hand everybody's consents to everybody who accepted.

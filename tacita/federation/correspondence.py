@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tacita.check import printable
+from tacita.check import TacitaError, printable
 from tacita.federation import certificates
 from tacita.federation.description import Description
 from tacita.federation.desk import MOST_NOTE, Counts
@@ -29,6 +30,17 @@ from tacita.federation.wire import MOST_TEXT, Letter, LetterRefused, note
 _HUB_PATIENCE = 2.0
 #: Seconds between two questions for a newer one.
 _HUB_PAUSE = 60.0
+#: Seconds of one try to reach a broker, at most and at least.
+_BROKER_PATIENCE, _LEAST_PATIENCE = 10.0, 3.0
+
+
+class Ended(Exception):
+    """The program was asked to end."""
+
+
+def left_of(wait: float | None, begun: float) -> float | None:
+    """What is left of the seconds to wait, since a moment of the monotonic clock."""
+    return None if wait is None else max(0.0, wait - (time.monotonic() - begun))
 
 
 class Correspondence:
@@ -65,6 +77,7 @@ class Correspondence:
         self._asked_at: float | None = None
         self._hub_heard = False
         self._live: Post | None = None
+        self._ending = threading.Event()
         self.pulse = Pulse(invitation.name, self._ends)
 
     @property
@@ -76,6 +89,15 @@ class Correspondence:
         """Say a line; whoever wrote parts of it cannot control the terminal."""
         self._say(printable(line))
 
+    def end(self) -> None:
+        """Have the program end soon, at a moment when nothing is half done."""
+        self._ending.set()
+
+    def require_going_on(self) -> None:
+        """Raise `Ended` if the program was asked to end."""
+        if self._ending.is_set():
+            raise Ended
+
     def complain(self, line: str) -> None:
         """Say a line about others' letters once, however often they send such."""
         known = len(self._complaints.refused)
@@ -84,8 +106,12 @@ class Correspondence:
             self.tell(line)
 
     @contextmanager
-    def connect(self) -> Iterator[Post]:
-        """The post, and the newest roster."""
+    def connect(self, wait: float | None = None) -> Iterator[Post]:
+        """The post, and the newest roster.
+
+        Args:
+            wait: Seconds to try to reach a broker; None for ever.
+        """
         announce_end(self.me.access.certificate, self.tell)
         with ExitStack() as stack:
             if self._port is not None:
@@ -93,11 +119,24 @@ class Correspondence:
             if self._post is not None:
                 yield stack.enter_context(self._post(self.me))
                 return
-            from tacita.federation.nats_post import NatsPost  # a library of its own
-
-            post = self._live = stack.enter_context(NatsPost(self.me))
+            post = self._live = stack.enter_context(self._reach_broker(wait))
             self._ask_for_roster(post)
             yield post
+
+    def _reach_broker(self, wait: float | None) -> Post:
+        """Try until the time is over; meanwhile say what is wrong."""
+        from tacita.federation.nats_post import NatsPost  # a library of its own
+
+        end = time.monotonic() + (math.inf if wait is None else wait)
+        while True:
+            self.require_going_on()
+            left = max(end - time.monotonic(), _LEAST_PATIENCE)
+            try:
+                return NatsPost(self.me, min(left, _BROKER_PATIENCE))
+            except TacitaError as error:
+                if time.monotonic() >= end:
+                    raise
+                self.complain(f"{error}; trying again")
 
     def _ask_for_roster(self, post: Post) -> None:
         """Wait a moment for the hub; it may be away, and the brokers there."""
@@ -191,6 +230,7 @@ class Correspondence:
         post.expect(most_bytes)
         next_time = 0.0
         while (now := time.monotonic()) < end:
+            self.require_going_on()
             if now >= next_time:
                 next_time = now + patience
                 self.deliver(post, say())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tacita.check import printable
@@ -58,6 +58,8 @@ class Desk:
             may raise `Withdrawn`.
         remark: What the party tells of itself with a letter of this kind to somebody,
             for the status only.
+        ended: Told of every round that is over here, and who took part in it as far as
+            this party knows; of one that a crash undid, twice.
         most_greeting: Bytes of a letter outside of any run, at most.
         signer: Signs what agents show to each other; secure sums need it.
     """
@@ -71,6 +73,7 @@ class Desk:
     charge: ChargeLetter = no_charge
     greet: Callable[[Letter], Letter | None] = lambda letter: None
     remark: Callable[[str, str], str] = lambda kind, to: ""
+    ended: Callable[[int, Sequence[str]], None] = lambda number, who: None
     most_greeting: int = MOST_NOTE
     signer: Signer | None = None
 

@@ -24,6 +24,7 @@ def run_party(
     watch: Callable[[], None] | None = None,
     seconds: float | None = None,
     first: Sequence[bytes] = (),
+    look: Callable[[], None] = lambda: None,
 ) -> bool:
     """Run one party on the real clock until it is finished; False if time ran out.
 
@@ -33,6 +34,7 @@ def run_party(
         watch: Called now and then, for progress and the status file.
         seconds: Longest time to run; None for any.
         first: Letters to it that came before.
+        look: Called after letters were answered: whatever it does delays none of them.
     """
     begun = time.monotonic()
     post.expect(party.most_bytes)
@@ -48,6 +50,7 @@ def run_party(
         now = time.monotonic()
         party.tick(now)
         send(party, post.deliver)
+        look()
         if watch is not None and now - looked >= 1.0:
             looked = now
             watch()

@@ -98,6 +98,10 @@ class GraphAgent(Party):
         """Its own model."""
         return self._work.model(self.state)
 
+    def known(self) -> tuple[int, np.ndarray]:
+        """Its own model, which it learns for itself."""
+        return self._round, self.model()
+
     @in_double_precision
     def start(self, now: float) -> None:
         """Begin, or go on from the checkpoint; then tell the neighbours."""
@@ -230,6 +234,7 @@ class GraphAgent(Party):
         self.state, self._round, self._history = state, number, history
         self._letters[number] = array
         self._forget()
+        self.desk.ended(number, [self.name])
         self._save()
         self._tell(number)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from tacita import data
 from tacita.check import nearest, refuse
+from tacita.encoding import Encoding
 from tacita.federation.description import Description
 from tacita.problem import Problem, from_arrays
 from tacita.problem.arrays import REGRESSIONS
@@ -22,17 +24,21 @@ _MOST_BLANK = 1 << 25
 
 def own_problem(run: Description, rows: OwnRows) -> Problem:
     """The agent's own rows, in the columns that the run names."""
+    return problem_of(run, *own_columns(run, rows))
+
+
+def own_columns(run: Description, rows: OwnRows) -> tuple[np.ndarray, np.ndarray]:
+    """Features and target of the agent's rows, in the columns that the run names."""
     columns, target = list(run.problem["columns"]), str(run.problem["target"])
     if not isinstance(rows, str | Path):
-        return _problem(run, *_columns(rows, columns, target, "the table"))
+        return _columns(rows, columns, target, "the table")
     path = Path(rows)
     if path.suffix == ".npz":
         try:
             with np.load(path, allow_pickle=False) as file:
-                x, y = _columns(file, columns, target, str(path))
+                return _columns(file, columns, target, str(path))
         except (OSError, ValueError) as error:
             refuse(f"cannot read {path}: {error}")
-        return _problem(run, x, y)
     # A number that takes few values is still a number to a model that predicts one.
     task = "regression" if run.problem.get("model") in REGRESSIONS else None
     table = data.read_table(path, target=target, features=columns, task=task)
@@ -43,7 +49,7 @@ def own_problem(run: Description, rows: OwnRows) -> Problem:
         )
     names = np.asarray(table.classes)
     y = names[table.y] if table.task == "classification" else table.y
-    return _problem(run, table.x, y)
+    return table.x, y
 
 
 def _columns(
@@ -74,7 +80,7 @@ def blank_problem(run: Description) -> Problem:
     y: Any = np.zeros(count)
     if classes:
         y = np.resize(np.asarray([str(c) for c in classes]), count)
-    return _problem(run, x, y)
+    return problem_of(run, x, y)
 
 
 def _largest_batch(table: Mapping[str, Any]) -> int:
@@ -84,7 +90,8 @@ def _largest_batch(table: Mapping[str, Any]) -> int:
     return max([0, *inside, *(n for n in named if isinstance(n, int))])
 
 
-def _problem(run: Description, x: Any, y: Any) -> Problem:
+def problem_of(run: Description, x: Any, y: Any) -> Problem:
+    """One agent's problem out of features and target, scaled as the run says."""
     told = run.problem
     for key, apply in (("centre", np.subtract), ("spread", np.divide)):
         if key in told:
@@ -93,7 +100,7 @@ def _problem(run: Description, x: Any, y: Any) -> Problem:
                 refuse(f"problem.{key} needs one number per column")
             x = apply(x, numbers)
     classes = told.get("classes")
-    return from_arrays(
+    made = from_arrays(
         x,
         y,
         np.zeros(len(x), int),
@@ -105,3 +112,6 @@ def _problem(run: Description, x: Any, y: Any) -> Problem:
         bound=told.get("bound"),
         name=run.name,
     )
+    public = {key: tuple(told[key]) for key in ("centre", "spread") if key in told}
+    encoding = Encoding.of_numbers(told["columns"], **public)
+    return replace(made, encoding=encoding, target=str(told["target"]))

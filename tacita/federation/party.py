@@ -106,6 +106,10 @@ class Party:
         """Its own model; the coordinator's is the shared one."""
         raise NotImplementedError
 
+    def known(self) -> tuple[int, np.ndarray] | None:
+        """What the run has brought so far: after how many rounds, which model."""
+        return None
+
     def start(self, now: float) -> None:
         """Begin, or go on from the checkpoint."""
         raise NotImplementedError

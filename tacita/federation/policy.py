@@ -89,6 +89,8 @@ class Policy:
             what is left of the budget, which may depend on it.
         allow_shared_seed: Accept a run whose randomness everybody can compute: only
             for tests, it makes all noise worthless.
+        test_share: Share of the rows that never trains and tests what comes out, at
+            this agent only; drawn once by their places in the table.
         approval: Whether a person here has to agree to every run, with `tacita accept`.
         max_offers: Most different runs that are looked at in an hour.
         data_name: What the rows are called in the ledger. Agents of several
@@ -121,6 +123,7 @@ class Policy:
     max_numbers: int | None = count(10_000_000)
     allow_row_counts: bool = flag(True)
     allow_shared_seed: bool = flag(False)
+    test_share: float | None = number(check.inside_unit)
     approval: bool = flag(False)
     max_offers: int | None = count(20)
     data_name: str | None = ruled(None, _word, words="a word")

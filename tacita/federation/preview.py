@@ -5,16 +5,34 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tacita.federation.budget import plan_of
+import numpy as np
+
+from tacita.federation.budget import noise_of, plan_of
 from tacita.federation.description import Description
 from tacita.federation.invitation import Invitation
-from tacita.federation.own_rows import OwnRows, own_problem
+from tacita.federation.own_rows import OwnRows
+from tacita.federation.own_test import OwnTest
 from tacita.federation.policy import Policy
 from tacita.federation.rehearsal import outgoing, require_allowed, require_parts_allowed
 from tacita.federation.setting import Setting, setting_of
-from tacita.privacy import Ledger
+from tacita.privacy import Ledger, letters_of
+
+#: What the lines begin with that say why a run is refused.
+REFUSED = "would not take part: "
+
+
+class Preview(NamedTuple):
+    """What a run would mean here.
+
+    Attributes:
+        lines: A line for each thing.
+        refused: Whether this agent would not take part.
+    """
+
+    lines: list[str]
+    refused: bool
 
 
 def terms_of(run: Description) -> str:
@@ -29,9 +47,16 @@ def terms_of(run: Description) -> str:
     )
 
 
-def lines_of(
+def preview_of(run: Description, *about: Any, **allowance: Any) -> Preview:
+    """The preview of a run; the arguments are those of `_lines`."""
+    lines = list(_lines(run, *about, **allowance))
+    return Preview(lines, any(line.startswith(REFUSED) for line in lines))
+
+
+def _lines(
     run: Description,
     rows: OwnRows,
+    test: OwnTest,
     me: Invitation,
     policy: Policy,
     ledger: Path,
@@ -42,6 +67,7 @@ def lines_of(
     Args:
         run: What is offered.
         rows: The agent's own.
+        test: Which of them do not train.
         me: Its invitation.
         policy: What it agrees to.
         ledger: The file of its ledger; it need not be there yet.
@@ -53,10 +79,16 @@ def lines_of(
     yield f"promises: {terms_of(run)}"
     try:
         require_allowed(run, me, policy)
-        made = setting_of(run, own_problem(run, rows))
-    except ValueError as error:
-        yield f"would not take part: {error}"
+        own, held = test.split(run, rows)
+        made = setting_of(run, own)
+        if run.privacy is None:
+            require_parts_allowed(made, me.name, policy)
+    except Exception as error:  # whatever the rows are like
+        first = (str(error) or type(error).__name__).split("\n")[0]
+        yield f"{REFUSED}{first}"
         return
+    tested = 0 if held is None else int(held.counts[0])
+    yield f"rows: {int(own.counts[0])} train, {tested} test and never train"
     yield from _sent(made, me.name)
     if run.privacy is None:
         yield "costs: nothing is accounted, for nothing is protected"
@@ -70,15 +102,21 @@ def lines_of(
 
 def _sent(made: Setting, name: str) -> Iterator[str]:
     rounds = made.run.rounds
-    for letter in outgoing(made, name):
+    letters = outgoing(made, name)
+    for letter in letters:
         arrays = ", ".join(letter.arrays)
         yield (
             f"sends: {rounds} letters to {letter.to}, one a round: {arrays} "
             f"({8 * letter.numbers} bytes at most)"
         )
+    whole = 8 * rounds * sum(letter.numbers for letter in letters)
+    yield f"sends: {whole} bytes of numbers in all, each letter signed and sealed"
     if made.weighted:
         yield f"tells: its number of rows, {int(made.own.counts[0])}"
-    yield "tells: its round; what is left of its budget, unless that is kept back"
+    yield (
+        "tells: that it accepts, with its signature; its round; what is left of its "
+        "budget, unless that is kept back"
+    )
 
 
 def _cost(
@@ -88,8 +126,10 @@ def _cost(
         plan = plan_of(made, name, ledger, **allowance)
         require_parts_allowed(plan.setting, name, policy)
     except ValueError as error:
-        yield f"would not take part: {error}"
+        yield f"{REFUSED}{error}"
         return
+    std = float(np.max(np.asarray(letters_of(plan.setting.roles.algorithm).noise_std)))
+    yield f"noise: standard deviation {std:.4g}, {noise_of(plan.setting)}"
     scope, delta = plan.price.scope, made.promise["delta"]
     account = allowance["account"]
     before = ledger.learnt(account, scope.observer, delta)

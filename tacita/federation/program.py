@@ -23,9 +23,11 @@ from tacita.disk import (
 from tacita.federation.correspondence import Correspondence
 from tacita.federation.description import Description
 from tacita.federation.desk import ChargeLetter, Desk, Signer, no_charge
+from tacita.federation.diary import Diary
 from tacita.federation.draws import derive
 from tacita.federation.driving import run_party
 from tacita.federation.invitation import Invitation
+from tacita.federation.kept_run import KeptRun
 from tacita.federation.membership import require_partners
 from tacita.federation.party import Party
 from tacita.federation.post import Post
@@ -91,6 +93,8 @@ class Program(Correspondence):
         super().__init__(invitation, self.home, post, say, metrics)
         self._progress = options.get("progress", False)
         self.silence = options.get("silence")
+        #: Its notes on the run in progress; None before one.
+        self.diary: Any = None
 
     @property
     def secret(self) -> bytes:
@@ -111,10 +115,14 @@ class Program(Correspondence):
         """What the status tells besides."""
         raise NotImplementedError
 
+    def look_at(self, party: Party) -> None:
+        """Measure how far the run has come; called after letters were answered."""
+
     def desk(self, run: Description, charge: ChargeLetter = no_charge) -> Desk:
         """What the party needs besides its mathematics."""
         me, self._running = self.me, run
         require_partners(run, me)
+        self.diary = Diary(self.home / run.digest, run.agents, run.rounds)
         self.envelope.know(me.others, run.agents)
         who = Identity(me.federation, run.digest, "state", 0, 0, me.name, me.name)
         key = derive(self.secret, f"store {run.digest}")
@@ -128,6 +136,7 @@ class Program(Correspondence):
             charge,
             greet=self._outside,
             remark=self.remark,
+            ended=self.diary.ended,
             most_greeting=self.most_greeting,
             signer=Signer(self._keys.sign, {n: k.sign for n, k in me.others.items()}),
         )
@@ -143,7 +152,7 @@ class Program(Correspondence):
             rounds: Of the run.
             first: Letters to it that came before it was made.
         """
-        begun = time.monotonic()
+        begun, self.diary.counts = time.monotonic(), party.counts
         with Bar(self._progress, rounds) as bar:
 
             def watch() -> None:
@@ -155,8 +164,12 @@ class Program(Correspondence):
                 heard = max(party.heard_at.values(), default=begun)
                 self._require_life(party, time.monotonic() - heard)
 
+            def look() -> None:
+                self.look_at(party)
+                self.require_going_on()
+
             try:
-                run_party(party, post, watch, first=first)
+                run_party(party, post, watch, first=first, look=look)
             finally:
                 self._running = None
 
@@ -183,9 +196,16 @@ class Program(Correspondence):
             partial.replace(path)
 
     def keep(
-        self, run: Description, models: dict[str, np.ndarray], told: dict[str, Any]
+        self, made: KeptRun, models: dict[str, np.ndarray], told: dict[str, Any]
     ) -> Result:
-        """Keep the result here; with it on the disk the run is over."""
+        """Keep the result here; with it on the disk the run is over.
+
+        Args:
+            made: The run as this party knows it.
+            models: The models, by name.
+            told: Numbers, by name.
+        """
+        run = made.run
         kept = self.home / run.digest
         told = {"run": run.digest, "name": run.name, **told}
 
@@ -194,8 +214,10 @@ class Program(Correspondence):
                 np.savez(file, **models)  # pyright: ignore
 
         write_whole(kept / "models.npz", save_models)
+        with refused_if_unwritable(kept):
+            made.save(kept)
         write_private(kept / "result.json", json.dumps(told, indent=1))
-        self.tell(f"the run is over; models and numbers are in {kept}")
+        self.tell(f"the run is over; see it with: tacita report {kept}")
         return Result(kept, models, told)
 
 

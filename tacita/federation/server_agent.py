@@ -59,6 +59,8 @@ class ServerAgent(Party):
         self._history = ""
         self._passed = False
         self._answer: list[np.ndarray] = []
+        #: What was told last, and after how many rounds; None since a restart.
+        self._told: tuple[int, Any] | None = None
         #: Its letters by round: the last one counted, and the one after it.
         self._letters: dict[int, list[np.ndarray]] = {}
 
@@ -86,6 +88,16 @@ class ServerAgent(Party):
     def shared(self) -> np.ndarray:
         """The shared model, once the run is over."""
         return np.asarray(self._server.algorithm.shared(self.final))
+
+    @in_double_precision
+    def known(self) -> tuple[int, np.ndarray] | None:
+        """The shared model as it was told last."""
+        if self.finished:
+            return self._terms.rounds, self.shared()
+        if self._told is None:
+            return None
+        number, told = self._told
+        return number, np.asarray(self._server.algorithm.shared(told))
 
     @in_double_precision
     def start(self, now: float) -> None:
@@ -161,6 +173,10 @@ class ServerAgent(Party):
             key = self._keys.noise(number, phase, history)
             self._compute(when, key, told, counted)
         self._answered, self._history = when, history
+        if phase == 0:
+            self._told = number - 1, told
+        if phase == self._server.phases - 1:
+            self.desk.ended(number, [] if self._passed else [self.name])
         self._save()
         self._note_news(self._coordinator)
         letter = self._server.exchanges[phase].letter

@@ -303,6 +303,8 @@ class ServerCoordinator(Party):
                 phase, key, self.state, letter, number, len(self._counted)
             )
         if silent or phase == work.phases - 1:
+            who = [] if silent else sorted(self._counted)
+            self.desk.ended(number, [self.agents[i] for i in who])
             self._when = (number + 1, 0)
             about = number + 1, len(self.agents), self._draws
             self._members = self.terms.members(*about)

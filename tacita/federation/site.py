@@ -15,7 +15,8 @@ from tacita.federation.budget import privacy_of, with_budget
 from tacita.federation.description import Description
 from tacita.federation.desk import no_charge
 from tacita.federation.judgement import Judge
-from tacita.federation.own_rows import OwnRows, own_problem
+from tacita.federation.own_rows import OwnRows
+from tacita.federation.own_test import OwnMeasures, OwnTest
 from tacita.federation.policy import PolicyInForce
 from tacita.federation.rehearsal import require_parts_allowed
 from tacita.federation.setting import Setting, setting_of
@@ -30,6 +31,7 @@ class Site:
     Args:
         name: The agent.
         rows: Its own rows.
+        test: Where its test rows come from.
         in_force: Its policy.
         judge: Who judges offers, and keeps the log.
         ledger: The file of a ledger that is shared; None for its own.
@@ -40,6 +42,7 @@ class Site:
         self,
         name: str,
         rows: OwnRows,
+        test: OwnTest,
         in_force: PolicyInForce,
         judge: Judge,
         ledger: str | Path | None,
@@ -53,6 +56,7 @@ class Site:
                 "in the policy, the same in all federations"
             )
         self._name, self.rows, self._in_force = name, rows, in_force
+        self.test = test
         self._judge, self._shared, self._home = judge, ledger is not None, home
         self.ledger_path = Path(ledger or home / "ledger.db")
         self.ledger: Any = None
@@ -61,6 +65,8 @@ class Site:
         #: The same before its noise was set.
         self._bare: Any = None
         self._charge = no_charge
+        #: What it measures on its own rows, once they are read.
+        self.measures: Any = None
 
     def open_ledger(self) -> Ledger:
         """The ledger, to be closed by the caller."""
@@ -76,6 +82,11 @@ class Site:
                 f"data_name = {others[0]!r} in the policy"
             )
         return self.ledger
+
+    def forget(self) -> None:
+        """A run is over: the rows are read anew for the next."""
+        self.setting = self._bare = self.measures = None
+        self._charge = no_charge
 
     def prepare(self, run: Description, outline: Setting) -> None:
         """Read the rows and set the noise; what is wrong with them is told here only.
@@ -95,7 +106,8 @@ class Site:
         if self.setting is not None:
             return
         try:
-            own = own_problem(run, self.rows)
+            own, test = self.test.split(run, self.rows)
+            self.measures = OwnMeasures(own, test)
             self._bare = setting_of(run, own)
             if own.dim != outline.own.dim:
                 refuse("the rows ask for another model than the run describes")

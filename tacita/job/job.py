@@ -86,7 +86,8 @@ class Job:
             file = {**file, "run": unseeded}
         config = {**file, "resolved": run.config}
         info = {**run.info, "data_notes": list(self.notes)}
-        return replace(run, config=config, info=info)
+        card = run.card and replace(run.card, notes=self.notes)
+        return replace(run, config=config, info=info, card=card)
 
 
 def read(path: str | Path, changes: Sequence[str] = ()) -> Job:

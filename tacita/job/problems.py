@@ -12,6 +12,7 @@ import numpy as np
 from tacita import data
 from tacita.check import nearest, refuse
 from tacita.data import Dataset
+from tacita.encoding import Encoding
 from tacita.job import graphs
 from tacita.job.calls import call, keys_of, take_kind, told_of
 from tacita.job.run_file import ProblemTable
@@ -137,7 +138,12 @@ def _from_dataset(table: ProblemTable, loaded: Dataset) -> Problem:
             name=loaded.name,
             **options,
         )
-    return replace(made, positions=positions, feature_names=loaded.feature_names)
+    return replace(
+        made,
+        positions=positions,
+        encoding=loaded.encoding or Encoding.of_numbers(loaded.feature_names),
+        target=loaded.target_name,
+    )
 
 
 def _synthetic(table: ProblemTable) -> Problem:

@@ -159,6 +159,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def validate(table: dict[str, Any]) -> RunFile:
     """Check names and kinds of all keys; all that is wrong is told at once."""
+    if "federation" in table:
+        refuse(
+            "this run took place in a federation, whose rows are with its parties: it "
+            "cannot be built again here"
+        )
     try:
         return RunFile.model_validate(table)
     except ValidationError as error:

@@ -102,6 +102,8 @@ class Clipped:
                 "problem's weights out, and let FedAvg(weights='samples') weigh letters"
             )
         self.oracle.check(problem)
+        if isinstance(self.oracle, Minibatch):
+            self.oracle.require_rows(problem)
 
     def in_round(self, number: Array | int) -> Clipped:
         """The same in all rounds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -133,6 +134,7 @@ def from_arrays(
         )
     start = chosen.start().astype(kind)
     made = Problem(population, ids, start, class_names, name, network, bound)
+    made = replace(made, encoding=features.encoding_of(X), intercept=intercept)
     return made if weights is None else made.with_weights(weights)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacita import check
+from tacita.encoding import Encoding
 
 
 def read(x: Any, name: str) -> np.ndarray:
@@ -27,6 +28,11 @@ def read(x: Any, name: str) -> np.ndarray:
             "imaginary parts into columns of their own"
         )
     return np.asarray(check.finite(**{name: features}))
+
+
+def encoding_of(x: Any) -> Encoding | None:
+    """That the columns of a pandas table are the features; None of an array."""
+    return Encoding.of_numbers(x.columns) if _is_table(x) else None
 
 
 def with_ones(x: np.ndarray) -> np.ndarray:

@@ -145,6 +145,9 @@ SAMPLINGS = ("without_replacement", "with_replacement", "poisson", "permutation"
 class Minibatch(_Bare):
     """The mean gradient over a random batch of an agent's rows.
 
+    An agent with fewer rows than a batch takes all of them, unless it draws with
+    replacement. In private runs that is refused: no theorem is about such batches.
+
     Attributes:
         size: Rows in a batch (their expected number under Poisson sampling).
         sampling: "without_replacement": a fresh set of rows each step.
@@ -166,11 +169,15 @@ class Minibatch(_Bare):
         check.count(batch=self.size)
 
     def draws(self, local: Local, key: Array, steps: int) -> Array:
-        """Row numbers, (steps, size); under Poisson row weights, (steps, rows)."""
+        """Row numbers, (steps, size); under Poisson row weights, (steps, rows).
+
+        A number below 0 is a void place, of an agent with fewer rows than a batch.
+        """
         if self.sampling == "with_replacement":
             return below(key, local.count, (steps, self.size))
         if self.sampling == "without_replacement":
-            return without_replacement(key, local.count, self.size, steps)
+            size = min(self.size, local.padded_rows)
+            return without_replacement(key, local.count, size, steps)
         if self.sampling == "poisson":
             return self._poisson(local, key, steps)
         return jax.vmap(lambda s: self._permuted(local, key, s))(jnp.arange(steps))
@@ -185,17 +192,21 @@ class Minibatch(_Bare):
         """The mean loss of a batch, regulariser included."""
         if self.sampling == "poisson":
             return local.bounded_loss(w, local.x, local.rows.y, draw, bound)
-        weights = local.batch_weight(self.size)
+        weights = local.batch_weights(draw)
         return local.bounded_loss(w, *local.take(draw), weights, bound)
 
     def check(self, problem: Problem) -> None:
-        """A batch cannot hold more different rows than its agent has."""
+        """Serves every problem."""
+
+    def require_rows(self, problem: Problem) -> None:
+        """Refuse agents with fewer rows than a batch."""
         counts = problem.counts
         if self.sampling != "with_replacement" and self.size > counts.min():
             agent = problem.ids[int(np.argmin(counts))]
             check.refuse(
                 f"batch={self.size} exceeds the {counts.min()} rows of agent "
-                f"{agent!r}; use a smaller batch or sampling='with_replacement'"
+                f"{agent!r}, and the account of a private run is of whole batches; use "
+                f"batch={max(1, counts.min())} or sampling='with_replacement'"
             )
 
     def prepare(self, population: Population) -> Population:
@@ -204,22 +215,27 @@ class Minibatch(_Bare):
 
     def rows_used(self, rows: int) -> int:
         """A batch; a Poisson batch is computed as all rows, most with weight zero."""
-        return rows if self.sampling == "poisson" else self.size
+        return rows if self.sampling == "poisson" else min(rows, self.size)
 
     def _poisson(self, local: Local, key: Array, steps: int) -> Array:
         rows = local.padded_rows
         chance = self.size / local.count
         joins = uniform(key, (steps, rows)) < chance
         joins &= jnp.arange(rows) < local.count
-        return joins.astype(local.rows.x.dtype) / self.size
+        # A node without rows has no row that joins.
+        size = jnp.clip(local.count, 1, self.size)
+        return joins.astype(local.rows.x.dtype) / size.astype(local.rows.x.dtype)
 
     def _permuted(self, local: Local, key: Array, step: Array) -> Array:
-        per_epoch = local.count // self.size
+        per_epoch = jnp.maximum(local.count // self.size, 1)
         epoch, turn = step // per_epoch, step % per_epoch
         order = uniform(jax.random.fold_in(key, epoch), (local.padded_rows,))
         order = jnp.where(jnp.arange(local.padded_rows) < local.count, order, 2.0)
         shuffled = jnp.argsort(order)
-        return jax.lax.dynamic_slice(shuffled, (turn * self.size,), (self.size,))
+        size = min(self.size, local.padded_rows)
+        batch = jax.lax.dynamic_slice(shuffled, (turn * size,), (size,))
+        # Padding is behind all real rows: only an agent with too few comes to it.
+        return jnp.where(batch < local.count, batch, -1)
 
 
 class AgentOracle:

@@ -91,6 +91,18 @@ class Local:
         # Its batches are padding, which a model with biases would learn from.
         return jnp.where(self.rows.filled > 0, weight, 0)
 
+    def batch_weights(self, index: Array) -> Array:
+        """Weights of the rows `index` in their mean; of places below 0, which are void.
+
+        A scalar when nobody is padded: then no place is void.
+        """
+        size = index.shape[0]
+        if self.rows.filled is None:
+            return self.batch_weight(size)
+        real = jnp.maximum(self.rows.filled, 1).astype(self.rows.x.dtype)
+        short = self.rows.filled < size
+        return jnp.where(index < 0, 0, jnp.where(short, 1 / real, 1 / size))
+
     def loss(self, w: Array) -> Array:
         """f_i(w)."""
         losses = self.model.losses(w, self.x, self.rows.y)
@@ -112,7 +124,7 @@ class Local:
     def batch_grad(self, w: Array, index: Array) -> Array:
         """Gradient of the mean loss over the rows `index`, regulariser included."""
         x, y = self.take(index)
-        data = self.model.grad(w, x, y, self.batch_weight(index.shape[0]))
+        data = self.model.grad(w, x, y, self.batch_weights(index))
         return self.weighed(data) + self.regulariser.grad(w)
 
     def bounded_loss(

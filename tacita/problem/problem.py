@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from tacita import check
+from tacita.encoding import Encoding
 from tacita.problem import moduli, solve
 from tacita.problem.graph import Graph
 from tacita.problem.model.linear import Logistic, Model
@@ -36,7 +37,9 @@ class Problem:
         graph: Who is joined with whom, or None.
         bound: A public number that no row's features are longer than, or None.
         positions: Latitude and longitude of every agent, (N, 2), for maps; or None.
-        feature_names: What the features are called, a column of ones left out; or None.
+        encoding: How a row of a table becomes features; None takes features only.
+        intercept: Whether the last feature is a column of ones.
+        target: What is predicted, or None.
     """
 
     population: Population
@@ -47,7 +50,14 @@ class Problem:
     graph: Graph | None = None
     bound: float | None = None
     positions: np.ndarray | None = None
-    feature_names: tuple[str, ...] | None = None
+    encoding: Encoding | None = None
+    intercept: bool = False
+    target: str | None = None
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """What the features are called, a column of ones left out; or None."""
+        return None if self.encoding is None else self.encoding.feature_names
 
     @property
     def n_agents(self) -> int:

@@ -40,11 +40,14 @@ def sentence(runs: dict[str, Run]) -> str:
 
 def _problem(run: Run) -> str:
     told = measures.described(run).get("problem", {})
+    agents = told.get("agents", run.agents.shape[-2])
+    # Of a federation a party knows its own rows only, and the coordinator none.
+    where = " at this party" if "federation" in run.config else ""
+    rows = f"{numbers.whole(told['rows'])} rows{where}" if "rows" in told else "no rows"
     return (
         f"{told.get('name', 'a problem')} ({told.get('model', 'a model')} with "
         f"{numbers.whole(run.params.shape[-1])} parameters): "
-        f"{numbers.whole(run.agents.shape[-2])} agents, "
-        f"{numbers.whole(told.get('rows', 0))} rows"
+        f"{numbers.whole(agents)} agents, {rows}"
     )
 
 

@@ -20,9 +20,12 @@ WORDS = {
     "test_loss": "loss on test rows",
     "test_accuracy": "accuracy on test rows",
     "error": "distance to the reference point",
+    "own_loss": "loss on this party's rows",
+    "own_accuracy": "accuracy on this party's rows",
+    "took_part": "agents that took part",
 }
 #: What a reader looks for first comes first.
-_FIRST = ("test_accuracy", "accuracy", "test_loss", "loss")
+_FIRST = ("test_accuracy", "accuracy", "own_accuracy", "test_loss", "loss", "own_loss")
 #: Metrics that range over more than this factor are drawn on a logarithmic axis.
 _LOG_FACTOR = 20.0
 #: A run that diverges passes through numbers that an axis cannot hold.

@@ -32,6 +32,7 @@ from tacita.trace import Run, plain_values
 _SHOWN_INFO = (
     "communication",
     "data_notes",
+    "evaluation",
     "holdings",
     "letters",
     "nodes",
@@ -69,6 +70,7 @@ class Page:
             self._settings(),
             self._curves(),
             self._metrics(),
+            self._evaluation(),
             self._privacy(),
             self._trust(),
             self._nodes(),
@@ -128,6 +130,17 @@ class Page:
         if self._tolerance:
             parts.append(html.table(tables.reached(self._runs, self._tolerance)))
         return html.section("metrics", "Final metrics", *parts)
+
+    def _evaluation(self) -> str:
+        """What a party's own test rows say of a federation's model."""
+        if not any("evaluation" in run.info for run in self._runs.values()):
+            return ""
+        return html.section(
+            "evaluation",
+            "On own test rows",
+            html.table(tables.evaluation(self._runs)),
+            html.paragraph(tables.EVALUATION_NOTE, "note"),
+        )
 
     def _privacy(self) -> str:
         told = {k: run.privacy for k, run in self._runs.items() if run.privacy}
@@ -209,6 +222,11 @@ class Page:
             "Letters are counted from who was active in which round, bytes are the "
             "numbers they carry, without envelopes."
         )
+        if any("federation" in run.config for run in self._runs.values()):
+            note = (
+                "What this party sent and received: letters and the bytes of their "
+                "envelopes, those sent again included."
+            )
         if several:
             note += " Of several seeds, the mean of one is shown."
         return html.section(
@@ -237,7 +255,8 @@ class Page:
         if not parts:
             parts = [
                 html.paragraph(
-                    "The run folder keeps no line per agent: there are too many."
+                    "The run folder does not tell: there are too many agents, or this "
+                    "party holds no rows."
                 )
             ]
         parts += [html.paragraph(w, "note") for w in facts.data_notes(self._runs)]

@@ -120,6 +120,26 @@ def _bytes_until(run: Run, rounds: int | None) -> str:
     return "about " + numbers.size(told["bytes"] * rounds / max(run.rounds, 1))
 
 
+EVALUATION_NOTE = (
+    "Test rows never train and never leave their party. Alone: a model that the party "
+    "learns from its own rows, without noise."
+)
+
+
+def evaluation(runs: dict[str, Run]) -> Table:
+    """The model of a federation on a party's test rows, beside what it has alone."""
+    rows = []
+    for label, run in runs.items():
+        told = dict(run.info.get("evaluation", {}))
+        if told:
+            count, measure = told.pop("rows"), told.pop("measure")
+            cells = (
+                f"{name} {numbers.measured(measure, v)}" for name, v in told.items()
+            )
+            rows.append((label, numbers.whole(count), measure, ", ".join(cells)))
+    return Table(("run", "test rows", "measure", "model"), tuple(rows))
+
+
 def holdings(held: dict[str, Any]) -> Table:
     """Who holds what, one line per agent."""
     heads = tuple(held)

@@ -44,6 +44,7 @@ from tacita.runtime.seeds import seeds_of
 from tacita.runtime.simulate import DEFAULT_RECORD
 from tacita.runtime.transit import Asynchronous
 from tacita.trace import Run
+from tacita.trained import card_of
 from tacita.trees import in_double_precision, tree_rows
 
 
@@ -112,7 +113,9 @@ def debug(
         },
     }
     info = {"rounds": rounds, "seed": drawn.told, "versions": versions()}
-    return Run(np.asarray(shared), np.asarray(agents), metrics, config, info)
+    card = card_of(problem, personal=isinstance(ready, GraphAlgorithm))
+    models = np.asarray(shared), np.asarray(agents)
+    return Run(*models, metrics, config, info, card=card)
 
 
 def _models(algorithm: Any, carry: Carry) -> tuple[Array, Array]:

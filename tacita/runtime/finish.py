@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from tacita.algorithm.base import GraphAlgorithm
 from tacita.problem.problem import Problem
 from tacita.robust.detection import SIGNS
 from tacita.runtime import traffic
@@ -19,6 +20,7 @@ from tacita.runtime.measure import name_of
 from tacita.runtime.rounds import World
 from tacita.runtime.seeds import Seeds
 from tacita.trace import Run
+from tacita.trained import card_of
 
 #: Beyond this many agents a run folder keeps totals, not one row per agent.
 _MANY_AGENTS = 2000
@@ -106,7 +108,10 @@ def to_run(
         seen = book[len(plan.record) :].reshape(len(SIGNS), problem.n_agents, -1)
         told = {sign: rows.round(6) for sign, rows in zip(SIGNS, seen, strict=True)}
         info["letters"] = {"round": metrics["round"], **told}
-    return Run(params, agents, metrics, config, info)
+    name = config["algorithm"]["name"]
+    personal = isinstance(algorithm, GraphAlgorithm)
+    card = card_of(problem, personal=personal, algorithm=name)
+    return Run(params, agents, metrics, config, info, card=card)
 
 
 def algorithm_of_first_lane(plan: RunPlan, algorithm: Any) -> Any:

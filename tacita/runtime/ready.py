@@ -10,7 +10,8 @@ import numpy as np
 
 from tacita import check
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
-from tacita.problem.oracles import Oracle
+from tacita.privacy.letters import is_private
+from tacita.problem.oracles import Minibatch, Oracle
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
 from tacita.runtime import choices, delivery, gather, measure, transit
@@ -36,6 +37,8 @@ def prepare(problem: Problem, algorithm: Algorithm) -> Any:
     algorithm.refuse_problem(problem)
     oracle.check(problem)
     ready = _in_precision_of(problem, algorithm.resolve(problem))
+    if isinstance(ready.oracle, Minibatch) and is_private(ready):
+        ready.oracle.require_rows(problem)
     for leaf in jax.tree.leaves(ready):
         if np.ndim(leaf) == 1 and np.shape(leaf)[0] != problem.n_agents:
             check.refuse(

@@ -1,8 +1,9 @@
 """A run: its models, its metrics, and the folder it is kept in.
 
 The folder holds `config.toml` (what was run), `trace.npz` (arrays), `privacy.json` if
-the run was private, and `run.json` (seed, versions, timings, communication), written
-last: a folder with a `run.json` is a whole run.
+the run was private, `model.json` and `model.safetensors` (the model, as it leaves), and
+`run.json` (seed, versions, timings, communication), written last: a folder with a
+`run.json` is a whole run.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import tomli_w
 
 from tacita import check
 from tacita.trace.privacy_report import PrivacyReport
+from tacita.trained import ModelCard, TrainedModel, files
 
 #: What a private run tells of its seed: never the number, with which noise is undone.
 SEED_SECRET, SEED_ASKED_FOR = "secret, drawn for this run", "asked for, not shown"
@@ -44,6 +46,7 @@ class Run:
         info: Seed (of a private run only whether it was asked for), versions, timings,
             communication, who holds what: `run.json`.
         privacy: What each observer may have learnt, where gradients were clipped.
+        card: How its model reads rows and what it answers; None where it holds none.
     """
 
     params: np.ndarray
@@ -52,6 +55,7 @@ class Run:
     config: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
     privacy: PrivacyReport | None = None
+    card: ModelCard | None = None
 
     @property
     def rounds(self) -> int:
@@ -62,6 +66,30 @@ class Run:
     def name(self) -> str:
         """How the run is called in tables and legends."""
         return str(self.config.get("name") or self.config["algorithm"]["name"])
+
+    @property
+    def model(self) -> TrainedModel:
+        """The model that leaves the run; on a graph every node's own."""
+        if self.params.ndim != 1:
+            check.refuse(
+                "this run has several seeds or configurations, each with a model of "
+                "its own; simulate the one you want"
+            )
+        if self.card is None:
+            check.refuse(
+                "this run holds no model: it diverged, or its loss makes no predictions"
+            )
+        found = self.params if self.card.nodes is None else self.agents
+        told = None if self.privacy is None else self.privacy.as_dict()
+        return TrainedModel(card=self.card, params=found, privacy=told)
+
+    def predict(self, rows: Any, node: Any = None) -> np.ndarray:
+        """Labels, or numbers, for new rows; see `TrainedModel.predict`."""
+        return self.model.predict(rows, node)
+
+    def predict_proba(self, rows: Any, node: Any = None) -> np.ndarray:
+        """Probabilities of classes for new rows; see `TrainedModel.predict`."""
+        return self.model.predict_proba(rows, node)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the run into a folder, which is made if it is not there."""
@@ -76,9 +104,18 @@ class Run:
         if self.privacy is not None:
             told = json.dumps(self.privacy.as_dict(), indent=1, allow_nan=False)
             _write(path / "privacy.json", told)
+        files.remove(path)
+        if self._has_model:
+            self.model.save(path)
         _write(path / "config.toml", tomli_w.dumps(plain_values(self.config)))
         _write(path / "run.json", json.dumps(plain_values(self.info), indent=1))
         return path
+
+    @property
+    def _has_model(self) -> bool:
+        """Whether there is one model, and one that did not diverge."""
+        known = self.card is not None and self.params.ndim == 1
+        return known and bool(np.all(np.isfinite(self.params)))
 
     def __repr__(self) -> str:
         last = {
@@ -109,12 +146,13 @@ def load_run(folder: str | os.PathLike[str]) -> Run:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         check.refuse(f"cannot read the run in {path}: {error}; run it again")
     _refuse_gaps(path, config, info, arrays)
+    card = files.card_in(path)
     metrics = {
         k.removeprefix("metric_"): v
         for k, v in arrays.items()
         if k.startswith("metric_")
     }
-    return Run(arrays["params"], arrays["agents"], metrics, config, info, privacy)
+    return Run(arrays["params"], arrays["agents"], metrics, config, info, privacy, card)
 
 
 def _remedy(path: Path) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tacita.federation import diary
 from tacita.federation.audit_log import NAME as LOG
 from tacita.report import numbers
 from tacita.trace import load_run
@@ -45,7 +46,8 @@ class PartyFolder:
         self._status = Kept([home / STATUS], self._read_status)
         self._budget = Budget(home / LEDGER)
         self._desk = AgentDesk(home)
-        self._finished: tuple[str, Kept[dict[str, Part]]] | None = None
+        #: The run that is shown, and its curves.
+        self._run, self._curves = "", Kept[dict[str, Part]]([], dict)
         #: Epsilon by round of the run in progress, as far as somebody looked.
         self._spent: tuple[str, dict[int, float]] = ("", {})
 
@@ -68,7 +70,7 @@ class PartyFolder:
         if budget is not None:
             parts["budget"] = budget
         if told is not None:
-            parts |= self._of_finished(str(told.get("run", "")))
+            parts |= self._recorded(told)
         if log is not None:
             parts["log"] = log
         return {"head": self._head(told, fault), **parts}
@@ -148,18 +150,28 @@ class PartyFolder:
         )
         return Curves("Epsilon spent", [curve], note)
 
-    def _of_finished(self, run: str) -> dict[str, Part]:
-        """What the run left, if it is over: curves of what this party knows."""
-        folder = self._home / Path(run).name
-        if not run or not (folder / "run.json").exists():
+    def _recorded(self, told: Mapping[str, Any]) -> dict[str, Part]:
+        """Curves of what this party knows of the run, in progress or over."""
+        run = Path(str(told.get("run", ""))).name
+        if not run:
             return {}
-        if self._finished is None or self._finished[0] != run:
+        if self._run != run:
+            folder, rounds = self._home / run, int(told.get("rounds", 1))
+            files = [folder / "run.json", folder / diary.NAME]
+            self._run = run
+            self._curves = Kept(files, lambda: _curves_in(folder, rounds))
+        return self._curves() or {}
 
-            def read() -> dict[str, Part]:
-                return recorded.parts_of(load_run(folder), _OWN)
 
-            self._finished = (run, Kept([folder / "run.json"], read))
-        return self._finished[1]() or {}
+def _curves_in(folder: Path, rounds: int) -> dict[str, Part]:
+    """What the run left, or what was noted of it so far."""
+    if (folder / "run.json").exists():
+        return recorded.parts_of(load_run(folder), _OWN)
+    notes = diary.Diary(folder, (), rounds)
+    measured = notes.metrics()
+    if len(measured["round"]):
+        return recorded.parts(measured, _OWN)
+    return recorded.parts(notes.attendance())
 
 
 def _alive(told: Mapping[str, Any]) -> bool:

@@ -14,6 +14,7 @@ from tacita.cli.app import app, main
 from tacita.job import changes
 
 COMMANDS = ["demo", "run", "resume", "report", "compare", "algorithms"]
+COMMANDS += ["predict"]
 COMMANDS += ["data list", "data show", "data fetch"]
 COMMANDS += ["papers list", "papers run"]
 COMMANDS += ["privacy plan", "privacy account", "audit", "attack", "read", "graph"]

@@ -21,7 +21,6 @@ CHANGES = [
     ("algorithm.step_size='\"big\"'", "expected step_size > 0, got step_size='big'"),
     ("algorithm.local_steps=1.5", "local_steps a whole number >= 1"),
     ("algorithm.weights=sample", "unknown weights='sample'; did you mean 'samples'?"),
-    ("algorithm.batch=13", "batch=13 exceeds the 12 rows of agent 0"),
     ("algorithm.sampling=poisson", "algorithm.sampling goes with a batch"),
     ("algorithm.oracle={name='Ful'}", "unknown algorithm.oracle.name = 'Ful'; did you"),
     (

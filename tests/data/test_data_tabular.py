@@ -7,8 +7,15 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from tacita.check import TacitaError
 from tacita.data.fmi import lagged
-from tacita.data.tabular import assemble, one_hot, scale_columns
+from tacita.data.tabular import assemble, one_hot, scale_of
 from tacita.data.test_rows import hold_out_groups, hold_out_last, hold_out_rows
+from tacita.encoding import Encoding
+
+
+def scaled(train, scale, *tables):
+    names = [str(place) for place in range(train.shape[1])]
+    encoding = Encoding.of_numbers(names, **scale_of(train, scale))
+    return [encoding.scaled(table) for table in tables]
 
 
 def test_one_hot_equals_pandas():
@@ -28,7 +35,7 @@ def test_one_hot_equals_pandas():
 def test_scales_equal_those_of_scikit_learn(scale, scaler):
     random = np.random.default_rng(0)
     train, test = random.normal(3, 2, (20, 4)), random.normal(3, 2, (9, 4))
-    ours = scale_columns(train, test, scale)
+    ours = scaled(train, scale, train, test)
     np.testing.assert_allclose(ours[0], scaler.fit_transform(train), atol=1e-12)
     np.testing.assert_allclose(ours[1], scaler.transform(test), atol=1e-12)
 
@@ -36,17 +43,17 @@ def test_scales_equal_those_of_scikit_learn(scale, scaler):
 @pytest.mark.parametrize("scale", ["minmax", "standard", "unit"])
 def test_a_constant_column_becomes_zero(scale):
     train = np.column_stack([np.full(7, 0.1), np.arange(7.0)])
-    scaled, test = scale_columns(train, np.array([[0.3, 1.0]]), scale)
-    assert (scaled[:, 0] == 0).all() and test[0, 0] == 0 and np.isfinite(scaled).all()
+    made, test = scaled(train, scale, train, np.array([[0.3, 1.0]]))
+    assert (made[:, 0] == 0).all() and test[0, 0] == 0 and np.isfinite(made).all()
 
 
 def test_unit_rows_have_norm_one_and_unknown_scales_are_refused():
     x = np.random.default_rng(1).random((5, 3))
-    scaled, _ = scale_columns(x, x, "unit")
-    norms = np.linalg.norm(scaled, axis=1)
+    (made,) = scaled(x, "unit", x)
+    norms = np.linalg.norm(made, axis=1)
     np.testing.assert_allclose(norms[norms > 0], 1)
     with pytest.raises(TacitaError, match="did you mean 'unit'"):
-        scale_columns(x, x, "unit_norm")
+        scale_of(x, "unit_norm")
 
 
 def test_hold_out_rows_takes_the_share_of_every_group():

@@ -373,7 +373,7 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
     ada, seen = (line.split() for line in lines if line.strip().startswith("ada"))
     assert seen[1:] == [*["0.25"] * 4, "1", "6.5", "of", "8"]
     assert "nobody is left out" in answer.output
-    assert ada[:2] == ["ada", "yes"] and ada[-2:] == ["3", "1.25"]
+    assert ada[:2] == ["ada", "no"] and ada[-2:] == ["3", "1.25"]  # an old status
     (bob,) = (line.split() for line in lines if line.strip().startswith("bob"))
     assert bob[1:3] == ["no", "never"]
     assert "receiving from ada: piece 2 of 5" in answer.output
@@ -382,6 +382,17 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
     (tmp_path / "status.json").write_text(json.dumps({**told, "written": time.time()}))
     answer = CliRunner().invoke(app, ["federation", "status", str(tmp_path)])
     assert "coordinator: running, round 4 of 9" in answer.output
+    assert present(answer.output) == ["yes", "no"]
+    over = {**told, "written": time.time(), "finished": True}
+    (tmp_path / "status.json").write_text(json.dumps(over))
+    answer = CliRunner().invoke(app, ["federation", "status", str(tmp_path)])
+    assert present(answer.output) == ["-", "-"]  # after the end nobody looks
+
+
+def present(said: str) -> list[str]:
+    """Who is there, of the first table of a status."""
+    lines = [line.split() for line in said.splitlines()]
+    return [line[1] for line in lines if line[:1] in (["ada"], ["bob"])][:2]
 
 
 def test_an_agent_turns_to_a_new_run_only_before_it_spoke(tmp_path: Path):

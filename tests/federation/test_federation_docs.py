@@ -53,6 +53,9 @@ def test_the_policies_that_are_shown_allow_the_run_of_the_tutorial():
     (run,) = (b for b in blocks if "problem" in b)
     (shown,) = (b for b in blocks if "max_epsilon" in b)
     run.pop("name")
+    assert (
+        run["privacy"]["epsilon"] <= shown["max_epsilon"] / 2
+    )  # not all of it at once
     run["privacy"]["observer"] = "coordinator"
     agents = ("oslo", "turku")
     tutorial = Description("clinics", "first", "coordinator", agents, run)
@@ -76,4 +79,4 @@ def test_the_example_in_python_keeps_every_budget(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(path)])
     runpy.run_path(str(path), run_name="__main__")
     said = capsys.readouterr().out
-    assert said.count("epsilon 2.00 of 2.00 spent against the coordinator") == 3
+    assert said.count("epsilon 2.00 of 4.00 spent against the coordinator") == 3

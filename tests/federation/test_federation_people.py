@@ -173,6 +173,13 @@ def test_what_happened_is_in_the_log_of_every_agent(tmp_path: Path):
         made.take_part(10)
 
 
+def would_refuse(*words: object) -> str:
+    """What is told of a run that would be refused: all lines, and the exit code."""
+    answer = CliRunner().invoke(app, [str(w) for w in words])
+    assert answer.exit_code == 2, answer.output
+    return answer.output
+
+
 def test_a_preview_tells_what_would_leave_and_sends_nothing(tmp_path: Path):
     made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
     data, run = tmp_path / "ada.csv", tmp_path / "run.toml"
@@ -181,14 +188,17 @@ def test_a_preview_tells_what_would_leave_and_sends_nothing(tmp_path: Path):
     policy = tmp_path / "policy.toml"
     policy.write_text(tomli_w.dumps({"max_epsilon": 1.5, "allow_shared_seed": True}))
     words = ["join", made, "--data", data, "--policy", policy]
-    words += ["--folder", tmp_path / "home", "--preview"]
-    said = invoke(*words, "--run", run)
+    words += ["--folder", tmp_path / "home"]
+    said = invoke(*words, "--check", run)
     for word in (
         "sends: 3 letters to coordinator, one a round: float64[3] (24 bytes at most)",
+        "sends: 72 bytes of numbers in all",
         "reads: columns x0, x1, x2; target y",
+        "rows: 30 train, 0 test and never train",
+        "noise: standard deviation 0.",
         "costs: epsilon 0 now, 1 after this run (delta 1e-05, against the coordinator",
         "for one record, replace_one), all runs of 'ada' together; allowed 1.5",
-        "tells: its round",
+        "tells: that it accepts, with its signature; its round",
         "theorem: ",
         "assumes (enforced): ",
     ):
@@ -196,16 +206,23 @@ def test_a_preview_tells_what_would_leave_and_sends_nothing(tmp_path: Path):
     assert not (tmp_path / "home").exists()
     ring = {"name": "DPNorm", "step_size": 0.1, "local_steps": 2}
     told = run_of(3, privacy=BUDGET, algorithm=ring, graph={"kind": "ring"})
+    told["problem"]["bound"] = 3.0
     run.write_text(tomli_w.dumps(told))
-    said = invoke(*words, "--run", run)
+    said = invoke(*words, "--check", run)
     for word in ("3 letters to bob", "3 letters to cyd", "against the neighbour"):
         assert word in said, said
-    assert "no offer waits" in refused(*words)
+    assert "no offer begins with '3f2a9c'" in refused(*words, "--check", "3f2a9c")
     run.write_text(tomli_w.dumps(run_of(3, privacy={**BUDGET, "epsilon": 2.0})))
-    assert "would not take part: epsilon=2.0 is above" in invoke(*words, "--run", run)
+    said = would_refuse(*words, "--check", run)
+    assert "would not take part: epsilon=2.0 is above" in said
     run.write_text(tomli_w.dumps(run_of(3)))
-    assert "letters leave protected here" in invoke(*words, "--run", run)
-    assert "goes with --preview" in refused(*words[:-1], "--run", run)
+    assert "letters leave protected here" in would_refuse(*words, "--check", run)
+    assert not (tmp_path / "home").exists()
+    # Rows that would not fit are found here, before anybody else could notice.
+    policy.write_text(tomli_w.dumps(LENIENT))
+    table_of_rows("ada").drop(columns="x1").to_csv(data, index=False)
+    said = would_refuse(*words, "--check", run)
+    assert "would not take part" in said and "'x1'" in said
 
 
 def test_joining_without_a_policy_is_refused(tmp_path: Path):
@@ -220,11 +237,11 @@ def test_joining_without_a_policy_is_refused(tmp_path: Path):
     trusting = [*words, "--trust-everything"]
     assert "exclude each other" in refused(*trusting, "--policy", policy)
     # Even then nobody else may know the noise.
-    said = invoke(*trusting, "--preview", "--run", run)
+    said = would_refuse(*trusting, "--check", run)
     assert "randomness is known to everybody" in said
     told = run_of(3, run={"rounds": 3})
     run.write_text(tomli_w.dumps(told))
-    said = invoke(*trusting, "--preview", "--run", run)
+    said = invoke(*trusting, "--check", run)
     assert "sends: 3 letters" in said and "NO PRIVACY" in said
 
 

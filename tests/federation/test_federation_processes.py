@@ -139,6 +139,10 @@ def test_a_ring_needs_no_coordinator(tmp_path: Path):
     for i, name in enumerate(NAMES):
         own = results[name].models["own"]
         np.testing.assert_allclose(own, expected.agents[i], rtol=0, atol=1e-12)
+        kept = tacita.load_run(results[name].folder)
+        assert kept.params.tobytes() == own.tobytes() and kept.info["turns"] == [6]
+        assert kept.metrics["round"][-1] == 6
+        assert set(kept.info["communication"]) == {"letters", "bytes"}
     answer = CliRunner().invoke(
         app, ["federation", "status", str(tmp_path / "coordinator-home")]
     )

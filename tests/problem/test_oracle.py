@@ -132,11 +132,37 @@ def test_a_node_without_rows_learns_nothing_from_padding(clip):
     assert np.all(np.abs(run.agents[:2] - nodes.start).max(axis=1) > 0)
 
 
-def test_batches_larger_than_an_agent_are_refused(problem):
-    algorithm = tacita.FedAvg(step_size=0.1, oracle=Minibatch(size=7))
-    with pytest.raises(
-        tacita.TacitaError, match="batch=7 exceeds the 6 rows of agent 1"
+@pytest.mark.parametrize("size", [7, 99])
+def test_an_agent_with_fewer_rows_than_a_batch_takes_all_of_them(problem, size):
+    """Also where nobody has so many."""
+    with jax.enable_x64(True):
+        local, w = local_of(problem, 1), jax.numpy.asarray([0.3, -0.2, 0.5])
+        for sampling in ("without_replacement", "permutation", "poisson"):
+            oracle = AgentOracle(Minibatch(size=size, sampling=sampling), local)
+            for draw in oracle.draws(jax.random.key(3), 2):
+                np.testing.assert_allclose(oracle(draw, w), local.grad(w), rtol=1e-12)
+                loss = oracle.loss(draw, w, None)
+                np.testing.assert_allclose(loss, local.loss(w), rtol=1e-12)
+    run = tacita.FedAvg(step_size=0.1, oracle=Minibatch(size=size))
+    assert np.all(np.isfinite(tacita.simulate(problem, run, 2, record=()).params))
+
+
+def test_private_batches_larger_than_an_agent_are_refused(problem):
+    for oracle in (
+        Minibatch(size=7),
+        tacita.Clipped(norm=1.0, oracle=Minibatch(size=7)),
     ):
+        algorithm = tacita.FedAvg(step_size=0.1, oracle=oracle)
+        with pytest.raises(tacita.TacitaError, match="6 rows of agent 1.* use batch=6"):
+            tacita.private(
+                problem,
+                algorithm,
+                epsilon=1.0,
+                delta=1e-5,
+                rounds=2,
+                observer="coordinator",
+            )
+    with pytest.raises(tacita.TacitaError, match="batch=7 exceeds the 6 rows"):
         tacita.simulate(problem, algorithm, 2)
     with pytest.raises(tacita.TacitaError, match="did you mean 'poisson'"):
         Minibatch(size=2, sampling="poison")

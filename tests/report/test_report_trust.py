@@ -12,6 +12,7 @@ import pytest
 
 import tacita
 from tacita.aggregation import TrimmedMean
+from tacita.encoding import Encoding
 from tacita.problem import graph, synthetic
 from tacita.report import trustworthy, write_report
 from tacita.theory.sensitivity import Sensitivity
@@ -113,7 +114,7 @@ def test_answers_off_by_a_little_are_measured():
 def test_groups_are_told_apart_by_the_name_of_a_feature(private):
     problem, algorithm, run = private
     names = tuple(f"f{i}" for i in range(problem.stacked()[0].shape[2]))
-    named = dataclasses.replace(problem, feature_names=names)
+    named = dataclasses.replace(problem, encoding=Encoding.of_numbers(names))
     by_number = examine(named, algorithm, run, group=1).fairness
     by_name = examine(named, algorithm, run, group="f1").fairness
     assert by_name["group"] == by_number["group"] == "f1"

@@ -31,6 +31,8 @@ def test_saved_and_loaded_runs_are_equal(run, tmp_path):
     assert back.rounds == 4 and back.name == "FedAvg"
     assert sorted(p.name for p in folder.iterdir()) == [
         "config.toml",
+        "model.json",
+        "model.safetensors",
         "run.json",
         "trace.npz",
     ]

@@ -11,6 +11,7 @@ import pytest
 
 import tacita
 from tacita.federation.audit_log import AuditLog
+from tacita.federation.diary import Diary
 from tacita.federation.offers import OfferBook
 from tacita.privacy import Ledger
 from tacita.runtime import checkpoint
@@ -218,11 +219,23 @@ def test_a_party_that_waits_and_folders_of_nobody(tmp_path: Path):
     assert federation_source(tmp_path).look()["head"].state == "accepted; waits"
 
 
-def test_what_a_finished_run_left_at_a_party(tmp_path: Path):
+def test_curves_of_what_a_party_knows(tmp_path: Path, at_once):
     home = folders.agent(tmp_path / "oslo")
     told = json.loads((home / "status.json").read_text())
-    folders.finished_run(home / told["run"], rounds=9)
-    view = federation_source(home).look()
+    source, folder = federation_source(home), home / told["run"]
+    assert "curves" not in source.look()
+    folder.mkdir()
+    notes = Diary(folder, ["oslo", "turku"], 100)
+    notes.ended(1, ["oslo"])
+    curve = source.look()["curves"].curves[0]
+    assert curve.name == "agents that took part" and curve.lines[0].values == [1.0]
+    for number in (2, 3):
+        notes.measured(number, {"loss_own": 1.0 / number})
+    view = source.look()
+    assert view["curves"].curves[0].rounds == [2, 3]
+    assert "for this house only" in view["curves"].note
+    folders.finished_run(folder, rounds=9)
+    view = source.look()
     assert view["curves"].curves[0].rounds[-1] == 9 and "privacy" in view
 
 

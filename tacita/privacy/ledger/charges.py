@@ -48,7 +48,8 @@ class Ledger(Accounts):
 
     Args:
         path: The file; made if it is missing (unless `read_only`).
-        read_only: Look at a ledger without being able to charge it, broken or not.
+        read_only: Look at a ledger as it is at this moment, broken or not; others may
+            go on writing to it.
         patience: Seconds to wait for another process that is writing.
 
     >>> import tempfile

@@ -9,9 +9,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,10 +20,14 @@ from tacita import check
 from tacita.disk import sync_file, sync_folder, try_lock, unlock
 from tacita.privacy.accounting.renyi import ORDERS
 from tacita.privacy.ledger.end import End, path_of, read_end, write_end
+from tacita.privacy.ledger.index import RowIndex
 from tacita.privacy.ledger.rows import GENESIS, HEADER, BrokenLedger, Row, read_line
 
+#: Seconds in which whoever makes a ledger has written its first row.
+_MAKING = 1.0
 
-class Store:
+
+class Store(RowIndex):
     """The rows of a ledger's file, and how more are appended."""
 
     def __init__(self, path: str | Path, *, read_only: bool, patience: float) -> None:
@@ -59,7 +62,10 @@ class Store:
 
     def _prepare(self) -> None:
         if self.read_only:
-            self._catch_up()
+            self._await_maker()
+            self._read_on()
+            if not (self.rows or self._fault):
+                self._break("it was begun and has no row yet; start its agent")
             return
         for file in (self._file, self._end_file):
             with suppress(OSError):  # somebody else's file; it holds no rows of data
@@ -73,6 +79,15 @@ class Store:
                 f"{self.path} was written with other Renyi orders than this version "
                 "of Tacita uses; read it with that version, or start a new ledger"
             )
+
+    def _await_maker(self) -> None:
+        """Wait a moment for whoever makes the files: at first they are empty."""
+        end = time.monotonic() + _MAKING
+        files = (self._file, self._end_file)
+        while not any(os.fstat(file).st_size for file in files):
+            if time.monotonic() > end:
+                return
+            time.sleep(0.002)
 
     def close(self) -> None:
         """Close the file."""
@@ -106,7 +121,7 @@ class Store:
                 yield
                 self._commit(before)
             except BaseException:
-                self._take_back(before)
+                self.take_back(before)
                 on_failure()
                 raise
         except OSError as error:
@@ -118,11 +133,11 @@ class Store:
 
     def append(self, **fields: Any) -> Row:
         """Add one row to the chain; call inside `transaction`."""
-        time = datetime.now(UTC).isoformat(timespec="microseconds")
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
         number, previous = len(self.rows) + 1, self._head()
-        row, line = Row(id=number, time=time, previous=previous, **fields).sealed()
+        row, line = Row(id=number, time=now, previous=previous, **fields).sealed()
         self._lines.append(line)
-        self._add(row)
+        self.add(row)
         return row
 
     def _finish_crashed(self) -> None:
@@ -149,9 +164,17 @@ class Store:
         write_end(self._end_file, End(len(self.rows), self._head()))
         self._length += len(content)
 
+    def _read_on(self) -> None:
+        """Catch up as of one moment: while nobody is in the middle of writing."""
+        if not try_lock(self._end_file, self._patience, shared=True):
+            self._break("another program is writing; try again")
+        try:
+            self._catch_up()
+        finally:
+            unlock(self._end_file)
+
     def _catch_up(self) -> None:
-        """Read and check what was written since the last time."""
-        # The end first: a program that is writing now may only make the rows longer.
+        """Read and check what was written since the last time; call with a lock."""
         end = read_end(self._end_file)
         size = os.fstat(self._file).st_size
         if end is None:
@@ -181,7 +204,7 @@ class Store:
                 if number <= end.rows:
                     self._wrong(fault or f"row {number} was changed")
                 return  # written after the end: its letter never left
-            self._add(row)
+            self.add(row)
             self._length += len(line)
         if len(self.rows) < end.rows:
             found, all_rows = len(self.rows), end.rows
@@ -206,8 +229,9 @@ class Store:
         """Refuse a ledger that is not whole, naming its first fault."""
         if self._file < 0:
             self._break("it is closed")
-        if self._fault is None and not self._inside:
-            self._catch_up()
+        # Who only looks sees one moment: all that it is told fits together.
+        if self._fault is None and not (self._inside or self.read_only):
+            self._read_on()
         if self._fault is not None:
             self._break(f"{self._fault}; {_RESTORE}")
 
@@ -220,75 +244,12 @@ class Store:
         return os.pread(self._file, self._length, 0)
 
     def _forget(self) -> None:
-        self.rows: list[Row] = []
+        self.clear()
         self._length = 0
         self._lines: list[bytes] = []
-        self._releases: dict[tuple, Row] = {}
-        self._firsts: dict[tuple, Row] = {}
-        self._notes: dict[tuple, Row] = {}
-        self._by_agent: dict[str, list[Row]] = defaultdict(list)
-        self._budgets: dict[str, list[Row]] = defaultdict(list)
 
     def _head(self) -> str:
         return self.rows[-1].digest if self.rows else GENESIS
-
-    def _add(self, row: Row) -> None:
-        self.rows.append(row)
-        if row.kind == "budget":
-            self._budgets[row.agent or ""].append(row)
-        elif row.kind == "release":
-            self._releases[row.identity] = row
-            self._firsts.setdefault(row.identity[:-1], row)
-            self._by_agent[row.agent or ""].append(row)
-        elif row.kind == "note":
-            self._notes[row.identity] = row
-
-    def _take_back(self, before: int) -> None:
-        for row in reversed(self.rows[before:]):
-            if row.kind == "budget":
-                self._budgets[row.agent or ""].pop()
-            elif row.kind == "release":
-                del self._releases[row.identity]
-                if self._firsts[row.identity[:-1]] is row:
-                    del self._firsts[row.identity[:-1]]
-                self._by_agent[row.agent or ""].pop()
-            elif row.kind == "note":
-                del self._notes[row.identity]
-        del self.rows[before:]
-
-    def release(self, *identity: Any) -> Row | None:
-        """The release of (agent, observer, run, round, phase)."""
-        return self._releases.get(identity)
-
-    def note(self, *identity: Any) -> Row | None:
-        """The note of (agent, None, run, round, phase)."""
-        return self._notes.get(identity)
-
-    def notes(self, agent: str, run: str) -> list[Row]:
-        """All notes of an agent in a run."""
-        mine = self._notes.values()
-        return [row for row in mine if (row.agent, row.run) == (agent, run)]
-
-    def first(self, *of_round: Any) -> Row | None:
-        """The first release of (agent, observer, run, round)."""
-        return self._firsts.get(of_round)
-
-    def releases(self, agent: str, after: int = 0) -> Sequence[Row]:
-        """Releases of an agent, those after a row only."""
-        mine = self._by_agent.get(agent, [])
-        return mine[bisect_right(mine, after, key=lambda row: row.id) :]
-
-    def budget(self, agent: str) -> Row | None:
-        """The budget in force."""
-        set_so_far = self._budgets.get(agent)
-        return set_so_far[-1] if set_so_far else None
-
-    def agents(self) -> list[str]:
-        """Every agent with a budget or a release."""
-        return sorted(a for a in {*self._budgets, *self._by_agent} if self._knows(a))
-
-    def _knows(self, agent: str) -> bool:
-        return bool(self._budgets.get(agent) or self._by_agent.get(agent))
 
 
 #: What to do with a ledger that is not whole.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,13 @@ from jax import Array
 
 from tacita import check
 from tacita.problem.model.linear import pick
+
+
+class Recipe(NamedTuple):
+    """How a network is built: by which function of `tacita.problem`, from what."""
+
+    function: str
+    arguments: tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,7 @@ class Differentiable:
         classes: Number of classes, or None for regression with squared error.
         name: Shown in reports.
         shapes: Of the arrays that make up the flat vector, in turn; () if not told.
+        recipe: How the same network is built anew, or None if only its maker knows.
     """
 
     dim: int
@@ -34,6 +43,7 @@ class Differentiable:
     classes: int | None = None
     name: str = "model"
     shapes: tuple[tuple[int, ...], ...] = ()
+    recipe: Recipe | None = None
 
     def layers(self, *numbers: int) -> np.ndarray:
         """Which parameters make up these layers, for `Penalty(coordinates=...)`.

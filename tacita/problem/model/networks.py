@@ -7,7 +7,9 @@ share one compiled program.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ParamSpec
 
 import jax
@@ -16,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.problem.model.differentiable import Differentiable
+from tacita.problem.model.differentiable import Differentiable, Recipe
 from tacita.problem.model.layers import Layers, Perceptron, perceive
 
 Sizes = ParamSpec("Sizes")
@@ -26,12 +28,19 @@ def _remembered(
     build: Callable[Sizes, Differentiable],
 ) -> Callable[Sizes, Differentiable]:
     """Build a network once for the same arguments, whether sizes are listed or not."""
-    built = functools.lru_cache(build)
+    signature = inspect.signature(build)
+
+    @functools.lru_cache
+    def built(recipe: Recipe) -> Differentiable:
+        arguments: dict[str, Any] = dict(recipe.arguments)
+        return replace(build(**arguments), recipe=recipe)  # pyright: ignore
 
     @functools.wraps(build)
     def network(*args: Sizes.args, **options: Sizes.kwargs) -> Differentiable:
-        named = {name: _fixed(value) for name, value in options.items()}
-        return built(*map(_fixed, args), **named)
+        told = signature.bind(*args, **options)
+        told.apply_defaults()
+        named = ((name, _fixed(value)) for name, value in told.arguments.items())
+        return built(Recipe(build.__name__, tuple(named)))
 
     return network
 

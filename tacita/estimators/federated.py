@@ -1,0 +1,172 @@
+"""One model of all parties, by a coordinator who never sees a row."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+
+from tacita.algorithm.base import Algorithm, ServerAlgorithm
+from tacita.algorithm.fed_avg import FedAvg
+from tacita.algorithm.fed_plt import FedPLT
+from tacita.algorithm.solvers import Accelerated
+from tacita.estimators.party_estimator import PartyEstimator
+from tacita.problem import Problem
+from tacita.problem.model.linear import GeneralisedLinear
+
+#: Steps of parties between two letters, where nobody chose.
+_LOCAL_STEPS, _NETWORK_STEP_SIZE = 20, 0.1
+
+
+class _Federated(PartyEstimator):
+    """The constructor of both, and how they are solved."""
+
+    _kind = ServerAlgorithm
+
+    def __init__(
+        self,
+        algorithm: Any = None,
+        *,
+        model: Any = None,
+        hidden: Any = (32,),
+        l2: float = 1e-3,
+        intercept: bool = True,
+        scale: Any = None,
+        rounds: int = 200,
+        tol: float = 1e-4,
+        participation: Any = 1.0,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        observer: str = "coordinator",
+        unit: str = "record",
+        bound: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.model = model
+        self.hidden = hidden
+        self.l2 = l2
+        self.intercept = intercept
+        self.scale = scale
+        self.rounds = rounds
+        self.tol = tol
+        self.participation = participation
+        self.epsilon = epsilon
+        self.delta = delta
+        self.observer = observer
+        self.unit = unit
+        self.bound = bound
+        self.random_state = random_state
+
+    def _usual_algorithm(self, problem: Problem) -> Algorithm:
+        if not isinstance(problem.model, GeneralisedLinear):
+            return FedAvg(step_size=_NETWORK_STEP_SIZE, local_steps=_LOCAL_STEPS)
+        if self.epsilon is not None:
+            return FedAvg()
+        return FedPLT(solver=Accelerated(local_steps=_LOCAL_STEPS))
+
+    def _watched(self, private: bool) -> dict[str, Any]:
+        if private:
+            return super()._watched(private)
+        stop = {"grad_norm_sq": float(self.tol) ** 2}
+        return {"record": ("loss", "grad_norm_sq"), "stop": stop}
+
+    def _warned(self) -> Self:
+        """Itself, after a warning where the optimum was not reached."""
+        found = self.run_.metrics.get("grad_norm_sq")
+        if found is not None and not self.run_.info["stopped_early"]:
+            left = float(found[-1]) ** 0.5
+            if left > self.tol:
+                warnings.warn(
+                    f"after {self.n_iter_} rounds the gradient is {left:.2g} long, "
+                    f"more than tol={self.tol:g}; scale the features or raise rounds",
+                    ConvergenceWarning,
+                    stacklevel=3,
+                )
+        return self
+
+
+class FederatedClassifier(ClassifierMixin, _Federated):
+    """A classifier of all parties together; `groups` says whose each row is.
+
+    Args:
+        algorithm: How to train: an algorithm with a server such as
+            `tacita.FedAvg(local_steps=5)`, or its name. None solves linear models to
+            their optimum by `FedPLT`; networks, and all private fits, by `FedAvg`.
+        model: None for a linear model (ridge, logistic or softmax regression), a name
+            as in `tacita.from_arrays`, "mlp", or a model object.
+        hidden: Sizes of the layers of "mlp".
+        l2: Adds (l2/2)||w||^2 to every party's mean loss.
+        intercept: Whether linear models have a constant term.
+        scale: None; "standard", "minmax" or "unit" by the rows, refused with an
+            epsilon; or (centre, spread), public numbers.
+        rounds: Rounds at most; with an epsilon exactly so many.
+        tol: Stop when the gradient is no longer than this. Not with an epsilon: when a
+            fit ends would tell of the rows.
+        participation: Who takes part in a round, as in `tacita.simulate`.
+        epsilon: The budget of this fit; None trains without privacy.
+        delta: The probability of exceeding it; needed with an epsilon.
+        observer: Against whom, as in `tacita.private`.
+        unit: What is protected: one "record", or all of a "client".
+        bound: A public number to which longer rows are cut, the constant included.
+        random_state: Of all randomness. With an epsilon leave it out: noise whose seed
+            is known protects nobody.
+
+    Attributes:
+        classes_: The labels, of a classifier.
+        n_features_in_, feature_names_in_: The columns seen in `fit`.
+        parties_: The groups, in the order of `run_.agents`.
+        n_iter_: Rounds done.
+        privacy_: What each observer may have learnt; None without an epsilon.
+        report_: How the fit went.
+        model_: The `tacita.TrainedModel`.
+        run_: The `tacita.Run`.
+    """
+
+    def _usual_model(self, classes: int | None) -> str:
+        return "logistic" if classes == 2 else "softmax"
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:  # noqa: N803
+        """Train on the rows of all parties.
+
+        Args:
+            X: Rows of numbers, an array or a pandas table.
+            y: A label for every row.
+            groups: The party that holds the row; None means one party holds all.
+        """
+        return self._fit_classes(X, y, groups)._warned()
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """The likeliest label of every row."""
+        return self.classes_[self._codes(X)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+        """One probability per row and class, in the order of `classes_`."""
+        return self._probabilities(X)
+
+
+class FederatedRegressor(RegressorMixin, _Federated):
+    """A regression of all parties together; `groups` says whose each row is.
+
+    Arguments and attributes are those of `FederatedClassifier`.
+    """
+
+    def _usual_model(self, classes: int | None) -> str:
+        return "linear"
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:  # noqa: N803
+        """Train on the rows of all parties.
+
+        Args:
+            X: Rows of numbers, an array or a pandas table.
+            y: A number for every row.
+            groups: The party that holds the row; None means one party holds all.
+        """
+        return self._fit_numbers(X, y, groups)._warned()
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """A number for every row."""
+        return self._values(X)

@@ -1,0 +1,187 @@
+"""The card of a model: all that its file says but numbers learnt and their privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacita import check
+from tacita.encoding import Encoding
+from tacita.problem import features
+from tacita.problem.model.layers import Perceptron
+from tacita.problem.model.linear import Model
+from tacita.problem.model.wrapped import Weighted
+from tacita.problem.problem import Problem
+from tacita.trained.kinds import bare, can_predict, kind_of, model_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCard:
+    """What a model is, what it is asked and what it answers.
+
+    Attributes:
+        name: What it was trained on.
+        model: The model.
+        row: The shape of one row's features, a column of ones left out.
+        dtype: The type of its numbers.
+        intercept: Whether a column of ones is appended to the features.
+        encoding: How a row of a table becomes features; None takes features only.
+        target: What it predicts, or None.
+        classes: The labels that it gives, in the order of their codes; None for a
+            regression.
+        nodes: Where every node has a model of its own: the nodes' ids, else None.
+        algorithm: How it was trained.
+        notes: What was done to the data before, one sentence each.
+    """
+
+    name: str
+    model: Model
+    row: tuple[int, ...]
+    dtype: str
+    intercept: bool = False
+    encoding: Encoding | None = None
+    target: str | None = None
+    classes: tuple[Any, ...] | None = None
+    nodes: Sequence[Any] | None = None
+    algorithm: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check.one_of(("float32", "float64"), dtype=self.dtype)
+        made = None if self.encoding is None else len(self.encoding.feature_names)
+        if made is not None and self.row != (made,):
+            check.refuse(
+                f"the encoding makes {made} features, the model takes rows of shape "
+                f"{self.row}"
+            )
+        width, own = self._width, math.prod(self.row) + self.intercept
+        if width is not None and width != own:
+            check.refuse(f"expected rows of {width} features, got {own}")
+        expected = self.model.classes
+        if expected != (None if self.classes is None else len(self.classes)):
+            check.refuse(f"expected {expected} classes, got classes={self.classes}")
+
+    @property
+    def _width(self) -> int | None:
+        """How many features the model takes, where that is known."""
+        if isinstance(self.model, Perceptron):
+            return self.model.shapes[0][0]
+        return getattr(self.model, "features", None)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the parameters."""
+        one = (self.model.dim,)
+        return one if self.nodes is None else (len(self.nodes), *one)
+
+    def features(self, rows: Any, told: str) -> np.ndarray:
+        """New rows as the model takes them."""
+        if self.encoding is not None:
+            x = self.encoding.encode(rows, told)
+        else:
+            x = features.read(rows, told)
+            check.shape((None, *self.row), **{told: x})
+        x = features.with_ones(x) if self.intercept else x
+        x = features.in_type(x, np.dtype(self.dtype), told)
+        # Rounding of a product depends on how its rows lie in memory.
+        return np.ascontiguousarray(x)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "name": self.name,
+            "model": kind_of(self.model),
+            "row": list(self.row),
+            "dtype": self.dtype,
+            "intercept": self.intercept,
+            "encoding": None if self.encoding is None else self.encoding.as_dict(),
+            "target": self.target,
+            "classes": None if self.classes is None else list(self.classes),
+            "nodes": None if self.nodes is None else [_id(n) for n in self.nodes],
+            "algorithm": self.algorithm,
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any], own: Model | None = None) -> ModelCard:
+        """Read `as_dict` back; `own` is the model where it was given as an object."""
+        encoding, classes = told["encoding"], told["classes"]
+        return cls(
+            name=str(told["name"]),
+            model=model_of(told["model"], own),
+            row=tuple(told["row"]),
+            dtype=told["dtype"],
+            intercept=bool(told["intercept"]),
+            encoding=None if encoding is None else Encoding.from_dict(encoding),
+            target=told["target"],
+            classes=None if classes is None else tuple(classes),
+            nodes=None if told["nodes"] is None else tuple(told["nodes"]),
+            algorithm=told["algorithm"],
+            notes=tuple(told["notes"]),
+        )
+
+
+def card_of(
+    problem: Problem, *, personal: bool = False, algorithm: str | None = None
+) -> ModelCard | None:
+    """The card of whatever is trained on a problem; None of a bare loss.
+
+    Args:
+        problem: What was solved.
+        personal: Whether every agent has a model of its own.
+        algorithm: How it was trained.
+    """
+    model = bare(problem.model)
+    if not can_predict(model):
+        return None
+    row, encoding = _row_of(problem), problem.encoding
+    if encoding is not None and row != (len(encoding.feature_names),):
+        encoding = None  # the features were made into others on the way
+    classes = problem.class_names
+    return ModelCard(
+        name=problem.name,
+        model=model,
+        row=row,
+        dtype=problem.dtype.name,
+        intercept=problem.intercept,
+        encoding=encoding,
+        target=problem.target,
+        classes=None if model.classes is None else labels_of(classes, model.classes),
+        nodes=problem.ids if personal else None,
+        algorithm=algorithm,
+    )
+
+
+def _row_of(problem: Problem) -> tuple[int, ...]:
+    """The shape of a row without what was appended to it: weights, a one."""
+    x = problem.population.rows.x
+    row = (x.shape[1],) if problem.population.by_feature else tuple(x.shape[2:])
+    appended = isinstance(problem.model, Weighted) + problem.intercept
+    return (*row[:-1], row[-1] - appended)
+
+
+def labels_of(names: Sequence[str] | None, classes: int) -> tuple[Any, ...]:
+    """Class names as labels: numbers where all of them are whole numbers.
+
+    >>> labels_of(("-1", "+1"), 2), labels_of(("no", "yes"), 2), labels_of(None, 3)
+    ((-1, 1), ('no', 'yes'), (0, 1, 2))
+    """
+    if names is None:
+        return tuple(range(classes))
+    try:
+        numbers = [int(name) for name in names]
+    except ValueError:
+        return tuple(names)
+    plain = all(
+        str(n) == s.removeprefix("+") for n, s in zip(numbers, names, strict=True)
+    )
+    return tuple(numbers) if plain else tuple(names)
+
+
+def _id(node: Any) -> Any:
+    """A node's id in JSON: a number or a word."""
+    return node if isinstance(node, str | int) else str(node)

@@ -1,0 +1,228 @@
+"""Estimators: optimum, parties, names, files, privacy, and what is refused."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import tacita
+from tacita import (
+    FederatedClassifier,
+    FederatedRegressor,
+    NetworkClassifier,
+    NetworkRegressor,
+)
+
+DOCS = Path(__file__).parents[2] / "docs"
+RANDOM = np.random.default_rng(3)
+FRAME = pd.DataFrame(RANDOM.normal(size=(60, 3)), columns=["a", "b", "c"])
+X = FRAME.to_numpy()
+LABELS = np.where(X[:, 0] + 0.3 * RANDOM.normal(size=60) > 0, "well", "ill")
+NUMBERS = X @ [1.0, -2.0, 0.5] + 3 + 0.1 * RANDOM.normal(size=60)
+PARTY = np.array(["north", "south", "west"])[np.arange(60) % 3]
+L2 = 0.05
+
+
+@pytest.fixture(scope="module")
+def clinic() -> FederatedClassifier:
+    return FederatedClassifier(l2=L2, tol=1e-9).fit(FRAME, LABELS, groups=PARTY)
+
+
+@pytest.fixture(scope="module")
+def line() -> FederatedRegressor:
+    return FederatedRegressor(l2=L2, tol=1e-9).fit(X, NUMBERS, groups=PARTY)
+
+
+def test_a_regression_is_the_optimum_in_closed_form(line):
+    ones = np.column_stack([X, np.ones(60)])
+    # Parties are equally large: the sum of their mean losses and penalties.
+    left = 3 * L2 * np.eye(4) + 2 * ones.T @ ones / 20
+    expected = np.linalg.solve(left, 2 * ones.T @ NUMBERS / 20)
+    np.testing.assert_allclose(line.run_.params, expected, atol=1e-8)
+    np.testing.assert_allclose(line.predict(X), ones @ expected, atol=1e-7)
+    assert line.n_iter_ < line.rounds and line.report_["stopped_early"]
+
+
+def test_a_classification_is_the_optimum(clinic):
+    codes = np.where(LABELS == "well", 1, -1)
+    problem = tacita.from_arrays(X, codes, PARTY, l2=L2, intercept=True)
+    np.testing.assert_allclose(clinic.run_.params, problem.solve(), atol=1e-7)
+
+
+def test_what_is_learnt_stands_in_attributes(clinic):
+    assert clinic.classes_.tolist() == ["ill", "well"]
+    assert clinic.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert clinic.n_features_in_ == 3
+    assert clinic.parties_.tolist() == ["north", "south", "west"]
+    assert clinic.privacy_ is None and clinic.report_["privacy"] is None
+    assert clinic.report_["loss"] == pytest.approx(clinic.run_.metrics["loss"][-1])
+    assert clinic.score(FRAME, LABELS) > 0.8
+    likely = clinic.predict_proba(FRAME)
+    np.testing.assert_allclose(likely.sum(axis=1), 1)
+    found = clinic.classes_[likely.argmax(axis=1)]
+    np.testing.assert_array_equal(found, clinic.predict(FRAME))
+
+
+def test_a_saved_model_predicts_the_same_bits(clinic, tmp_path):
+    back = tacita.load_model(clinic.save(tmp_path))
+    np.testing.assert_array_equal(back.predict(FRAME), clinic.predict(FRAME))
+    np.testing.assert_array_equal(back.predict_proba(X), clinic.predict_proba(FRAME))
+    assert back.columns == ("a", "b", "c")
+
+
+def test_rows_in_another_order_and_parties_of_other_names_change_nothing(line):
+    order = RANDOM.permutation(60)
+    renamed = np.char.add("z", PARTY)[order]
+    twin = clone(line).fit(X[order], NUMBERS[order], groups=renamed)
+    np.testing.assert_allclose(twin.run_.params, line.run_.params, atol=1e-7)
+
+
+def test_scales_travel_with_the_model(tmp_path):
+    far = FRAME * [1000.0, 0.001, 1.0] + 7
+    near = FederatedRegressor(l2=L2, scale="standard").fit(far, NUMBERS, groups=PARTY)
+    back = tacita.load_model(near.save(tmp_path))
+    np.testing.assert_array_equal(back.predict(far[["c", "a", "b"]]), near.predict(far))
+    assert near.score(far, NUMBERS) > 0.9
+    piped = make_pipeline(StandardScaler(), FederatedRegressor(l2=L2))
+    piped.fit(far, NUMBERS, federatedregressor__groups=PARTY)
+    np.testing.assert_allclose(piped.predict(far), near.predict(far), atol=1e-6)
+
+
+def test_a_party_is_left_out_and_the_fit_knows_the_others():
+    known = []
+
+    class Watching(FederatedRegressor):
+        def fit(self, X, y, groups=None):
+            known.append(sorted(set(groups)))
+            return super().fit(X, y, groups)
+
+    scores = cross_val_score(
+        Watching(l2=L2),
+        X,
+        NUMBERS,
+        groups=PARTY,
+        params={"groups": PARTY},
+        cv=LeaveOneGroupOut(),
+    )
+    assert known == [["south", "west"], ["north", "west"], ["north", "south"]]
+    assert min(scores) > 0.9
+
+
+def test_too_few_rounds_are_told():
+    with pytest.warns(ConvergenceWarning, match="after 2 rounds the gradient is"):
+        FederatedRegressor(rounds=2, l2=L2).fit(X, NUMBERS, groups=PARTY)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"epsilon": 1.0}, "expected delta"),
+        ({"epsilon": 1.0, "delta": 1e-5}, "read off the rows.*give bound="),
+        ({"epsilon": 1.0, "scale": "standard"}, "scale='standard' is computed from"),
+        ({"scale": "robust"}, "unknown scale='robust'"),
+        ({"scale": 3.0}, "expected scale 'standard'"),
+        ({"scale": ([0, 0], [1, 1])}, "expected centre one number per feature, 3"),
+        ({"algorithm": "FedAgv"}, "did you mean 'FedAvg'"),
+        ({"algorithm": tacita.FedGD(alpha=1.0)}, "takes a ServerAlgorithm such as"),
+        ({"rounds": 0}, "expected rounds a whole number >= 1"),
+    ],
+)
+def test_what_does_not_go_is_refused(options, words):
+    with pytest.raises(tacita.TacitaError, match=words):
+        FederatedClassifier(**options).fit(X, LABELS, groups=PARTY)
+
+
+def test_other_misuse_is_refused():
+    with pytest.raises(tacita.TacitaError, match="one class only"):
+        FederatedClassifier().fit(X, ["a"] * 60)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        FederatedClassifier().fit(X, LABELS, groups=PARTY[:5])
+    with pytest.raises(NotFittedError):
+        _ = FederatedClassifier().privacy_
+    with pytest.raises(NotFittedError):
+        FederatedClassifier().save("nowhere")
+
+
+def test_a_private_fit_says_what_it_covers_and_shows_nothing_else(tmp_path):
+    private = FederatedClassifier(epsilon=2.0, delta=1e-5, bound=3.0, rounds=5)
+    private.fit(X, LABELS, groups=PARTY)
+    row = private.privacy_.row("coordinator")
+    assert row.epsilon == pytest.approx(2.0, rel=1e-3) and row.delta == 1e-5
+    believed = [a["statement"] for a in row.assumptions if a["status"] == "believed"]
+    for words in ("pipeline", "fitted once", "labels there are"):
+        assert any(words in one for one in believed), words
+    assert not private.privacy_.violated()
+    assert set(private.run_.metrics) == {"round"} and private.report_["loss"] is None
+    assert private.n_iter_ == 5
+    back = tacita.load_model(private.save(tmp_path))
+    assert back.privacy["rows"][0]["assumptions"] and back.not_covered == ()
+
+
+def test_parties_alone_are_ridge_regressions_of_their_own():
+    alone = NetworkRegressor(coupling=0.0, l2=L2, rounds=2)
+    alone.fit(FRAME, NUMBERS, groups=PARTY)
+    for number, name in enumerate(alone.parties_):
+        own = PARTY == name
+        ones = np.column_stack([X[own], np.ones(20)])
+        left = L2 * np.eye(4) + 2 * ones.T @ ones / 20
+        expected = np.linalg.solve(left, 2 * ones.T @ NUMBERS[own] / 20)
+        np.testing.assert_allclose(alone.run_.agents[number], expected, atol=1e-9)
+        found = alone.predict(FRAME[own], groups=PARTY[own])
+        np.testing.assert_allclose(found, ones @ expected, atol=1e-9)
+    assert alone.score(FRAME, NUMBERS, groups=PARTY) > 0.9
+
+
+def test_a_network_predicts_by_party(tmp_path):
+    road = tacita.problem.Graph.from_edges(
+        ["north", "south", "west"], [("north", "south"), ("south", "west")]
+    )
+    network = NetworkClassifier(graph=road, coupling=0.5, rounds=3)
+    network.fit(FRAME, LABELS, groups=PARTY)
+    said = network.predict(FRAME, groups=PARTY)
+    likely = network.predict_proba(FRAME, groups=PARTY)
+    np.testing.assert_array_equal(network.classes_[likely.argmax(axis=1)], said)
+    back = tacita.load_model(network.save(tmp_path))
+    np.testing.assert_array_equal(back.predict(FRAME, node=PARTY), said)
+    with pytest.raises(tacita.TacitaError, match="say whose row each is with groups="):
+        network.predict(FRAME)
+    with pytest.raises(tacita.TacitaError, match="there is no node 'east'"):
+        network.predict(FRAME[:1], groups=["east"])
+    with pytest.raises(tacita.TacitaError, match="takes a GraphAlgorithm such as"):
+        clone(network).set_params(algorithm="FedAvg").fit(X, LABELS, groups=PARTY)
+
+
+def test_no_number_is_compiled_in(line, caplog):
+    import jax
+
+    with jax.log_compiles(), caplog.at_level("WARNING", logger="jax"):
+        clone(line).set_params(l2=0.2, rounds=150).fit(X, NUMBERS + 1, groups=PARTY)
+    compiled = [r.getMessage() for r in caplog.records if "Compiling" in r.getMessage()]
+    assert not [one for one in compiled if "chunk" in one or "run" in one], compiled
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", ["with-scikit-learn", "a-trained-model"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_code_on_the_page_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / f"how-to-use-{page}.md").read_text()
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.S):
+        exec(block, names)
+    if page == "a-trained-model":
+        assert (tmp_path / "clinic.onnx").exists()
+        np.testing.assert_array_equal(
+            names["model"].predict(names["new"]), names["run"].predict(names["new"])
+        )
+    else:
+        assert names["clinic"].score(names["X"], names["y"]) > 0.9
+        assert len(names["scores"]) == 3 and min(names["scores"]) > 0.8
+        assert names["search"].best_params_["l2"] in (0.001, 0.1)
+        assert names["private"].privacy_.row("coordinator").epsilon <= 1.0 + 1e-6

@@ -1,0 +1,144 @@
+"""From columns to features: what was done in training is done to new rows."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tacita import data
+from tacita.check import TacitaError
+from tacita.encoding import Column, Encoding
+from tests.trained.conftest import patients
+
+MADE = Encoding(
+    columns=(
+        Column(name="age", filled=40.0),
+        Column(name="pet", levels=("cat", "dog")),
+        Column(name="grade", levels=(1, 2)),
+    ),
+    centre=(40.0, 0.0, 0.0, 0.0, 0.0),
+    spread=(10.0, 1.0, 1.0, 1.0, 1.0),
+)
+ROWS = pd.DataFrame({"pet": ["dog", "cat"], "age": [60.0, np.nan], "grade": [2, 1]})
+EXPECTED = [[2.0, 0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0, 0.0]]
+
+
+@pytest.mark.parametrize("scale", [None, "standard", "minmax", "unit"])
+@pytest.mark.parametrize("missing", ["impute", "drop"])
+def test_training_rows_become_the_same_features_again(place, scale, missing):
+    path = place / "patients.csv"
+    read = data.read_table(
+        path, target="ill", agent="site", scale=scale, missing=missing
+    )
+    frame = pd.read_csv(path)
+    frame = frame.dropna() if missing == "drop" else frame
+    shuffled = frame[["site", "ward", "pet", "ill", "dose", "age"]]
+    np.testing.assert_array_equal(read.encoding.encode(shuffled), read.x)
+    back = Encoding.from_dict(json.loads(json.dumps(read.encoding.as_dict())))
+    assert back == read.encoding
+    np.testing.assert_array_equal(back.encode(shuffled), read.x)
+
+
+def test_what_was_learnt_from_rows_is_told(place):
+    told = {"target": "ill", "agent": "site", "missing": "impute"}
+    read = data.read_table(place / "patients.csv", scale="standard", **told)
+    assert len(read.encoding.learnt) == 3
+    plain = data.read_table(place / "patients.csv", features=["dose"], **told)
+    assert plain.encoding.learnt == ()
+
+
+@pytest.mark.parametrize("name, options", [("iris", {}), ("digits", {"scale": "unit"})])
+def test_a_bundled_set_is_encoded_again(name, options):
+    from sklearn import datasets
+
+    read = data.load(name, **options)
+    raw = getattr(datasets, f"load_{name}")().data
+    np.testing.assert_array_equal(read.encoding.encode(raw), read.x)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["adult", "credit-default", "heart-disease"])
+def test_categories_of_published_sets_are_recorded(name):
+    read = data.load(name)
+    assert read.encoding.feature_names == read.feature_names
+    assert not read.encoding.only_numbers
+
+
+def test_columns_come_in_any_order_and_gaps_are_filled():
+    np.testing.assert_array_equal(MADE.encode(ROWS), EXPECTED)
+    wider = ROWS.assign(name="x")[["name", "grade", "age", "pet"]]
+    np.testing.assert_array_equal(MADE.encode(wider), EXPECTED)
+    assert MADE.surplus(wider) == ["name"]
+    raw = ROWS[["age", "pet", "grade"]].to_numpy(object)
+    np.testing.assert_array_equal(MADE.encode(raw), EXPECTED)
+    text = ROWS.assign(grade=["2", "1"], age=["60", ""]).replace("", np.nan)
+    np.testing.assert_array_equal(MADE.encode(text), EXPECTED)
+
+
+def test_zeros_stand_for_a_first_level_that_was_dropped():
+    made = Encoding(columns=(Column(name="a", levels=("x", "y")),), drop_first=True)
+    assert made.feature_names == ("a=y",)
+    frame = pd.DataFrame({"a": ["x", "y"]})
+    assert made.encode(frame).tolist() == [[0.0], [1.0]]
+
+
+def test_words_that_mean_an_empty_cell_are_gaps():
+    made = Encoding(columns=(Column(name="a", filled=2.0),), empty_words=("?",))
+    assert made.encode(pd.DataFrame({"a": ["1", "?"]})).tolist() == [[1.0], [2.0]]
+
+
+MESSY = {
+    "age": [
+        (["60,5", "3"], "holds the number '60,5' with a comma in data row 1"),
+        (["60", "old"], "holds the text 'old' in data row 2"),
+        ([1.0, np.inf], "is infinite in data row 2"),
+        (pd.to_datetime(["2026-01-01"] * 2), "is a date"),
+    ],
+    "pet": [
+        (["dog", "doge"], "holds 'doge' in data row 2.*did you mean 'dog'"),
+        ([None, "dog"], "is empty in 1 rows, the first is data row 1"),
+        ([3, 4], "holds '3' in data row 1"),
+    ],
+    "grade": [
+        ([1, 5], "holds 5.0 in data row 2.*known: 1, 2"),
+        (["x", "1"], "holds the text 'x' in data row 1"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "name, values, words",
+    [(name, *case) for name, cases in MESSY.items() for case in cases],
+)
+def test_messy_cells_are_refused_in_one_line(name, values, words):
+    with pytest.raises(
+        TacitaError, match=f"column '{name}' of new.csv {words}"
+    ) as told:
+        MADE.encode(ROWS.assign(**{name: values}), "new.csv")
+    assert "\n" not in str(told.value)
+
+
+def test_missing_and_doubled_columns_are_refused():
+    with pytest.raises(TacitaError, match="no column 'pet', which the model needs"):
+        MADE.encode(ROWS.drop(columns="pet"))
+    twice = pd.concat([ROWS, ROWS[["age"]]], axis=1)
+    with pytest.raises(TacitaError, match="has two columns 'age'"):
+        MADE.encode(twice)
+    with pytest.raises(TacitaError, match=r"the 3 columns age, pet, grade, got .*2, 4"):
+        MADE.encode(np.zeros((2, 4)))
+    with pytest.raises(TacitaError, match="two columns are called 'a'"):
+        Encoding.of_numbers(["a", "a"])
+    with pytest.raises(TacitaError, match="expected spread one number per feature"):
+        Encoding.of_numbers(["a"], spread=(1.0, 2.0))
+
+
+def test_gaps_in_arrays_are_filled_or_refused():
+    made = Encoding(columns=(Column(name="a", filled=7.0), Column(name="b")))
+    assert made.encode([[np.nan, 1.0]]).tolist() == [[7.0, 1.0]]
+    with pytest.raises(TacitaError, match="column 'b' of the table is empty in 1 rows"):
+        made.encode([[1.0, np.nan]])
+
+
+def test_the_fixture_has_gaps():
+    assert patients().isna().any(axis=None)
