@@ -6,7 +6,7 @@ SOURCES := tacita tests examples papers bench docs
 PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo federation-demo test test-long test-variants test-all check format lint types examples docs notebooks bench chaos clean
+.PHONY: help demo federation-demo test test-long test-variants test-all check format lint types examples docs notebooks screenshots bench chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -17,7 +17,7 @@ $(VENV)/base: pyproject.toml
 	@touch $@
 
 $(VENV)/test: $(VENV)/base
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,deploy,docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,deploy,docs,watch]'
 	@touch $@
 
 demo: $(VENV)/base ## install, run the demo, say where its report is
@@ -85,6 +85,10 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.planted_graph
 	$(BIN)/python -m bench.learned_fmi
 	$(BIN)/python -m bench.learned_scale
+	$(BIN)/python -m bench.watch
+
+screenshots: $(VENV)/test ## pictures of report and live page in build/screenshots, where chromium is there
+	$(BIN)/python -m tests.browser.screenshots
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

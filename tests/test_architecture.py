@@ -32,11 +32,14 @@ ORDER = (
     ("report",),
     ("job",),
     ("federation",),
+    ("watch",),
     ("cli",),
 )
 #: Libraries that only some rooms may touch.
 RESERVED = {
     "nats": "tacita/federation",
+    "starlette": "tacita/watch",
+    "uvicorn": "tacita/watch",
     "dp_accounting": "tacita/privacy/accounting",
     "typer": "tacita/cli",
     "pydantic": "tacita/job",

@@ -34,6 +34,7 @@ from tacita.cli import (
     resume,
     run,
     site,
+    watch,
 )
 
 #: Exit codes: bad input, and a run that failed.
@@ -118,6 +119,7 @@ app.command("new", epilog=new.EXAMPLE)(new.new)
 app.command("run", epilog=run.EXAMPLE)(run.run)
 app.command("resume", epilog=resume.EXAMPLE)(resume.resume)
 app.command("report", epilog=report.EXAMPLE)(report.report)
+app.command("watch", epilog=watch.EXAMPLE)(watch.watch)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
 app.command("algorithms", epilog=algorithms.EXAMPLE)(algorithms.algorithms)

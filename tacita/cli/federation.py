@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import tacita
+from tacita.cli import watch
 from tacita.cli.options import Keys, PartyFolder
 from tacita.cli.show import show
 
@@ -36,6 +37,9 @@ app = typer.Typer(
     help="See how far a party is, and what keeps it from working.",
     epilog="Example:  tacita federation status tacita-clinics-oslo",
 )
+
+
+app.command("watch", epilog=watch.FEDERATION)(watch.watch_party)
 
 
 @app.command("doctor", epilog="Example:  tacita federation doctor oslo.json")

@@ -20,6 +20,8 @@ from tacita import check
 from tacita.disk import write_whole
 
 NAME = "checkpoint.npz"
+#: Bytes of the line of JSON, at most, for those who only glance at it.
+_MOST_HEAD = 1 << 20
 
 
 class Saved(NamedTuple):
@@ -34,12 +36,45 @@ class Saved(NamedTuple):
     turns: np.ndarray = np.zeros(0, int)
 
 
-def save(folder: Path, saved: Saved, fingerprint: str) -> None:
+class Aim(NamedTuple):
+    """Where a run is going, for those who watch it.
+
+    Attributes:
+        rounds: In all.
+        metrics: Names of what is recorded.
+        private: Whether a report of its privacy is made at its end.
+    """
+
+    rounds: int
+    metrics: tuple[str, ...]
+    private: bool
+
+
+class Glance(NamedTuple):
+    """How far a run is.
+
+    Attributes:
+        rounds: Rounds done.
+        seconds: What they took.
+        aim: What is to be done.
+        record_rounds: The rounds that were recorded.
+        metrics: Their metrics, (..., metrics, records).
+    """
+
+    rounds: int
+    seconds: float
+    aim: Aim
+    record_rounds: np.ndarray
+    metrics: np.ndarray
+
+
+def save(folder: Path, saved: Saved, fingerprint: str, aim: Aim) -> None:
     """Write the checkpoint of a run into its folder."""
     head = {
         "fingerprint": fingerprint,
         "rounds": saved.rounds,
         "seconds": saved.seconds,
+        "aim": aim._asdict(),
     }
     arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(saved.leaves)}
     arrays["metrics"] = saved.metrics
@@ -86,3 +121,33 @@ def load(folder: Path, fingerprint: str) -> Saved | None:
     except (ValueError, KeyError, zipfile.BadZipFile):
         check.refuse(f"checkpoint {path} is damaged; delete it to start anew")
     return Saved(told["rounds"], leaves, metrics, rounds, told["seconds"], *turns)
+
+
+def glance(folder: Path) -> Glance | None:
+    """How far a run is, without its state; None if there is no checkpoint.
+
+    Only what is asked for is read, of the file that is there now: the run goes on, and
+    may put the next one in its place meanwhile.
+    """
+    try:
+        with open(folder / NAME, "rb") as file:
+            told = json.loads(file.readline(_MOST_HEAD))
+            with zipfile.ZipFile(file) as parts:
+                rounds, metrics = (
+                    _array(parts, name) for name in ("record_rounds", "metrics")
+                )
+        aim = told["aim"]
+        aim = Aim(aim["rounds"], tuple(aim["metrics"]), aim["private"])
+        return Glance(told["rounds"], told["seconds"], aim, rounds, metrics)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        check.refuse(
+            f"how far the run in {folder} is cannot be told: its checkpoint is damaged "
+            "or of another version; wait until the run ends"
+        )
+
+
+def _array(parts: zipfile.ZipFile, name: str) -> np.ndarray:
+    with parts.open(f"{name}.npy") as file:
+        return np.lib.format.read_array(file, allow_pickle=False)

@@ -19,7 +19,7 @@ import numpy as np
 from tacita import check
 from tacita.keys import Keys
 from tacita.runtime import checkpoint
-from tacita.runtime.checkpoint import Saved
+from tacita.runtime.checkpoint import Aim, Saved
 from tacita.runtime.engine import CAPACITY, RunPlan, advance
 from tacita.runtime.fingerprint import fingerprint
 from tacita.runtime.measure import name_of
@@ -58,6 +58,7 @@ class Chunks:
         self._on_record = on_record
         self._folder: Path | None = None
         self._fingerprint = ""
+        self._asked = 0
         self.metrics: list[np.ndarray] = []
         self.record_rounds: list[int] = []
         self.rounds = 0
@@ -79,6 +80,7 @@ class Chunks:
         self, carry: Any, rounds: int, every: int, progress: bool | None, resume: bool
     ) -> Any:
         """Do the rounds that are left and return the last carry."""
+        self._asked = rounds
         if resume and self._folder is not None:
             carry = self._resume(carry, rounds, every)
         shown = wanted(progress)
@@ -186,7 +188,9 @@ class Chunks:
             np.array(self.turns),
         )
         assert self._folder is not None
-        checkpoint.save(self._folder, saved, self._fingerprint)
+        names = tuple(name_of(item) for item in self._plan.record)
+        told = Aim(self._asked, names, self._counts_turns)
+        checkpoint.save(self._folder, saved, self._fingerprint, told)
 
     def _resume(self, carry: Any, rounds: int, every: int) -> Any:
         assert self._folder is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,16 @@ def is_share(metric: str) -> bool:
 
 def names(runs: dict[str, Run]) -> list[str]:
     """The metrics of all runs, the ones most looked for first."""
-    found = dict.fromkeys(m for run in runs.values() for m in run.metrics)
+    return ordered(m for run in runs.values() for m in run.metrics)
+
+
+def ordered(metrics: Iterable[str]) -> list[str]:
+    """The names of metrics, each once, the ones most looked for first.
+
+    >>> ordered(["round", "loss", "error", "accuracy", "loss"])
+    ['accuracy', 'loss', 'error']
+    """
+    found = dict.fromkeys(metrics)
     found.pop("round", None)
     first = [m for m in _FIRST if m in found]
     return [*first, *(m for m in found if m not in first)]

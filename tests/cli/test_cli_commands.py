@@ -24,6 +24,7 @@ COMMANDS += [f"hub {word}" for word in "init start sign add renew remove".split(
 COMMANDS += ["hub sites", "hub status", "site request", "join", "coordinate"]
 COMMANDS += ["offers", "accept", "decline", "log"]
 COMMANDS += ["federation doctor", "federation status"]
+COMMANDS += ["watch", "federation watch"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -13,6 +13,7 @@ import pytest
 
 import tacita
 from tacita.problem import synthetic
+from tacita.runtime.checkpoint import glance
 
 ROUNDS = 3000
 PROGRAM = """
@@ -86,6 +87,11 @@ def test_seeds_resume_too(tmp_path):
     problem, algorithm = setting()
     whole = tacita.simulate(problem, algorithm, 12, seeds=3)
     tacita.simulate(problem, algorithm, 5, seeds=3, checkpoint=tmp_path)
+    seen = glance(tmp_path)  # as those see it who watch
+    assert seen is not None and seen.rounds == 5 and seen.seconds > 0
+    assert seen.aim == (5, ("loss", "grad_norm_sq", "disagreement"), False)
+    np.testing.assert_array_equal(seen.metrics[:, 0], whole.metrics["loss"][:, :5])
+    assert seen.record_rounds.tolist() == [1, 2, 3, 4, 5]
     run = tacita.simulate(
         problem, algorithm, 12, seeds=3, checkpoint=tmp_path, resume=True
     )
