@@ -7,8 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from tacita import check
-from tacita.report import measures
-from tacita.trace import Keeping, PrivacyReport, Run, verdict
+from tacita.trace import Keeping, PrivacyReport, Run, measures, verdict
 
 #: Sections of the page that rows are looked at for, by what a run keeps for them.
 _LOOKS = {

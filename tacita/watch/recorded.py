@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tacita.report import guarantees, measures, numbers
-from tacita.trace import PrivacyReport, Run
+from tacita.report import guarantees, numbers
+from tacita.trace import PrivacyReport, Run, measures
 from tacita.watch.view import Cards, Curve, Curves, Line, Pairs, Part, Table
 
 #: Points of a line, at most: a page is not wider.
