@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 import tacita
-from tacita.disk import write_whole
 
 EXAMPLE = "Example:  tacita predict runs/clinic-1 new.csv --out predictions.csv"
 
@@ -53,6 +52,8 @@ def predict(
     if out is None:
         typer.echo(words, nl=False)
         return
+    from tacita.disk import write_whole  # slow to import, and help does without
+
     content = words.encode()
     write_whole(out, lambda path: path.write_bytes(content))
     typer.echo(f"{len(rows)} predictions: {out}")

@@ -142,8 +142,8 @@ class NetworkClassifier(ClassifierMixin, _Network):
         self,
         X: Any,  # noqa: N803
         y: Any,
-        groups: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
     ) -> float:
         """The share of rows whose label is predicted rightly."""
         found = self.predict(X, groups)
@@ -177,8 +177,8 @@ class NetworkRegressor(RegressorMixin, _Network):
         self,
         X: Any,  # noqa: N803
         y: Any,
-        groups: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
     ) -> float:
         """R^2 of the predictions."""
         found = self.predict(X, groups)

@@ -194,6 +194,8 @@ def test_a_network_predicts_by_party(tmp_path):
         network.predict(FRAME)
     with pytest.raises(tacita.TacitaError, match="there is no node 'east'"):
         network.predict(FRAME[:1], groups=["east"])
+    with pytest.raises(tacita.TacitaError, match="as in algorithm=tacita.FedGD"):
+        clone(network).set_params(algorithm="FedGD").fit(X, LABELS, groups=PARTY)
     with pytest.raises(tacita.TacitaError, match="takes a GraphAlgorithm such as"):
         clone(network).set_params(algorithm="FedAvg").fit(X, LABELS, groups=PARTY)
 
