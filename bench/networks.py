@@ -67,13 +67,13 @@ def bare_steps(model: Any, shapes: Any, features: int, classes: int, private: bo
     gradient = clipped if private else jax.grad(loss)
 
     @jax.jit
-    def step(parts):
+    def step(parts, x, y):
         return [p - STEP * g for p, g in zip(parts, gradient(parts, x, y), strict=True)]
 
     def work() -> None:
         parts = start
         for _ in range(STEPS):
-            parts = step(parts)
+            parts = step(parts, x, y)
         jax.block_until_ready(parts)
 
     return work, STEPS

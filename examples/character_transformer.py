@@ -70,14 +70,10 @@ def main() -> None:
         test=(text.test_x[theirs], text.test_y[theirs]),
         name="shakespeare",
     )
-    algorithm = tacita.FedAdam(
-        step_size=0.5,
-        local_steps=10,
-        server_step=0.02,
-        oracle=tacita.Minibatch(size=32),
-    )
-    told = {"record": ("test_loss", "test_accuracy"), "record_every": 10}
-    run = tacita.simulate(problem, algorithm, rounds=30, seed=0, **told)
+    batch = tacita.Minibatch(size=32)
+    algorithm = tacita.FedAvg(step_size=0.2, local_steps=20, oracle=batch)
+    told = {"record": ("test_loss", "test_accuracy"), "record_every": 5}
+    run = tacita.simulate(problem, algorithm, rounds=20, seed=0, **told)
     usual = np.bincount(text.y[mine]).argmax()
     share = np.mean(text.test_y[theirs] == usual)
     print(f"{problem.n_agents} roles, {problem.dim} parameters")

@@ -272,8 +272,8 @@ def _run(
         problem, algorithm, world, plan, chunks, carry, models, seeds, told, at_start
     )
     rule = world.aggregation
-    silent = isinstance(rule, ModularSum) and not rule.noisy
-    if silent and not np.all(np.isfinite(run.params)):
+    finite = bool(np.all(np.isfinite(run.params)))
+    if isinstance(rule, ModularSum) and not rule.noisy and not finite:
         check.refuse(
             f"an entry of a weighted letter was beyond largest={rule.largest:g}, where "
             "the sum says nothing; give SecureSum a larger largest, or the algorithm a "

@@ -90,6 +90,7 @@ def test_without_momentum_and_with_plain_steps_it_is_fed_avg_to_the_bit():
         np.testing.assert_array_equal(other.agents, first.agents)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_an_optimiser_of_optax_steps_at_agents_and_coordinator(dtype):
     optax = pytest.importorskip("optax")
@@ -131,6 +132,7 @@ def test_optimisers_that_cannot_be_used_are_refused(problem):
         table_of(tacita.FedOpt(client=optax.adam(0.1)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["FedAvgM", "FedAdam", "FedOpt"])
 def test_letters_are_accounted_as_those_of_fed_avg(name):
     problem = tacita.problem.synthetic.logistic(

@@ -69,10 +69,10 @@ def from_function(
     if not callable(apply):
         check.refuse(f"expected apply a function (parameters, x), got apply={apply!r}")
     leaves, tree = jax.tree.flatten(parameters)
-    name = name or getattr(apply, "__name__", type(apply).__name__)
-    arrays = [_numbers(name, leaf) for leaf in leaves]
+    told = name or str(getattr(apply, "__name__", type(apply).__name__))
+    arrays = [_numbers(told, leaf) for leaf in leaves]
     if not arrays:
-        check.refuse(f"model={name} has no parameters to learn")
+        check.refuse(f"model={told} has no parameters to learn")
     layers = Layers(tuple(array.shape for array in arrays))
     shape = None if row is None else tuple(check.count(row=n) for n in row)
     classes, loss = _chosen(classes, loss)
@@ -88,7 +88,7 @@ def from_function(
         return np.concatenate([array.ravel() for array in arrays])
 
     own = loss if callable(loss) else None
-    return Differentiable(layers.dim, scores, initial, classes, name, loss=own)
+    return Differentiable(layers.dim, scores, initial, classes, told, loss=own)
 
 
 def from_flax(model: Any, **options: Any) -> Differentiable:
