@@ -6,13 +6,14 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 import tacita
 from tacita.cli.app import app
-from tacita.federation import Agent, Hub, PostRoom, coordinate
+from tacita.federation import Agent, Hub, PostRoom, coordinate, correspondence
 from tacita.federation.invitation import Invitation
 from tests.federation.towns import (
     LENIENT,
@@ -69,26 +70,26 @@ def test_agents_stay_for_the_next_run_until_they_are_ended(tmp_path: Path):
 
 def test_waiting_includes_the_wait_for_a_broker(tmp_path: Path, monkeypatch):
     made = Hub.create(tmp_path / "hub", "town", NAMES, port=1)  # nobody listens there
-    tried = []
+    tried: list[float] = []
 
     def refusing(me: Invitation, patience: float) -> None:
         tried.append(patience)
-        time.sleep(0.02)
         raise tacita.TacitaError("no connection to the broker")
 
+    def now() -> float:
+        return 100.0 + sum(tried)
+
     monkeypatch.setattr("tacita.federation.nats_post.NatsPost", refusing)
-    agent = Agent(
-        made.invitations["ada"], {}, LENIENT, folder=tmp_path / "home", tell=print
-    )
+    monkeypatch.setattr(correspondence, "time", SimpleNamespace(monotonic=now))
+    ada = {"folder": tmp_path / "home", "tell": print}
     with pytest.raises(tacita.TacitaError, match="no connection"):
-        agent.take_part(0.05)
-    assert len(tried) >= 2 and max(tried) <= 3.0
+        Agent(made.invitations["ada"], {}, LENIENT, **ada).take_part(25.0)
+    assert tried == [10.0, 10.0, 5.0]
     tried.clear()
-    run = {**run_of(2), "run": {"rounds": 2}}
     with pytest.raises(tacita.TacitaError, match="no connection"):
         centre = {"folder": tmp_path / "centre", "tell": print}
-        coordinate(run, made.invitations["coordinator"], 0.05, **centre)
-    assert len(tried) >= 2 and max(tried) <= 3.0
+        coordinate(run_of(2), made.invitations["coordinator"], 14.0, **centre)
+    assert tried == [10.0, 4.0]
 
 
 def test_a_log_of_json_has_a_line_an_object(tmp_path: Path, monkeypatch):
