@@ -38,7 +38,7 @@ def section(told: dict[str, Any], report: PrivacyReport | None) -> str:
         (
             "Privacy",
             privacy(report),
-            "" if report is None else guarantees.notes(report),
+            "" if report is None else html.notes(report.notes()),
         ),
     ):
         parts.append(html.heading(title))

@@ -116,7 +116,7 @@ def test_a_private_graph_is_charged(tacita_, run_file, tmp_path):
         spent = ledger.spent(1e-5)
     assert len(spent) == 6 and all(abs(e - 2) < 1e-3 for e in spent.values())
     (line,) = tacita_.refused(*words, tmp_path / "second")
-    assert "budget" in line and not (tmp_path / "second").exists()
+    assert "would spend epsilon=2.95" in line and not (tmp_path / "second").exists()
 
 
 def test_the_command_reads_letters_that_a_coordinator_kept(tacita_, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,9 +52,14 @@ def test_letters_are_kept_charged_and_make_the_next_graph(tmp_path: Path):
         assert 2.0 < spent <= 4.0  # the graph has its price beside the training
 
 
+def run_with(table) -> Any:
+    return SimpleNamespace(tables={"graph": table}, agents=("a", "b", "c"))
+
+
 def test_a_table_has_the_weights_of_its_edges():
     table = graph_table(["c", "a", "b"], [[0.0], [9.0], [1.0]], k=1, weights="inverse")
-    made = graph_of(SimpleNamespace(tables={"graph": table}, agents=("a", "b", "c")))
+    made = graph_of(run_with(table))
+    assert made is not None
     weights = {tuple(e): w for e, w in zip(*table.values(), strict=True)}
     assert len(set(weights.values())) == 2
     for i, j, w in zip(*made.pairs(), strict=True):
@@ -64,7 +70,7 @@ def test_a_table_has_the_weights_of_its_edges():
         ({"kind": "ring", "weights": [1.0]}, "name the edges too"),
     ):
         with pytest.raises(tacita.TacitaError, match=why):
-            graph_of(SimpleNamespace(tables={"graph": bad}, agents=("a", "b", "c")))
+            graph_of(run_with(bad))
 
 
 def test_kept_letters_survive_a_bad_post_and_a_crash(tmp_path: Path):
