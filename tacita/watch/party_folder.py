@@ -25,6 +25,8 @@ STATUS, LEDGER = "status.json", "ledger.db"
 _MOST_STATUS = 16 << 20
 #: Seconds after which a status is old: it is written every second.
 _QUIET = 5.0
+#: Seconds after which its program is likely gone: a step may take long before.
+_GONE = 60.0
 #: Seconds without a letter after which a party counts as away: whoever waits for one
 #: asks for it sooner (`tacita/federation/patience.py`).
 _AWAY = 45.0
@@ -101,8 +103,8 @@ class PartyFolder:
         if told["finished"]:
             return Head(**about, state="finished", tone="done")
         if not _alive(told):
-            age = time.time() - float(told.get("written", 0.0))
-            return Head(**about, state=f"no sign of life for {age:.0f} s", tone="bad")
+            age, tone = _age(told), "bad" if _age(told) > _GONE else "wait"
+            return Head(**about, state=f"no sign of life for {age:.0f} s", tone=tone)
         if not told.get("connected"):
             return Head(**about, state="not connected to the broker", tone="bad")
         return Head(**about, state="running", tone="good")
@@ -174,8 +176,12 @@ def _curves_in(folder: Path, rounds: int) -> dict[str, Part]:
     return recorded.parts(notes.attendance())
 
 
+def _age(told: Mapping[str, Any]) -> float:
+    return time.time() - float(told.get("written", 0.0))
+
+
 def _alive(told: Mapping[str, Any]) -> bool:
-    return time.time() - float(told.get("written", 0.0)) < _QUIET
+    return _age(told) < _QUIET
 
 
 def _figures(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -197,16 +203,20 @@ def _parties(told: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     here = _alive(told) and not told["finished"]
     for name in told.get("agents") or sorted(since):
         said = told.get("told", {}).get(name, {})
-        heard = since.get(name)
+        heard = since[name] + max(0.0, _age(told)) if name in since else None
         there = "yes" if heard is not None and heard < _AWAY else "no"
         left = said["allowed"] - said["spent"] if "spent" in said else None
         yield (
             str(name),
             there if here else "-",
-            "never" if heard is None else f"{heard:.0f} s ago",
+            _ago(heard) if not told["finished"] else "-",
             f"{said['round']:.0f}" if "round" in said else "-",
             "-" if left is None else numbers.real(left),
         )
+
+
+def _ago(heard: float | None) -> str:
+    return "never" if heard is None else f"{heard:.0f} s ago"
 
 
 def _signs(letters: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, ...]]:

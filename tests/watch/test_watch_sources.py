@@ -6,6 +6,7 @@ import json
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_a_run_that_writes_nothing_any_more_is_called_quiet(tmp_path: Path):
     old = time.time() - 95
     os.utime(folder / checkpoint.NAME, (old, old))
     head = run_source(folder).look()["head"]
-    assert head.tone == "bad" and head.state.startswith("no sign of life for 9")
+    assert head.tone == "bad" and head.state.startswith("no sign of life for ")
     assert any("tacita resume" in words for words in head.warnings)
 
 
@@ -122,11 +123,16 @@ def test_who_is_there_is_not_claimed_of_a_program_that_ended(tmp_path: Path, at_
     folders.write_status(tmp_path / "c", {**told, "finished": True})
     view = source.look()
     assert view["head"].state == "finished"
-    assert {row[1] for row in view["parties"].rows} == {"-"}
-    folders.write_status(tmp_path / "c", {**told, "written": time.time() - 60})
-    view = source.look()
-    assert view["head"].state.startswith("no sign of life for 6")
-    assert {row[1] for row in view["parties"].rows} == {"-"}
+    assert {row[1:3] for row in view["parties"].rows} == {("-", "-")}
+    for age, tone in ((20, "wait"), (300, "bad")):
+        old = {**told, "written": time.time() - age}
+        folders.write_status(tmp_path / "c", old)
+        view = source.look()
+        assert view["head"].state.startswith("no sign of life for ")
+        assert view["head"].tone == tone
+        assert {row[1] for row in view["parties"].rows} == {"-"}
+    heard = float(view["parties"].rows[1][2].split()[0])
+    assert heard >= 300  # it goes on counting
 
 
 def test_an_agent_with_budget_offers_and_log(tmp_path: Path):
@@ -260,14 +266,14 @@ def test_files_are_read_again_only_after_they_changed(tmp_path: Path, at_once):
     assert told() == "bb" and told.fault is None
 
 
-def test_what_takes_long_to_read_is_read_seldom(tmp_path: Path):
-    path = tmp_path / "file"
+def test_what_takes_long_to_read_is_read_seldom(tmp_path: Path, monkeypatch):
+    path, clock = tmp_path / "file", SimpleNamespace(now=100.0, spent=0.0)
     path.write_text("a")
+    fake = SimpleNamespace(monotonic=lambda: clock.now, thread_time=lambda: clock.spent)
+    monkeypatch.setattr(kept, "time", fake)
 
     def slow() -> str:
-        end = time.thread_time() + 0.02
-        while time.thread_time() < end:
-            pass
+        clock.spent += 0.02
         return path.read_text()
 
     told = Kept([path], slow)
@@ -275,7 +281,10 @@ def test_what_takes_long_to_read_is_read_seldom(tmp_path: Path):
     path.write_text("bb")
     assert told() == "bb"  # the first pause is none: it paid for what is loaded once
     path.write_text("ccc")
-    assert told() == "bb"  # for two seconds: of a core, a hundredth at most
+    clock.now += 1.9  # of a core, a hundredth at most
+    assert told() == "bb"
+    clock.now += 0.2
+    assert told() == "ccc"
 
 
 def test_the_end_of_a_file_is_whole_lines(tmp_path: Path):
