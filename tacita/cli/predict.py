@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 import tacita
-from tacita.disk import write_whole
 
 EXAMPLE = "Example:  tacita predict runs/clinic-1 new.csv --out predictions.csv"
 
@@ -45,14 +44,16 @@ def predict(
             f"one of {', '.join(str(one) for one in model.nodes[:20])}"
         )
     rows = tacita.data.read_frame(table, separator)
+    words = model.predict_frame(rows, agent, told=str(table)).to_csv(index=False)
     surplus = model.surplus(rows)
     if surplus:
         named = ", ".join(tacita.check.printable(name) for name in surplus)
         typer.echo(f"note: the model does not use the columns {named}", err=True)
-    words = model.predict_frame(rows, agent, told=str(table)).to_csv(index=False)
     if out is None:
         typer.echo(words, nl=False)
         return
+    from tacita.disk import write_whole  # slow to import, and help does without
+
     content = words.encode()
     write_whole(out, lambda path: path.write_bytes(content))
     typer.echo(f"{len(rows)} predictions: {out}")

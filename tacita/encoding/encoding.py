@@ -176,6 +176,8 @@ class Encoding:
                 refuse(f"{told} has two columns {name!r}; give each its own name")
             if name not in given:
                 hint = nearest(name, list(named.columns[:LISTED]))
+                if len(named.columns) == 1:
+                    hint += " (only one column: is the separator right?)"
                 refuse(f"{told} has no column {name!r}, which the model needs; {hint}")
         if self.empty_words:
             return named.mask(named.isin(list(self.empty_words)))

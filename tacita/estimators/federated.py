@@ -141,7 +141,8 @@ class FederatedClassifier(ClassifierMixin, _Federated):
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """The likeliest label of every row."""
-        return self.classes_[self._codes(X)]
+        codes = self._codes(X)
+        return self.classes_[codes]
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """One probability per row and class, in the order of `classes_`."""

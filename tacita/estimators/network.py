@@ -131,7 +131,8 @@ class NetworkClassifier(ClassifierMixin, _Network):
 
     def predict(self, X: Any, groups: Any = None) -> np.ndarray:  # noqa: N803
         """The likeliest label of every row, by the model of its party."""
-        return self.classes_[self._codes(X, self._whose(groups))]
+        codes = self._codes(X, self._whose(groups))
+        return self.classes_[codes]
 
     def predict_proba(self, X: Any, groups: Any = None) -> np.ndarray:  # noqa: N803
         """One probability per row and class, by the model of the row's party."""
@@ -141,8 +142,8 @@ class NetworkClassifier(ClassifierMixin, _Network):
         self,
         X: Any,  # noqa: N803
         y: Any,
-        groups: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
     ) -> float:
         """The share of rows whose label is predicted rightly."""
         found = self.predict(X, groups)
@@ -176,8 +177,8 @@ class NetworkRegressor(RegressorMixin, _Network):
         self,
         X: Any,  # noqa: N803
         y: Any,
-        groups: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
     ) -> float:
         """R^2 of the predictions."""
         found = self.predict(X, groups)

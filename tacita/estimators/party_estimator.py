@@ -159,7 +159,7 @@ class PartyEstimator(BaseEstimator):
         return validate_data(self, x, y, dtype=np.float64)
 
     def _new_rows(self, x: Any) -> np.ndarray:
-        return validate_data(self, x, reset=False, dtype=np.float64)
+        return np.asarray(validate_data(self, x, reset=False, dtype=np.float64))
 
     def _problem(
         self, x: np.ndarray, y: np.ndarray, groups: Any, classes: np.ndarray | None
@@ -210,8 +210,7 @@ class PartyEstimator(BaseEstimator):
             return self._usual_algorithm(problem)
         chosen = self.algorithm
         if isinstance(chosen, str):
-            known = {one.__name__: one for one in ALGORITHMS}
-            chosen = known[check.one_of(known, algorithm=chosen)]()
+            chosen = _by_name(chosen)
         if not isinstance(chosen, self._kind):
             check.refuse(
                 f"{type(self).__name__} takes a {self._kind.__name__} such as "
@@ -235,3 +234,16 @@ class PartyEstimator(BaseEstimator):
     def _values(self, x: Any, groups: Any = None) -> np.ndarray:
         check_is_fitted(self)
         return self.model_.predict(self._new_rows(x), groups)
+
+
+def _by_name(name: str) -> Algorithm:
+    """The algorithm of that name, every number set by theory."""
+    known: dict[str, Any] = {one.__name__: one for one in ALGORITHMS}
+    check.one_of(known, algorithm=name)
+    try:
+        return known[name]()
+    except TypeError:
+        check.refuse(
+            f"algorithm={name!r} has numbers that theory does not set; give them, as "
+            f"in algorithm=tacita.{name}(...)"
+        )

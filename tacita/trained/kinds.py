@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def model_of(told: Mapping[str, Any], own: Model | None = None) -> Model:
 def _own(options: Mapping[str, Any], own: Model | None) -> Model:
     name = options["name"]
     if own is None:
-        return Absent(**options)
+        return cast(Model, Absent(**options))
     if (own.dim, own.classes) != (options["dim"], options["classes"]):
         refuse(
             f"expected model={name} with {options['dim']} parameters and classes="

@@ -12,6 +12,7 @@ import pytest
 
 from tacita.check import TacitaError
 from tacita.data import describe, fetch, load, names, split_by_classes
+from tacita.data.sources import path_of
 
 pytestmark = pytest.mark.data
 
@@ -246,3 +247,18 @@ def test_fmi_months_and_single_stations(real):
 def test_fmi_refuses_to_look_back_further_than_there_is():
     with pytest.raises(TacitaError, match="lags < 40"):
         load("fmi", table="daily", lags=40)
+
+
+def test_raw_rows_of_hospitals_are_encoded_as_in_training(real):
+    """Read as text, with question marks for gaps, as a new table would come."""
+    columns = "age sex cp trestbps chol fbs restecg thalach exang oldpeak".split()
+    tables = [
+        pd.read_csv(path_of(file), header=None, dtype=str, keep_default_na=False)
+        for file in describe("heart-disease").files
+    ]
+    raw = pd.concat(tables, ignore_index=True).iloc[:, :10].set_axis(columns, axis=1)
+    unknown = raw["chol"].str.strip().isin(["0", "0.0"])
+    raw["chol"] = raw["chol"].mask(unknown, "?")
+    read = load("heart-disease")
+    np.testing.assert_array_equal(read.encoding.encode(raw), read.x)
+    assert not read.encoding.only_numbers and len(read.encoding.learnt) == 3

@@ -23,6 +23,7 @@ QUICK = (
     "check_set_params",
     "check_estimator_tags_renamed",
     "check_valid_tag_types",
+    "check_do_not_raise_errors_in_init_or_set_params",
 )
 
 

@@ -57,14 +57,6 @@ def test_a_bundled_set_is_encoded_again(name, options):
     np.testing.assert_array_equal(read.encoding.encode(raw), read.x)
 
 
-@pytest.mark.data
-@pytest.mark.parametrize("name", ["adult", "credit-default", "heart-disease"])
-def test_categories_of_published_sets_are_recorded(name):
-    read = data.load(name)
-    assert read.encoding.feature_names == read.feature_names
-    assert not read.encoding.only_numbers
-
-
 def test_columns_come_in_any_order_and_gaps_are_filled():
     np.testing.assert_array_equal(MADE.encode(ROWS), EXPECTED)
     wider = ROWS.assign(name="x")[["name", "grade", "age", "pet"]]

@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ import pandas as pd
 import pytest
 
 import tacita
+from tacita.federation.own_rows import own_problem
 from tacita.problem import Custom, Differentiable, cnn, from_arrays, graph, mlp
 from tacita.trained import TrainedModel, card_of, from_problem
 from tacita.trees import double_precision
@@ -225,3 +228,17 @@ def test_wrong_parameters_are_refused(run):
     ):
         with pytest.raises(tacita.TacitaError, match=words):
             TrainedModel(card=run.card, params=params)
+
+
+def test_a_federation_reads_rows_by_the_numbers_it_agreed_on():
+    told = {"columns": ["a", "b"], "target": "ill", "classes": ["no", "yes"]}
+    told |= {"centre": [1.0, 2.0], "spread": [2.0, 4.0], "intercept": True}
+    agreed: Any = SimpleNamespace(problem=told, name="clinic")
+    rows = pd.DataFrame({"b": [2.0, 6.0], "ill": ["no", "yes"], "a": [3.0, 1.0]})
+    problem = own_problem(agreed, rows)
+    model = from_problem(problem, [1.0, 1.0, 0.5])
+    x = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    np.testing.assert_array_equal(problem.stacked()[0][0], x)
+    np.testing.assert_array_equal(model.card.features(rows, "rows"), x)
+    assert model.card.target == "ill" and model.classes == ("no", "yes")
+    assert model.not_covered == ()
