@@ -132,6 +132,15 @@ def one_axes(theme: Theme, width: float, height: float) -> tuple[Figure, Any]:
     return figure, axes
 
 
+def percent(value: float, _: Any = None) -> str:
+    """A share on an axis, with the digits that it needs.
+
+    >>> percent(0.855), percent(0.9)
+    ('85.5%', '90%')
+    """
+    return f"{100 * value:g}%"
+
+
 def title(axes: Any, theme: Theme, words: str) -> None:
     """A title above the left end of the axes."""
     axes.set_title(words, loc="left", pad=8, color=theme.ink, fontsize=11)

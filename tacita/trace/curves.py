@@ -7,11 +7,21 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from tacita import check
 from tacita.problem.problem import Problem
-from tacita.theme import DARK, LIGHT, Theme, legend, marks_of, one_axes, style_of, title
+from tacita.theme import (
+    DARK,
+    LIGHT,
+    Theme,
+    legend,
+    marks_of,
+    one_axes,
+    percent,
+    style_of,
+    title,
+)
 from tacita.trace import measures
 from tacita.trace.references import majority_of, references_of
 from tacita.trace.saved_run import Run
@@ -133,4 +143,4 @@ def _scale(axes: Any, metric: str, log: bool) -> None:
             axes.yaxis.set_major_locator(LogLocator(numticks=7))
         axes.yaxis.set_minor_locator(NullLocator())
     elif measures.is_share(metric):
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+        axes.yaxis.set_major_formatter(percent)

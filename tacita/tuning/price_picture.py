@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, NullLocator
 
-from tacita.theme import DARK, LIGHT, legend, one_axes, title
+from tacita.theme import DARK, LIGHT, legend, one_axes, percent, title
 from tacita.trace import measures
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def draw(price: Tradeoff, dark: bool) -> Figure:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     if measures.is_share(price.metric):
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+        axes.yaxis.set_major_formatter(percent)
     row = price.rows[0]
     axes.set_xlabel(
         f"epsilon at delta = {row.delta:g} for one {row.unit} "
