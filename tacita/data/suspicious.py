@@ -52,7 +52,7 @@ def _is_key(column: Any) -> bool:
 
 def refuse_repeated(header: Any, path: Path) -> None:
     """Refuse a header that names a column twice, which pandas would rename."""
-    names = pd.Series([str(name).strip() for name in header.iloc[0].dropna()])
+    names: Any = pd.Series([str(name).strip() for name in header.iloc[0].dropna()])
     if names.duplicated().any():
         twice = names[names.duplicated()].iloc[0]
         refuse(f"{path} has two columns {twice!r}; give each its own name")

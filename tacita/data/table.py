@@ -133,10 +133,17 @@ def read_frame(
         elif kind.lower() in (".csv", ".csv.gz", ".tsv", ".txt"):
             if kind.lower() == ".tsv" and separator == ",":
                 separator = "\t"
-            how: Any = {"sep": separator, "skipinitialspace": True}
             # The first row too: with more cells than the header pandas would shift it.
-            refuse_repeated(pd.read_csv(path, header=None, nrows=2, **how), path)
-            frame = pd.read_csv(path, na_values=list(missing_values), **how)
+            top = pd.read_csv(
+                path, sep=separator, header=None, nrows=2, skipinitialspace=True
+            )
+            refuse_repeated(top, path)
+            frame = pd.read_csv(
+                path,
+                sep=separator,
+                na_values=list(missing_values),
+                skipinitialspace=True,
+            )
         else:
             refuse(f"cannot tell the format of {path}; name it .csv or .parquet")
     except UnicodeDecodeError:

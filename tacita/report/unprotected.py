@@ -92,7 +92,9 @@ def _is_table(asked: dict[str, Any]) -> bool:
 def _without_path(config: dict[str, Any]) -> dict[str, Any]:
     """The run file, which names its files without saying where they lie."""
     asked = config.get("problem", {})
-    named = {"data": PurePath(asked["data"]).name} if "data" in asked else {}
+    named: dict[str, Any] = {}
+    if "data" in asked:
+        named["data"] = PurePath(asked["data"]).name
     graph = asked.get("graph")
     if isinstance(graph, dict) and "path" in graph:
         named["graph"] = {**graph, "path": PurePath(graph["path"]).name}

@@ -265,6 +265,6 @@ def _usual_score(problem: Problem) -> tuple[str, Callable[..., float]]:
     def measured(w: np.ndarray, attack: Attack | None) -> float:
         if isinstance(attack, robust.Backdoor):
             return 1 - float(attack.success(problem)(jnp.asarray(w), jnp.asarray(w)))
-        return float(np.mean(model.predict(w, x) == y))
+        return float(np.mean(model.predict(jnp.asarray(w), x) == y))
 
     return "test accuracy", measured
