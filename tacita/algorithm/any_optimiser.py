@@ -77,6 +77,7 @@ class FedOpt(ServerAlgorithm):
         Rules.ANY,
         no_sum="steps of an optimiser cannot be parted into what rows add",
     )
+    purpose: ClassVar[str] = "any optimiser of optax, at agents and coordinator"
     source: ClassVar[str] = (
         "S. J. Reddi et al., Adaptive Federated Optimization, ICLR 2021, Algorithm 1"
     )

@@ -143,6 +143,7 @@ class FedAvgM(CoordinatorSteps):
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
 
+    purpose: ClassVar[str] = "momentum at the coordinator"
     source: ClassVar[str] = "T.-M. H. Hsu et al., FedAvgM, 2019"
 
     def follow(self, kept: Moments, change: Array) -> tuple[Moments, Array]:
@@ -174,6 +175,7 @@ class FedAdagrad(AdaptiveSteps):
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
 
+    purpose: ClassVar[str] = "steps that shrink where models moved most"
     source: ClassVar[str] = _PAPER
 
     def squares(self, v: Array, square: Array) -> Array:
@@ -205,6 +207,7 @@ class FedYogi(AdaptiveSteps):
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
 
+    purpose: ClassVar[str] = "adaptive steps that forget slowly"
     source: ClassVar[str] = _PAPER
 
     def squares(self, v: Array, square: Array) -> Array:
@@ -236,6 +239,7 @@ class FedAdam(AdaptiveSteps):
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
 
+    purpose: ClassVar[str] = "adaptive steps at the coordinator"
     source: ClassVar[str] = _PAPER
 
     def squares(self, v: Array, square: Array) -> Array:
