@@ -27,6 +27,7 @@ ELSEWHERE = {
     "how-to-run-a-hub.md": "tests/federation/test_federation_page.py",
     "how-to-add-an-algorithm.md": "tests/cli/test_cli_docs.py",
     "how-to-add-a-rule.md": "tests/cli/test_cli_docs.py",
+    "how-to-bring-your-own-model.md": "tests/problem/test_own_models.py",
     "explanation-private-features.md": "tests/privacy/test_private_features.py",
 }
 #: What a page takes to be there.
