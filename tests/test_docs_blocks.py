@@ -28,6 +28,8 @@ ELSEWHERE = {
     "how-to-add-an-algorithm.md": "tests/cli/test_cli_docs.py",
     "how-to-add-a-rule.md": "tests/cli/test_cli_docs.py",
     "how-to-bring-your-own-model.md": "tests/problem/test_own_models.py",
+    "how-to-use-a-trained-model.md": "tests/estimators/test_estimators.py",
+    "how-to-use-with-scikit-learn.md": "tests/estimators/test_estimators.py",
     "explanation-private-features.md": "tests/privacy/test_private_features.py",
 }
 #: What a page takes to be there.
