@@ -118,7 +118,7 @@ def simulate_estimators(
     fitted = ()
     with Parallel(n_jobs=n_jobs) as parallel, Bar(shown, rounds, len(history)) as bar:
         for number in range(len(history) + 1, rounds + 1):
-            diary.write(letters, history)
+            diary.write(letters, history, rounds)
             inboxes = _deliver(network, letters)
             done: Any = parallel(
                 delayed(_one_node)(algorithm, *_place(network, i), *mail, seed, number)
@@ -166,14 +166,15 @@ class _Diary(NamedTuple):
         said = words_of((network.ids, network.classes, words, algorithm, seed))
         return cls(folder, fingerprint(arrays, held_out, said))
 
-    def write(self, letters: Any, history: list[Measured]) -> None:
+    def write(self, letters: Any, history: list[Measured], aim: int) -> None:
         """Keep all that the next round needs; before the first it needs nothing."""
         if self.folder is None or letters is None:
             return
         metrics = np.array([list(measured.values()) for measured in history]).T
         rounds = np.arange(1, len(history) + 1)
         saved = checkpoints.Saved(len(history), [letters], metrics, rounds, 0.0)
-        checkpoints.save(self.folder, saved, self.fingerprint)
+        going = checkpoints.Aim(aim, MEASURES[: len(metrics)], private=False)
+        checkpoints.save(self.folder, saved, self.fingerprint, going)
 
     def read(self, rounds: int) -> tuple[Any, list[Measured]]:
         """Letters and metrics of the rounds done, fewer than `rounds`."""
