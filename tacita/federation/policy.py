@@ -193,9 +193,11 @@ class Policy:
         told = run.tables.get("secure")
         if self.aggregation == "secure" and told is None:
             yield "single letters would be read, and only secure sums are allowed here"
-        colluding = 0 if told is None else told.get("colluding", 0)
-        enough = isinstance(colluding, int | float) and colluding >= self.max_colluding
-        if told is not None and not enough:
+        if told is None:
+            return
+        colluding = told.get("colluding", 0)
+        # Written so that what is no number is refused.
+        if not (isinstance(colluding, int) and colluding >= (self.max_colluding or 0)):
             yield (
                 f"the secure sum bears {colluding} colluding agents, this agent asks "
                 f"for {self.max_colluding}"

@@ -13,6 +13,7 @@ from tacita.job import folder, job_from, run_file
 from tacita.job.changes import with_changes
 
 FILES = {"config.toml", "run.json", "trace.npz"}
+MODEL = {"model.json", "model.safetensors"}
 
 
 def same_bits(one, two):
@@ -55,7 +56,7 @@ def test_a_run_folder_is_whole_and_numbered(tacita_, small):
         "other-1",
     ]
     for made in Path("runs").iterdir():
-        assert {path.name for path in made.iterdir()} == FILES
+        assert {path.name for path in made.iterdir()} == FILES | MODEL
 
 
 def test_the_config_of_a_run_is_a_run_file_that_gives_the_same_bits(tacita_, small):

@@ -95,7 +95,7 @@ def test_the_commands_take_files_and_tell_where_the_result_is(tmp_path: Path, ca
     np.testing.assert_allclose(shared, expected.params, rtol=0, atol=1e-12)
     said = capsys.readouterr().out
     for who in ("coordinator", *NAMES):
-        assert f"models and numbers are in {town.home(who)}" in said
+        assert f"see it with: tacita report {town.home(who)}" in said
     assert "ada is connected to" in said and "cyd accepts" in said
 
 

@@ -83,7 +83,7 @@ def test_a_run_from_its_first_moment_to_its_end(tmp_path: Path, at_once):
         "coordinator",
         "record (replace one)",
         "0.9",
-        "1e-05",
+        "1e-5",
     )
     reasons = dict(view["reasons"].pairs)
     assert any("Dong" in words for words in reasons.values())

@@ -19,7 +19,7 @@ import numpy as np
 
 import tacita
 from tacita.data import load
-from tacita.data.tabular import unit_rows
+from tacita.encoding import unit_rows
 
 CLIENTS = 100
 #: Of the training rows, for choosing hyperparameters; never of the test rows.
