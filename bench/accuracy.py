@@ -25,7 +25,7 @@ import numpy as np
 
 import tacita
 from papers.fed_spd.common.adult import tables
-from tacita.data.tabular import unit_rows
+from tacita.encoding import unit_rows
 from tacita.privacy import WithoutReplacement, noise_for
 
 RESULTS = Path(__file__).parent / "results"
