@@ -11,6 +11,7 @@ from tacita.trace import Keeping, PrivacyReport, Run, measures, verdict
 
 #: Sections of the page that rows are looked at for, by what a run keeps for them.
 _LOOKS = {
+    "evaluation": "how models do on the party's own test rows",
     "letters": "every agent's letters: how far they lay from each other",
     "nodes": "every node's errors",
     "trust": "the section on trust",
