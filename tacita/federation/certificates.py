@@ -9,13 +9,14 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -125,8 +126,9 @@ def read(path: Path) -> bytes:
 
 
 def public_key_of(certificate: bytes) -> Any:
-    """The public key of a certificate."""
-    return x509.load_pem_x509_certificate(certificate).public_key()
+    """The public key of a certificate; `ValueError` if its kind is not known."""
+    with _known_kind():
+        return x509.load_pem_x509_certificate(certificate).public_key()
 
 
 def fits(certificate: bytes, key: bytes) -> bool:
@@ -150,7 +152,7 @@ def is_issued_by(authority: bytes, certificate: bytes) -> bool:
     made = x509.load_pem_x509_certificate(certificate)
     try:
         made.verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
 
@@ -175,8 +177,18 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 
 
 def load_key(pem: bytes) -> Any:
-    """A private key out of PEM."""
-    return serialization.load_pem_private_key(pem, None)
+    """A private key out of PEM; `ValueError` if it is none of a kind that is known."""
+    with _known_kind():
+        return serialization.load_pem_private_key(pem, None)
+
+
+@contextmanager
+def _known_kind() -> Iterator[None]:
+    """A flipped bit may turn a key into one of a kind that nobody knows: damaged."""
+    try:
+        yield
+    except UnsupportedAlgorithm as error:
+        raise ValueError(str(error)) from None
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
