@@ -91,7 +91,7 @@ function fillRows(table, part) {
     table.tHead.rows[0].cells[column].classList.toggle("words", words);
     part.rows.forEach((cells, k) => {
       const row = body.rows[k], kind = column ? ["td", { role: "cell" }] : ["th", { scope: "row", role: "rowheader" }];
-      if (!row.cells[column]) row.append(make(kind[0], { ...kind[1], "data-label": name }));
+      if (!row.cells[column]) row.append(make(kind[0], { ...kind[1], "data-head": name }));
       const cell = fill(row.cells[column], cells[column]);
       cell.classList.toggle("words", words);
       cell.classList.toggle("long", cells[column].length > LONG);

@@ -107,6 +107,18 @@ def test_nothing_is_cut_pale_or_crossed(browser: Browser, tmp_path: Path, look: 
             assert pale_words(browser) == []
 
 
+def test_on_a_phone_every_number_has_its_name(browser: Browser, tmp_path: Path):
+    browser.look(**LOOKS["phone"])
+    with LivePage(federation_source(folders.coordinator(tmp_path, parties=2))) as page:
+        browser.open(page.address)
+        browser.until("document.querySelectorAll('tbody td').length > 0")
+        shown = browser.run(
+            "return [...document.querySelectorAll('tbody td')].map(cell => "
+            "getComputedStyle(cell, '::before').content)"
+        )
+    assert '"last letter"' in shown and '""' not in shown and "none" not in shown
+
+
 def test_many_parties_are_one_table_that_keeps_its_place(
     browser: Browser, tmp_path: Path
 ):
