@@ -27,7 +27,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
 #: Of a long test with at least so many variants, this share is in make test-long.
-_MANY, _SHARE = 4, 3
+_MANY, _SHARE = 4, 5
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
