@@ -26,6 +26,7 @@ from tacita.algorithm.base import (
     ServerAlgorithm,
     gradient_steps,
 )
+from tacita.algorithm.fed_opt import once_begun
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
@@ -133,10 +134,7 @@ class FedOpt(ServerAlgorithm):
         moved, state = _stepped(self.server, -change, kept.x, kept.optimiser)
         # x + step, from the mean: a step that is the change gives FedAvg to the bit.
         after = Kept(mean + (moved - change), state)
-        # Before the first round there are starts, and no changes.
-        told = jax.tree.map(
-            lambda new, old: jnp.where(now.number > 0, new, old), after, before
-        )
+        told = once_begun(now, after, before)
         return told, told.x
 
     def local(

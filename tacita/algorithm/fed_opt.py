@@ -19,7 +19,7 @@ Optimisers of optax, for agents and coordinator: `tacita.FedOpt`.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +42,8 @@ from tacita.trees import count, frozen, number, one_of
 
 _PAPER = "S. J. Reddi et al., Adaptive Federated Optimization, ICLR 2021, Algorithm 2"
 
+Kept = TypeVar("Kept", bound=tuple)
+
 
 class Moments(NamedTuple):
     """What the coordinator remembers."""
@@ -49,6 +51,13 @@ class Moments(NamedTuple):
     x: Array  # the shared model
     m: Array  # of the changes, a running mean or sum
     v: Array  # of their squares
+
+
+def once_begun(now: Round, after: Kept, before: Kept) -> Kept:
+    """What the coordinator keeps: before the first round starts, and no changes."""
+    return jax.tree.map(
+        lambda new, old: jnp.where(now.number > 0, new, old), after, before
+    )
 
 
 class CoordinatorSteps(StepsFromZero, ServerAlgorithm):
@@ -85,11 +94,7 @@ class CoordinatorSteps(StepsFromZero, ServerAlgorithm):
         after, step = self.follow(kept, change)
         # x + step, from the mean: a step that is the change gives FedAvg to the bit.
         after = after._replace(x=mean + (step - change))
-        # Before the first round there are starts, and no changes.
-        before = kept._replace(x=mean)
-        told = jax.tree.map(
-            lambda new, old: jnp.where(now.number > 0, new, old), after, before
-        )
+        told = once_begun(now, after, kept._replace(x=mean))
         return told, told.x
 
     def local(
