@@ -3,7 +3,8 @@
 A solver is a record of its own, a field of the algorithms that leave the choice open.
 Its numbers may differ between agents (arrays with one entry per agent), and with
 `Mixed` so may the methods themselves: Remark 1 of the Fed-PLT paper. Stochastic
-gradients are `GradientDescent` with a `Minibatch` oracle, private ones with `Noisy`.
+gradients are `GradientDescent` with a `Minibatch` oracle, private ones with `Noisy`;
+`SVRG` and `SAGA` take their variance away.
 
     solve(key, oracle, w, v, rho) -> w      one agent's local training in a round
     resolve(problem, rho, shift) -> solver  numbers left out are set by theory
@@ -32,6 +33,7 @@ from tacita.algorithm.second_order import (
     QuasiNewton,
     exact_prox,
 )
+from tacita.algorithm.variance_reduced import SAGA, SVRG
 from tacita.problem.oracles import AgentOracle, Oracle
 from tacita.trees import count, frozen, number, replace
 
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from tacita.problem.problem import Problem
 
 __all__ = [
+    "SAGA",
+    "SVRG",
     "Accelerated",
     "ExactProx",
     "GradientDescent",

@@ -56,6 +56,17 @@ def within(population: Population, bound: float, n_agents: int) -> Moduli:
     return _moduli(population, np.zeros(n_agents), np.full(n_agents, bound**2))
 
 
+def of_rows(population: Population) -> np.ndarray:
+    """The smoothness of every agent's steepest row, regulariser included."""
+    _require_known(population)
+    x = np.asarray(population.rows.x)
+    squares = np.sum(
+        np.square(x, dtype=np.float64), axis=1 if population.by_feature else 2
+    )
+    longest = squares.max(axis=1)  # padding is zero
+    return _moduli(population, np.zeros_like(longest), longest).smoothness
+
+
 def _require_known(population: Population) -> None:
     model = population.model
     if not isinstance(model, Linear | Huber | Logistic | Softmax):

@@ -96,12 +96,10 @@ class Local:
 
         A scalar when nobody is padded: then no place is void.
         """
-        size = index.shape[0]
         if self.rows.filled is None:
-            return self.batch_weight(size)
-        real = jnp.maximum(self.rows.filled, 1).astype(self.rows.x.dtype)
-        short = self.rows.filled < size
-        return jnp.where(index < 0, 0, jnp.where(short, 1 / real, 1 / size))
+            return self.batch_weight(index.shape[0])
+        real = (index >= 0).astype(self.rows.x.dtype)
+        return real / jnp.maximum(jnp.sum(real), 1)
 
     def loss(self, w: Array) -> Array:
         """f_i(w)."""

@@ -16,6 +16,7 @@ from tacita.algorithm.solvers import (
     Newton,
     QuasiNewton,
 )
+from tacita.algorithm.variance_reduced import SAGA, SVRG
 from tests.algorithm.by_hand import play
 
 AGENTS, DIM = 10, 5
@@ -105,6 +106,17 @@ FED_PLT = [
 @pytest.mark.parametrize("algorithm", FED_PLT)
 def test_fed_plt_reaches_the_optimum_with_every_solver(algorithm):
     assert distance(algorithm, 90) < 1e-8
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("solver", [SVRG(), SAGA()])
+@pytest.mark.parametrize("participation", [1.0, 0.5])
+def test_batches_without_variance_reach_the_optimum(solver, participation):
+    batches = tacita.Minibatch(size=5)
+    algorithm = tacita.FedPLT(rho=1, solver=solver, oracle=batches)
+    assert distance(algorithm, 250, participation) < 1e-8
+    plain = tacita.FedPLT(rho=1, solver=GradientDescent(), oracle=batches)
+    assert distance(plain, 250, participation) > 1e-3
 
 
 @pytest.mark.few(2)

@@ -147,6 +147,17 @@ def test_an_agent_with_fewer_rows_than_a_batch_takes_all_of_them(problem, size):
     assert np.all(np.isfinite(tacita.simulate(problem, run, 2, record=()).params))
 
 
+def test_draws_with_replacement_weigh_as_much_as_a_batch(problem):
+    """Also of an agent with fewer rows: some of them are in it more than once."""
+    with jax.enable_x64(True):
+        local, w = local_of(problem, 1), jax.numpy.asarray([0.3, -0.2, 0.5])
+        sampling = Minibatch(size=50, sampling="with_replacement")
+        oracle = AgentOracle(sampling, local)
+        draw = oracle.draws(jax.random.key(3), 1)[0]
+        drawn = np.bincount(draw, minlength=local.padded_rows) / 50
+        np.testing.assert_allclose(oracle(draw, w), local.weighted_grad(w, drawn))
+
+
 def test_private_batches_larger_than_an_agent_are_refused(problem):
     for oracle in (
         Minibatch(size=7),
