@@ -86,6 +86,7 @@ __all__ = [
     "GossipSGD",
     "GradientTracking",
     "GraphADMM",
+    "GraphLED",
     "Minibatch",
     "ModelAgnosticFedRelax",
     "NetworkClassifier",

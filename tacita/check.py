@@ -110,6 +110,8 @@ not_negative = Range(">= 0", lambda v: v >= 0)
 inside_unit = Range("in (0, 1)", lambda v: (v > 0) & (v < 1))
 #: A rate of sampling.
 fraction = Range("in (0, 1]", lambda v: (v > 0) & (v <= 1))
+#: Counts that may differ between agents.
+whole = Range("a whole number >= 1", lambda v: (v >= 1) & (v == np.rint(v)))
 any_number = Range("a finite number", lambda v: np.isfinite(v))
 #: What is kept of something that has to move on.
 below_one = Range("in [0, 1)", lambda v: (v >= 0) & (v < 1))

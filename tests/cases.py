@@ -126,12 +126,19 @@ CASES = [
         {"rho": -1.0},
     ),
     Case(
-        tacita.FedPD(eta=0.8, step_size=0.3, local_steps=3),
-        {"eta": 0.6},
-        {"eta": 0.0, "step_size": -1.0, "local_steps": 0},
+        tacita.FedPD(eta=0.8, step_size=0.3, local_steps=3, skip=0.4),
+        {"skip": 0.2},
+        {"eta": 0.0, "step_size": -1.0, "local_steps": 0, "skip": 1.0},
     ),
     Case(
-        tacita.FedLin(step_size=0.2, local_steps=3, oracle=minibatch),
+        tacita.FedLin(
+            step_size=0.2,
+            local_steps=3,
+            own_steps=np.array([1.0, 2.0, 3.0, 3.0, 2.0, 1.0]),
+            entries_sent=2,
+            entries_told=2,
+            oracle=minibatch,
+        ),
         {"step_size": 0.1},
         {"step_size": 0.0, "local_steps": 2.5},
     ),
@@ -276,6 +283,11 @@ CASES = [
         tacita.GradientTracking(step_size=0.1),
         {"step_size": 0.05},
         {"step_size": 0.0},
+    ),
+    Case(
+        tacita.GraphLED(step_size=0.2, beta=0.3, local_steps=3),
+        {"beta": 0.2},
+        {"step_size": 0.0, "beta": -0.1, "local_steps": 0},
     ),
     Case(
         tacita.QFedAvg(

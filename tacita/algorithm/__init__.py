@@ -20,7 +20,7 @@ from tacita.algorithm.fed_split import FedSplit
 from tacita.algorithm.five_gcs import FiveGCS
 from tacita.algorithm.gossip import GossipSGD, GradientTracking
 from tacita.algorithm.graph_admm import GraphADMM
-from tacita.algorithm.led import LED
+from tacita.algorithm.led import LED, GraphLED
 from tacita.algorithm.primal_dual import PrimalDual
 from tacita.algorithm.prox_skip import ProxSkip
 from tacita.algorithm.q_fed_avg import QFedAvg
@@ -61,6 +61,7 @@ ALGORITHMS = (
     GossipSGD,
     GraphADMM,
     GradientTracking,
+    GraphLED,
 )
 
 __all__ = [
@@ -92,6 +93,7 @@ __all__ = [
     "GossipSGD",
     "GradientTracking",
     "GraphADMM",
+    "GraphLED",
     "PrimalDual",
     "ProxSkip",
     "QFedAvg",

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -303,16 +304,32 @@ def gradient_steps(
     return descend(key, oracle, w, steps, lambda v, g: v - step_size * g)
 
 
+def check_own_steps(own: Number, steps: int) -> None:
+    """Refuse an agent with more steps of its own than there are in a round."""
+    if own is not None and np.max(own) > steps:
+        check.refuse(
+            f"expected own_steps at most local_steps={steps}, got "
+            f"{int(np.max(own))}; raise local_steps"
+        )
+
+
 def descend(
     key: Array,
     oracle: AgentOracle,
     w: Array,
     steps: int,
     update: Callable[[Array, Array], Array],
+    own: Number = None,
 ) -> Array:
-    """`steps` times w <- update(w, g) with g the oracle's gradient at w."""
+    """`steps` times w <- update(w, g) with g the oracle's gradient at w.
 
-    def body(v: Array, draw: Tree) -> tuple[Array, None]:
-        return update(v, oracle(draw, v)), None
+    An agent with an `own` number of steps stops after those.
+    """
 
-    return jax.lax.scan(body, w, oracle.draws(key, steps), length=steps)[0]
+    def body(v: Array, now: tuple[Tree, Array]) -> tuple[Array, None]:
+        draw, number = now
+        after = update(v, oracle(draw, v))
+        return (after if own is None else jnp.where(number < own, after, v)), None
+
+    numbers = jnp.arange(steps)
+    return jax.lax.scan(body, w, (oracle.draws(key, steps), numbers), length=steps)[0]

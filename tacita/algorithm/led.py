@@ -1,11 +1,15 @@
-"""LED: local exact diffusion, here with a coordinator as the network.
+"""LED: local exact diffusion, with a coordinator as the network or on a graph.
 
 S. Alghunaim, "Local Exact-Diffusion for Decentralized Optimization and Learning", IEEE
-Transactions on Automatic Control 2024, for the complete network W = (1/N) 1 1^T.
+Transactions on Automatic Control 2024.
 
-    agent i       f = x, then Ne times  f <- f - alpha g_i(f) - beta y_i
-    coordinator   x = (1/N) sum_i f_i
-    agent i       y_i <- y_i + f_i - x,  on receiving x, at the start of its next round
+    agent i       f = x_i, then Ne times  f <- f - alpha g_i(f) - beta y_i
+    network       x_i = sum_j W_ij f_j
+    agent i       y_i <- y_i + f_i - x_i,  at the start of its next round
+
+With a coordinator the network is complete, W = (1/N) 1 1^T. On a graph W is
+(I + M)/2 with M the Metropolis weights: without the half, eigenvalues near -1 (a ring
+of an even number of nodes has one of -1/3) would make corrections swing.
 """
 
 from __future__ import annotations
@@ -16,7 +20,16 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Gradients, Number, ServerAlgorithm, descend
+from tacita.algorithm.base import (
+    Delivery,
+    Edges,
+    Gradients,
+    GraphAlgorithm,
+    Number,
+    ServerAlgorithm,
+    descend,
+)
+from tacita.algorithm.gossip import mixed, to_all
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
@@ -73,12 +86,71 @@ class LED(ServerAlgorithm):
         self, key: Array, oracle: AgentOracle, state: State, inbox: Array
     ) -> tuple[State, Array]:
         """The correction of the last round, then local steps from x."""
-        # y_i <- y_i + f_i - x
-        y = state.y + state.trained * (state.f - inbox)
+        after = _round(self, key, oracle, state, inbox)
+        return after, after.f
 
-        def update(f: Array, g: Array) -> Array:
-            # f <- f - alpha g_i(f) - beta y_i
-            return f - self.step_size * g - self.beta * y
 
-        f = descend(key, oracle, inbox, self.local_steps, update)
-        return State(f, y, jnp.ones_like(state.trained)), f
+@frozen
+class GraphLED(GraphAlgorithm):
+    """Local gradient steps on a graph, corrected by how far neighbours are.
+
+    Attributes:
+        step_size: alpha, one number for all; None lets theory choose 1/(L Ne), with
+            which a round moves no further than one gradient step of size 1/L.
+        beta: Weight of the correction in each step; None chooses 1/Ne.
+        local_steps: Ne, gradient steps in a round.
+        oracle: How nodes compute gradients.
+    """
+
+    step_size: Number = number(
+        check.positive, theory=descent.step_size_of_round, common=True
+    )
+    beta: Number = number(check.positive, theory=_beta, common=True)
+    local_steps: int = count(5)
+    oracle: Oracle = Full()
+
+    delivery: ClassVar[Delivery] = Delivery.SLOTS
+    partial: ClassVar[bool] = False
+    why_not_partial: ClassVar[str] = (
+        "its corrections add up to zero only if every letter arrives in its round"
+    )
+    purpose: ClassVar[str] = "the exact optimum on a graph, by local steps"
+    source: ClassVar[str] = "S. Alghunaim, Local Exact-Diffusion, IEEE TAC 2024"
+
+    def gradients(self) -> Gradients:
+        """One a local step."""
+        return (self.local_steps,)
+
+    def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
+        """Start from w without a correction."""
+        state = State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype))
+        return state, to_all(edges, w)
+
+    def local(
+        self,
+        key: Array,
+        oracle: AgentOracle,
+        edges: Edges,
+        state: State,
+        inbox: Array,
+    ) -> tuple[State, Array]:
+        """Mix, then the correction of the last round and local steps."""
+        # x_i = sum_j W_ij f_j with W = (I + M)/2
+        x = (state.f + mixed(edges, state.f, inbox)) / 2
+        after = _round(self, key, oracle, state, x)
+        return after, to_all(edges, after.f)
+
+
+def _round(
+    method: LED | GraphLED, key: Array, oracle: AgentOracle, state: State, x: Array
+) -> State:
+    """One agent's round from x, the mean of what was sent in the last."""
+    # y_i <- y_i + f_i - x_i
+    y = state.y + state.trained * (state.f - x)
+
+    def update(f: Array, g: Array) -> Array:
+        # f <- f - alpha g_i(f) - beta y_i
+        return f - method.step_size * g - method.beta * y
+
+    f = descend(key, oracle, x, method.local_steps, update)
+    return State(f, y, jnp.ones_like(state.trained))

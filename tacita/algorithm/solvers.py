@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Gradients, Number, descend
+from tacita.algorithm.base import Gradients, Number, check_own_steps, descend
 from tacita.algorithm.defaults import curvature_bounds, proximal_step_size
 from tacita.algorithm.second_order import (
     ExactProx,
@@ -84,10 +84,16 @@ class GradientDescent(LocalSolver):
         step_size: gamma, one number or one per agent; None lets theory choose, for
             every agent, 2 / (L_i + mu_i + 2/rho).
         local_steps: Ne, gradient steps in a round.
+        own_steps: Steps of each agent where they differ, of these `local_steps`.
     """
 
     step_size: Number = number(check.positive, theory=proximal_step_size)
     local_steps: int = count(5)
+    own_steps: Number = number(check.whole)
+
+    def check(self, problem: Problem, oracle: Oracle) -> None:
+        """Refuse agents with more steps of their own than there are in a round."""
+        check_own_steps(self.own_steps, self.local_steps)
 
     def solve(
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
@@ -97,7 +103,7 @@ class GradientDescent(LocalSolver):
         def update(x: Array, g: Array) -> Array:
             return x - self.step_size * (g + (x - v) / rho)
 
-        return descend(key, oracle, w, self.local_steps, update)
+        return descend(key, oracle, w, self.local_steps, update, self.own_steps)
 
 
 def _least_curvature(problem: Problem, rho: Any, shift: float) -> Any:

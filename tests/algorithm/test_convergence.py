@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 
+import jax
 import numpy as np
 import pytest
 
 import tacita
+from tacita.algorithm.fed_pd import State, Told
 from tacita.algorithm.solvers import (
     Accelerated,
     ExactProx,
@@ -17,6 +19,7 @@ from tacita.algorithm.solvers import (
     QuasiNewton,
 )
 from tacita.algorithm.variance_reduced import SAGA, SVRG
+from tacita.problem.oracles import AgentOracle
 from tests.algorithm.by_hand import play
 
 AGENTS, DIM = 10, 5
@@ -43,6 +46,8 @@ def distance(algorithm, rounds: int, participation=1.0, made=None) -> float:
 COMPARATORS = [
     (tacita.FedPD(), 80),
     (tacita.FedLin(), 100),
+    (tacita.FedLin(own_steps=1 + np.arange(AGENTS) % 5), 100),
+    (tacita.FedLin(step_size=0.02, entries_told=2), 800),
     (tacita.SCAFFOLD(), 100),
     (tacita.LED(), 130),
     (tacita.ProxSkip(), 80),
@@ -88,6 +93,7 @@ FED_PLT = [
     tacita.FedPLT(rho=1, solver=QuasiNewton(local_steps=4)),
     tacita.FedPLT(rho=1, solver=ExactProx()),
     tacita.FedPLT(rho=1, solver=GradientDescent(step_size=STEPS)),
+    tacita.FedPLT(rho=1, solver=GradientDescent(own_steps=1 + np.arange(AGENTS) % 5)),
     tacita.FedPLT(
         rho=1,
         solver=Mixed(
@@ -242,3 +248,61 @@ def test_networks_need_no_moduli_when_numbers_are_given():
     assert run.metrics["loss"][-1] < run.metrics["loss"][0]
     with pytest.raises(tacita.TacitaError, match="smoothness"):
         tacita.simulate(made, tacita.FedPLT(), 2)
+
+
+def test_sparse_letters_of_unlike_agents_end_near_the_optimum():
+    """What an agent leaves out never ends, for its own gradient does not vanish."""
+    sparse = tacita.FedLin(step_size=0.02, entries_sent=2)
+    assert 1e-6 < distance(sparse, 800) < 0.1
+
+
+def test_skipped_exchanges_are_exact_where_agents_are_alike():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(30, DIM))
+    labels = np.where(rows[:, 0] + rng.normal(size=30) > 0, 1.0, -1.0)
+    alike = tacita.from_arrays(
+        np.tile(rows, (AGENTS, 1)),
+        np.tile(labels, AGENTS),
+        np.repeat(np.arange(AGENTS), 30),
+        model="logistic",
+        l2=0.5,
+    )
+    skipping = tacita.FedPD(skip=0.5)
+    assert distance(skipping, 60, made=alike) < 1e-8
+    assert 1e-3 < distance(skipping, 150) < 1.0
+
+
+def test_a_skipped_exchange_goes_on_from_the_agent_s_own_model():
+    """Against a loop in NumPy, with as many turns as the coordinator says."""
+    made = problem()
+    ready = tacita.FedPD(skip=0.5, local_steps=3, step_size=0.1, eta=0.7)
+    x, lam, c = np.ones(DIM), np.full(DIM, 0.2), np.zeros(DIM)
+    with jax.enable_x64(True):
+        rows = jax.tree.map(lambda leaf: leaf[0], made.population.rows)
+        oracle = AgentOracle(tacita.Full(), made.population.local(rows))
+        (got, _), letter = ready.local(
+            jax.random.key(0),
+            oracle,
+            State(jax.numpy.asarray(x), jax.numpy.asarray(lam)),
+            Told(jax.numpy.asarray(c), jax.numpy.asarray(3)),
+        )
+        for _ in range(3):
+            for _ in range(3):
+                slope = np.asarray(oracle.local.grad(jax.numpy.asarray(x)))
+                x = x - 0.1 * (slope + lam + (x - c) / 0.7)
+            lam = lam + (x - c) / 0.7
+            c = x + 0.7 * lam
+    np.testing.assert_allclose(got, x, atol=1e-13)
+    np.testing.assert_allclose(letter, c, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        tacita.FedLin(own_steps=6),
+        tacita.FedPLT(solver=GradientDescent(own_steps=6)),
+    ],
+)
+def test_own_steps_are_of_the_local_steps(algorithm):
+    with pytest.raises(tacita.TacitaError, match="at most local_steps=5, got 6"):
+        tacita.simulate(problem(), algorithm, 1)

@@ -118,3 +118,19 @@ def test_admm_is_exact_and_as_defined(weighted):
     np.testing.assert_allclose(agents(problem, admm, 5), w, atol=1e-12)
     far = agents(problem, admm, 4000)
     assert np.abs(far - problem.solve()).max() < 1e-8
+
+
+def test_led_on_a_graph_is_exact_and_as_defined(problem):
+    mix = (np.eye(6) + metropolis(problem)) / 2
+    alpha, beta, steps = 0.02, 0.3, 3
+    f, y = np.zeros((6, 3)), np.zeros((6, 3))
+    for number in range(5):
+        x = mix @ f
+        y = y + (f - x) * (number > 0)
+        f = x
+        for _ in range(steps):
+            f = f - alpha * gradients(problem, f) - beta * y
+    method = tacita.GraphLED(step_size=alpha, beta=beta, local_steps=steps)
+    np.testing.assert_allclose(agents(problem, method, 5), f, atol=1e-12)
+    far = agents(problem, tacita.GraphLED(), 4000)
+    assert np.abs(far - problem.solve()).max() < 1e-8

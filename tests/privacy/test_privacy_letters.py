@@ -350,6 +350,7 @@ BY_COMPOSITION = {
     "FedGD": (tacita.FedGD(alpha=0.1, step_size=0.1), 1),
     "FedSGD": (tacita.FedSGD(alpha=0.1, step_size=0.1), 1),
     "GradientTracking": (tacita.GradientTracking(step_size=0.1), 1),
+    "GraphLED": (tacita.GraphLED(step_size=0.1, beta=0.1, local_steps=3), 3),
     "Mixed": (
         tacita.FedSplit(
             rho=1.0,
