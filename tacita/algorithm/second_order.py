@@ -10,7 +10,6 @@ at a distance of 1e-8 from the answer, it can be followed to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import jax
@@ -20,57 +19,13 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Gradients, Number
 from tacita.algorithm.defaults import proximal_step_size
+from tacita.problem.newton import exact_prox, newton_step, residual_of
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import count, filled, frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
-
-#: Newton steps after which `exact_prox` gives up; it stops by itself long before.
-_MOST_STEPS = 50
-
-#: Lengths of a Newton step that are tried, in this order.
-_SIZES = (1.0, 0.5, 0.25, 0.0625)
-
-
-def _residual(local: Any, v: Array, rho: Any) -> Callable[[Array], Array]:
-    return lambda x: local.grad(x) + (x - v) / rho
-
-
-def _newton_step(residual: Any, w: Array) -> tuple[Array, Array]:
-    """One damped Newton step, and whether the residual became smaller."""
-    r = residual(w)
-    step = jnp.linalg.solve(jax.jacfwd(residual)(w), r)
-    trials = w - jnp.asarray(_SIZES, w.dtype)[:, None] * step
-    norms = jax.vmap(lambda t: jnp.sum(residual(t) ** 2))(trials)
-    good = norms < jnp.sum(r**2)
-    # The first size that shortens the residual; where none does, w stays.
-    better = jnp.any(good)
-    return jnp.where(better, trials[jnp.argmax(good)], w), better
-
-
-def exact_prox(local: Any, w: Array, v: Array, rho: Any) -> Array:
-    """prox_{rho f_i}(v) by damped Newton steps from w, exact for quadratics in one.
-
-    Steps are made until the residual stops falling, which is at rounding.
-
-    >>> import jax.numpy as jnp
-    >>> class Half:
-    ...     grad = staticmethod(lambda w: w)
-    >>> exact_prox(Half, jnp.zeros(1), jnp.ones(1), 1.0).tolist()
-    [0.5]
-    """
-    residual = _residual(local, v, rho)
-
-    def go_on(carry: tuple) -> Array:
-        count, _, better = carry
-        return better & (count < _MOST_STEPS)
-
-    def body(carry: tuple) -> tuple:
-        return carry[0] + 1, *_newton_step(residual, carry[1])
-
-    return jax.lax.while_loop(go_on, body, (0, w, jnp.asarray(True)))[1]
 
 
 class LocalSolver:
@@ -120,10 +75,10 @@ class Newton(_ExactGradients):
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
     ) -> Array:
         """W <- w - (H + I/rho)^-1 r(w), the step halved while r would grow."""
-        residual = _residual(oracle.local, v, rho)
+        residual = residual_of(oracle.local, v, rho)
 
         def body(x: Array, _: None) -> tuple[Array, None]:
-            return _newton_step(residual, x)[0], None
+            return newton_step(residual, x)[0], None
 
         return jax.lax.scan(body, w, None, length=self.local_steps)[0]
 
@@ -174,7 +129,7 @@ class QuasiNewton(_ExactGradients):
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
     ) -> Array:
         """W <- w - H r(w) or w - step r(w), whichever leaves less of r."""
-        residual = _residual(oracle.local, v, rho)
+        residual = residual_of(oracle.local, v, rho)
 
         def body(carry: tuple, _: None) -> tuple[tuple, None]:
             x, r, memory = carry

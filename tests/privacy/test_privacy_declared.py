@@ -137,8 +137,9 @@ def test_who_declares_nothing():
     """Noise in the letter has a theorem of its own; the others say why not."""
     silent = {c.name for c in CASES if isinstance(c.algorithm.gradients(), str)}
     own = {"FedSPD", "DPFedAvg", "ClientDPFedAvg", "DPNorm"}
-    # FedPLT with Newton among its solvers, and FedRelax without a solver.
-    assert silent - own == {"FedPLT", "TAMUNA", "ProxSkip", "FedRelax"}
+    # FedPLT with Newton among its solvers, FedRelax without a solver, FedPD that skips.
+    assert silent - own == {"FedPD", "FedPLT", "TAMUNA", "ProxSkip", "FedRelax"}
+    assert tacita.FedPD(local_steps=3).gradients() == (3,)
 
 
 @frozen

@@ -80,6 +80,9 @@ def test_objective_and_gradient(problem, penalty):
         assert slope[place] == pytest.approx(rise, abs=1e-6)
 
 
+TIGHT = dict(tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+
+
 def reference(gtv: tacita.GTVMin) -> np.ndarray:
     """The same problem, handed to an interior-point solver."""
     n, d = gtv.problem.n_agents, gtv.problem.dim
@@ -97,8 +100,7 @@ def reference(gtv: tacita.GTVMin) -> np.ndarray:
             mask = np.diag(np.asarray(part.mask(d)))
             gap = norms[part.kind](mask @ (w[i] - w[j]))
             total = total + gtv.alpha * a * part.strength * gap
-    tight = dict(tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
-    cvxpy.Problem(cvxpy.Minimize(total)).solve(solver="CLARABEL", **tight)
+    cvxpy.Problem(cvxpy.Minimize(total)).solve(solver="CLARABEL", **TIGHT)
     assert w.value is not None
     return w.value
 
@@ -270,3 +272,58 @@ def test_refusals(problem):
     poor = on(graph.ring(3), samples=1, features=5)
     with pytest.raises(tacita.TacitaError, match="unique"):
         tacita.GTVMin(poor, 0.5).solve()
+
+
+@pytest.mark.few(2)
+@each_penalty
+def test_the_gap_proves_the_solution(problem, penalty):
+    gtv = tacita.GTVMin(problem, 0.2, penalty)
+    found = gtv.certificate()
+    assert abs(found.gap) < 1e-8
+    # Weak duality: shorter flows and other models are on either side.
+    rng = np.random.default_rng(0)
+    assert gtv.dual(0.9 * found.flows) < found.dual
+    assert gtv.objective(found.models + 0.1 * rng.normal(size=(12, 3))) > found.dual
+
+
+def test_the_dual_in_closed_form():
+    """Convex clustering (67) of two points: f*(s) = <s, a> + ||s||^2 / 4."""
+    points = np.array([[0.0, 1.0], [2.0, -1.0]])
+    gtv = tacita.GTVMin(
+        convex_clustering(points, graph.Graph.from_edges(2, [(0, 1)])), 0.7, "l2"
+    )
+    flow = np.array([[0.2, -0.3]])
+    conjugates = [
+        s @ a + s @ s / 4 for s, a in zip((-flow[0], flow[0]), points, strict=True)
+    ]
+    assert gtv.dual(flow) == pytest.approx(-sum(conjugates), abs=1e-12)
+    assert gtv.dual(np.array([[0.7, 0.1]])) == -np.inf
+    with pytest.raises(tacita.TacitaError, match="flows"):
+        gtv.dual(np.zeros((2, 2)))
+    own = Penalty(kind="l1", coordinates=[True, False])
+    assert tacita.GTVMin(gtv.problem, 0.7, own).dual(flow) == -np.inf
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("penalty", ["l2", "l1"])
+def test_logistic_models_with_norms(penalty):
+    nodes = synthetic.logistic(
+        agents=6, features=2, samples=12, heterogeneous=True, graph=graph.ring(6)
+    )
+    gtv = tacita.GTVMin(nodes, 0.05, penalty)
+    found = gtv.certificate(tolerance=1e-10)
+    assert abs(found.gap) < 1e-8
+    x, y, counts = nodes.stacked()
+    w = cvxpy.Variable((6, 2))
+    losses = [
+        cvxpy.sum(cvxpy.logistic(cvxpy.multiply(-y[i], x[i] @ w[i]))) for i in range(6)
+    ]
+    own = sum(one / count for one, count in zip(losses, counts, strict=True))
+    weight = float(nodes.population.regulariser.weight)
+    order = 2 if penalty == "l2" else 1
+    i, j, along = gtv.graph.pairs()
+    ends = zip(i, j, along, strict=True)
+    gaps = [a * cvxpy.norm(w[p] - w[q], order) for p, q, a in ends]
+    total = own + weight / 2 * cvxpy.sum_squares(w) + 0.05 * sum(gaps)
+    cvxpy.Problem(cvxpy.Minimize(total)).solve(solver="CLARABEL", **TIGHT)
+    np.testing.assert_allclose(found.models, w.value, atol=1e-6)

@@ -1,7 +1,9 @@
-"""GTVMin with norms, solved exactly for linear models by flows on the edges.
+"""GTVMin with norms, solved exactly by flows on the edges.
 
 The primal-dual method of A. Chambolle and T. Pock on the incidence operator, all nodes
-and edges at once; `tacita.PrimalDual` is the same method as nodes can run it.
+and edges at once; `tacita.PrimalDual` is the same method as nodes can run it. Nodes
+with linear models answer in closed form, with logistic and softmax ones by Newton's
+method.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from jax import Array
 from tacita import check
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.model import ridge
+from tacita.problem.newton import exact_prox
 from tacita.problem.population import Population
 from tacita.problem.solve import in_float64
 from tacita.trees import double_precision
@@ -45,8 +48,12 @@ class _Edges(NamedTuple):
         return (out - back) / jnp.maximum(self.counts, 1)[:, None]
 
 
-def solve(gtv: GTVMin, tolerance: float) -> np.ndarray:
-    """The minimiser of GTVMin with norms, (N, d)."""
+def solve(gtv: GTVMin, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """The minimiser of GTVMin with norms, (N, d), and the flows, (edges, d).
+
+    A flow goes along `graph.pairs()`: at the solution, the gradient of a node's loss
+    and the flows out of it less those into it add up to zero.
+    """
     problem, graph = gtv.problem, gtv.graph
     with double_precision():
         population = in_float64(problem.population)
@@ -59,13 +66,13 @@ def solve(gtv: GTVMin, tolerance: float) -> np.ndarray:
             jnp.asarray(graph.neighbour_counts, jnp.float64),
         )
         penalty = penalties.in_dtype(gtv.penalty, np.float64)
-        w, left = _run_primal_dual(population, penalty, edges, rho, tolerance)
+        w, u, left = _run_primal_dual(population, penalty, edges, rho, tolerance)
     if not float(left) <= 100 * tolerance:
         check.refuse(
             f"the primal-dual method stopped at a residual of {float(left):.1e}; add "
             "l2 > 0, or loosen tolerance="
         )
-    return np.asarray(w)
+    return np.asarray(w), rho * np.asarray(u)
 
 
 def edge_rho(problem: Problem) -> float:
@@ -78,23 +85,26 @@ def edge_rho(problem: Problem) -> float:
 @jax.jit
 def _run_primal_dual(
     population: Population, penalty: Any, edges: _Edges, rho: Any, tolerance: Any
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     d = population.model.dim
     mask = jnp.asarray(penalty.mask(d))
     pulls = rho * edges.counts[:, None] * mask
 
-    def proximal(v: Array) -> Array:
-        def one(rows: Any, v: Array, pull: Array) -> Array:
-            return ridge.toward(population.local(rows), v, pull)
+    def proximal(w: Array, v: Array) -> Array:
+        def one(rows: Any, w: Array, v: Array, pull: Array) -> Array:
+            local = population.local(rows)
+            if ridge.has_closed_form(local):
+                return ridge.toward(local, v, pull)
+            return exact_prox(local, w, v, 1 / pull)
 
-        return jax.vmap(one)(population.rows, v, pulls)
+        return jax.vmap(one)(population.rows, w, v, pulls)
 
     def step(w: Array, u: Array) -> tuple[Array, Array]:
         # (71): the flow is projected on the dual ball of radius alpha A_e.
         q = w[edges.i] - w[edges.j] + 2 * u
         kept = jax.vmap(lambda a, t: penalty.prox(a, t))(q, edges.reach)
         fresh = (q - kept) / 2
-        return proximal(w - edges.at_nodes(2 * fresh - u)), fresh
+        return proximal(w, w - edges.at_nodes(2 * fresh - u)), fresh
 
     def body(carry: tuple) -> tuple:
         w, u, _, k = carry
@@ -110,8 +120,8 @@ def _run_primal_dual(
     zero = jnp.zeros((population.n_agents, d))
     flows = jnp.zeros((edges.i.shape[0], d))
     first = (zero, flows, jnp.asarray(jnp.inf), 0)
-    w, _, left, _ = jax.lax.while_loop(go_on, body, first)
-    return w, left
+    w, u, left, _ = jax.lax.while_loop(go_on, body, first)
+    return w, u, left
 
 
 def _largest(values: Array) -> Array:

@@ -3,8 +3,7 @@
 Linear models with a squared penalty: the linear system Q w = -q/2 of (57)-(58), by a
 sparse factorisation when small, by conjugate gradients with the nodes' own blocks as a
 preconditioner when large. Other smooth models: Newton's method, its steps found by
-conjugate gradients. Linear models with norms: the primal-dual method on the edges, in
-`gtv.edges`.
+conjugate gradients. Norms: the primal-dual method on the edges, in `gtv.edges`.
 """
 
 from __future__ import annotations
@@ -80,15 +79,8 @@ def solve(gtv: GTVMin, tolerance: float | None, method: str) -> np.ndarray:
         return absolute.solve(gtv)
     quadratic = ridge.has_closed_form(problem.population)
     if not gtv.penalty.smooth:
-        if not quadratic:
-            check.refuse(
-                "solve() with a norm needs a linear model; run tacita.PrimalDual"
-            )
-        return edges.solve(gtv, tolerance or 1e-11)
-    if not isinstance(problem.model, Linear | Logistic | Softmax):
-        check.refuse(
-            "solve() needs a linear, logistic or softmax model; run tacita.FedRelax"
-        )
+        return with_flows(gtv, tolerance)[0]
+    _require_curvature(gtv, "tacita.FedRelax")
     if quadratic:
         small = problem.n_agents * problem.dim <= _FACTOR
         if method == "factor" or (method == "auto" and small):
@@ -98,6 +90,25 @@ def solve(gtv: GTVMin, tolerance: float | None, method: str) -> np.ndarray:
         if quadratic:
             return _linear(system, tolerance or 1e-10)
         return _newton(system, problem, tolerance or 1e-12)
+
+
+def with_flows(gtv: GTVMin, tolerance: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """The minimiser, and the flows along the edges that prove it to be one."""
+    if gtv.penalty.smooth:
+        w = solve(gtv, tolerance, "auto")
+        i, j, weights = gtv.graph.pairs()
+        # The flow of a smooth penalty is its slope.
+        slopes = 2 * gtv.penalty.curvature * (w[i] - w[j])
+        return w, gtv.alpha * weights[:, None] * slopes
+    _require_curvature(gtv, "tacita.PrimalDual")
+    return edges.solve(gtv, tolerance or 1e-11)
+
+
+def _require_curvature(gtv: GTVMin, instead: str) -> None:
+    if not isinstance(gtv.problem.model, Linear | Logistic | Softmax):
+        check.refuse(
+            f"solve() needs a linear, logistic or softmax model; run {instead}"
+        )
 
 
 def hessian(problem: Problem, alpha: float, curvature: Any = 1.0) -> Any:

@@ -1,0 +1,125 @@
+"""The dual of GTVMin, and the gap that proves a solution.
+
+A. Jung, "Federated Learning: From Theory to Practice", (68)-(71). With a flow y_e on
+every edge and s_i, the flows into node i less those out of it,
+
+    minimise  sum_i f_i(w_i) + sum_e c_e phi(w_i - w_j),      c_e = alpha A_e
+    maximise  - sum_i f_i*(s_i) - sum_e (c_e phi)*(y_e)
+
+and no dual value exceeds a primal one: where they meet, both are solved. Of a norm the
+conjugate is zero in the ball of radius c_e of the dual norm, and infinite outside it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tacita import check
+from tacita.problem.gtv.penalty import Combined, Penalty
+from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.newton import root
+from tacita.problem.solve import in_float64
+from tacita.trees import double_precision
+
+if TYPE_CHECKING:
+    from tacita.problem.gtv.gtvmin import GTVMin
+
+#: Flows this much too long, relatively, are so by rounding.
+_ROUNDING = 1e-9
+
+
+class Certificate(NamedTuple):
+    """A solution of GTVMin with its proof.
+
+    Attributes:
+        models: Every node's model, (N, d).
+        flows: What runs along every edge of `graph.pairs()`, (edges, d).
+        primal: The objective at the models.
+        dual: The dual objective at the flows: no models have a smaller objective.
+    """
+
+    models: np.ndarray
+    flows: np.ndarray
+    primal: float
+    dual: float
+
+    @property
+    def gap(self) -> float:
+        """How far the objective is from the smallest one, at most."""
+        return self.primal - self.dual
+
+
+def value(gtv: GTVMin, flows: Any) -> float:
+    """The dual objective at flows (edges, d); minus infinity where they are too long.
+
+    A node whose loss has no minimum under its flows makes it minus infinity too.
+    """
+    i, j, weights = (np.asarray(part) for part in gtv.graph.pairs())
+    problem = gtv.problem
+    y = np.asarray(flows, np.float64)
+    check.shape((len(i), problem.dim), flows=y)
+    if not isinstance(problem.model, Linear | Logistic | Softmax):
+        check.refuse("the dual needs a linear, logistic or softmax model")
+    net = np.zeros((problem.n_agents, problem.dim))
+    np.add.at(net, i, -y)
+    np.add.at(net, j, y)
+    along = _edge_conjugates(gtv, y, gtv.alpha * weights)
+    return -float(np.sum(_node_conjugates(gtv, net))) - along
+
+
+def _edge_conjugates(gtv: GTVMin, y: np.ndarray, reach: np.ndarray) -> float:
+    """Sum over edges of (c_e phi)*(y_e)."""
+    penalty: Any = gtv.penalty
+    parts = penalty.parts if isinstance(penalty, Combined) else (penalty,)
+    free = 1 - np.asarray(penalty.mask(y.shape[1]))
+    scale = max(1.0, float(np.abs(y).max(initial=0.0)))
+    if np.abs(y * free).max(initial=0.0) > _ROUNDING * scale:
+        return np.inf  # a flow in coordinates that are nobody's
+    return sum(_conjugate(part, y, reach) for part in parts)
+
+
+def _conjugate(part: Penalty, y: np.ndarray, reach: np.ndarray) -> float:
+    radius = reach * float(part.strength)
+    mine = y * np.asarray(part.mask(y.shape[1]))
+    if part.kind == "squared":
+        squares = np.sum(mine**2, axis=1)
+        if np.any((radius == 0) & (squares > 0)):
+            return np.inf
+        # (c ||.||^2)*(y) = ||y||^2 / (4 c)
+        return float(np.sum(squares / (4 * np.where(radius > 0, radius, 1.0))))
+    # The dual norm of l1 is the largest entry, that of l2 is l2.
+    lengths = (
+        np.linalg.norm(mine, axis=1) if part.kind == "l2" else np.abs(mine).max(axis=1)
+    )
+    return np.inf if np.any(lengths > radius * (1 + _ROUNDING)) else 0.0
+
+
+def _node_conjugates(gtv: GTVMin, net: np.ndarray) -> np.ndarray:
+    """f_i*(s_i) = max_w <s_i, w> - f_i(w) of every node."""
+    with double_precision():
+        population = in_float64(gtv.problem.population)
+        start = jnp.asarray(gtv.problem.start, jnp.float64)
+        values, left = _maxima(population, start, jnp.asarray(net))
+    lengths = np.linalg.norm(net, axis=1)
+    found = np.asarray(left) <= _ROUNDING * (1 + lengths)
+    return np.where(found, np.asarray(values), np.inf)
+
+
+@jax.jit
+def _maxima(population: Any, start: Any, net: Any) -> tuple[Any, Any]:
+    """The maxima of <s_i, w> - f_i(w), and the lengths of what is left of slopes."""
+
+    def one(rows: Any, s: Any) -> tuple[Any, Any]:
+        local = population.local(rows)
+
+        def slope(w: Any) -> Any:
+            return local.grad(w) - s
+
+        w = root(slope, start)
+        return jnp.dot(s, w) - local.loss(w), jnp.linalg.norm(slope(w))
+
+    return jax.vmap(one)(population.rows, net)
