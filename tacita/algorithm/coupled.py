@@ -14,7 +14,7 @@ from tacita.problem import least_absolute
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.model import ridge
-from tacita.problem.model.linear import Absolute, Linear, Logistic, Softmax
+from tacita.problem.model.linear import Kinked, Linear, Logistic, Softmax
 from tacita.problem.oracles import AgentOracle, Full
 from tacita.trees import replace
 
@@ -77,7 +77,7 @@ class SolvedByNodes(Coupled):
             return self.solver.solve(key, oracle, w, centre, 1 / pull)
         if ridge.has_closed_form(oracle.local):
             return ridge.toward(oracle.local, centre, pull)
-        if isinstance(oracle.local.model, Absolute):
+        if isinstance(oracle.local.model, Kinked):
             return least_absolute.toward(oracle.local, centre, pull)
         return exact_prox(oracle.local, w, centre, 1 / pull)
 
@@ -92,7 +92,7 @@ class SolvedByNodes(Coupled):
         if self.solver is not None:
             return
         name = type(self).__name__
-        if not isinstance(problem.model, Linear | Absolute | Logistic | Softmax):
+        if not isinstance(problem.model, Linear | Kinked | Logistic | Softmax):
             check.refuse(
                 f"{name} solves its local problems exactly for linear models only; "
                 "give solver=tacita.solvers.GradientDescent(step_size=..., ...)"

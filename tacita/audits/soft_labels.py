@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from tacita.problem.model.linear import Logistic, Model
+from tacita.problem.model.linear import Model, Signed
 from tacita.problem.model.wrapped import Around
 
 
@@ -25,7 +25,7 @@ class SoftLabels(Around):
     @property
     def codes(self) -> np.ndarray:
         """The labels that stand for the classes."""
-        if isinstance(self.model, Logistic):
+        if isinstance(self.model, Signed):
             return np.array([-1.0, 1.0])
         return np.arange(self.model.classes or 0)
 

@@ -205,15 +205,15 @@ def _model(table: ProblemTable, loaded: Dataset) -> Any:
             f"problem.model = {name!r} predicts a number, the target of {table.data} "
             f'is one of {n} classes; use "{_usual(n, 0)}"'
         )
-    if name in ("logistic", "softmax", "cnn", "resnet10") and n is None:
+    if name in ("logistic", "hinge", "softmax", "cnn", "resnet10") and n is None:
         refuse(
             f"problem.model = {name!r} predicts a class, but labels of {table.data} "
             'are outside any set of classes: they are real numbers; use "linear" or '
             '"ridge"'
         )
-    if name == "logistic" and n != 2:
+    if name in ("logistic", "hinge") and n != 2:
         refuse(
-            f"problem.model = 'logistic' takes two labels, {table.data} has {n}: label "
+            f"problem.model = {name!r} takes two labels, {table.data} has {n}: label "
             f'{loaded.classes[2]!r} is outside the model\'s set; use "softmax"'
         )
     if isinstance(chosen, str) and chosen in MODELS:

@@ -46,8 +46,8 @@ class ProblemTable(_OpenTable):
     )
     model: Named = Field(
         None,
-        description='"linear", "ridge", "huber", "absolute", "logistic", "softmax", '
-        '"moments", or a table such as { name = "mlp", hidden = [32] }',
+        description='"linear", "ridge", "huber", "absolute", "logistic", "hinge", '
+        '"softmax", "moments", or a table such as { name = "mlp", hidden = [32] }',
     )
     l2: float = Field(0.0, description="a number >= 0", ge=0)
     h: Named = Field(None, description='a table such as { kind = "l1", weight = 0.01 }')

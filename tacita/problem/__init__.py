@@ -9,7 +9,14 @@ from tacita.problem.gtv.gtvmin import GTVMin, convex_clustering
 from tacita.problem.gtv.penalty import Combined, Penalty
 from tacita.problem.held_out import hold_out, node_losses
 from tacita.problem.model.differentiable import Custom, Differentiable
-from tacita.problem.model.linear import Absolute, Huber, Linear, Logistic, Softmax
+from tacita.problem.model.linear import (
+    Absolute,
+    Hinge,
+    Huber,
+    Linear,
+    Logistic,
+    Softmax,
+)
 from tacita.problem.model.moments import Moments
 from tacita.problem.model.networks import cnn, mlp, resnet10
 from tacita.problem.model.own import from_equinox, from_flax, from_function
@@ -25,6 +32,7 @@ __all__ = [
     "Full",
     "GTVMin",
     "Graph",
+    "Hinge",
     "Huber",
     "Linear",
     "Logistic",

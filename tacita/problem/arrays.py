@@ -15,6 +15,7 @@ from tacita.problem.graph import Graph
 from tacita.problem.model.linear import (
     Absolute,
     GeneralisedLinear,
+    Hinge,
     Huber,
     Linear,
     Logistic,
@@ -31,7 +32,7 @@ from tacita.trees import double_precision
 
 #: Models whose label is a number, and all that have a name of their own.
 REGRESSIONS = ("linear", "ridge", "huber", "absolute", "moments")
-MODELS = (*REGRESSIONS, "logistic", "softmax")
+MODELS = (*REGRESSIONS, "logistic", "hinge", "softmax")
 
 
 def from_arrays(
@@ -257,9 +258,9 @@ def _choose_model(
         return Moments(width), None
     if model in ("huber", "absolute"):
         return (Huber if model == "huber" else Absolute)(width), None
-    if model == "logistic":
+    if model in ("logistic", "hinge"):
         names = labels.SIGNS if classes is None else labels.named(classes, 2)
-        return Logistic(width), names
+        return (Logistic if model == "logistic" else Hinge)(width), names
     found = labels.named(np.unique(y).tolist() if classes is None else classes)
     if len(found) < 2:
         check.refuse(f"softmax needs at least two classes, y has {list(found)}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacita import check
 from tacita.problem.model.differentiable import Custom
-from tacita.problem.model.linear import Logistic, Model
+from tacita.problem.model.linear import Model, Signed
 
 #: How labels of a logistic model are called if nobody names them.
 SIGNS = ("-1", "+1")
@@ -55,15 +55,15 @@ def encode(
     if coded and names is not None:
         y = np.asarray(y, np.int32)
         _refuse_outside((y >= 0) & (y < len(names)), y, names, argument)
-        return 2.0 * y - 1 if isinstance(model, Logistic) else y
+        return 2.0 * y - 1 if isinstance(model, Signed) else y
     if isinstance(model, Custom):
         return y
     if model.classes is None:
         return np.asarray(check.finite(**{argument: y}))
-    if isinstance(model, Logistic) and names in (None, SIGNS):
+    if isinstance(model, Signed) and names in (None, SIGNS):
         return _signs(y, argument)
     assert names is not None
-    if isinstance(model, Logistic):
+    if isinstance(model, Signed):
         return 2.0 * _codes(y, names, argument) - 1
     if names == tuple(str(c) for c in range(model.classes)) and y.dtype.kind in "biuf":
         inside = (y >= 0) & (y < model.classes) & (y == np.floor(y.astype(float)))

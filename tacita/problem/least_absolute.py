@@ -1,5 +1,7 @@
 """Least absolute deviations, exactly: min_w (1/2) w'Hw + c'w + sum_k a_k |x_k.w - y_k|.
 
+The absolute loss itself, and the hinge loss, which is that with a tilt c.
+
 By the alternating direction method of multipliers on z = Xw - y, whose prox is a soft
 threshold (S. Boyd et al., 2011, section 6.1); in `minimise`, once it shows which
 residuals are zero and which sign the others have, a linear system says the rest.
@@ -7,7 +9,7 @@ residuals are zero and which sign the others have, a linear system says the rest
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,28 +30,44 @@ _TOLERANCE = 1e-9
 
 
 def optimum(population: Population) -> np.ndarray:
-    """The minimiser of sum_i f_i of agents with the absolute loss, (d,)."""
+    """The minimiser of sum_i f_i of agents with a kinked loss, (d,)."""
     if population.h is not None:
-        check.refuse("solve() of the absolute loss has no h; leave it out")
-    x, y, weights = stacked_rows(population)
+        name = type(population.model).__name__
+        check.refuse(f"solve() of the loss {name} has no h; leave it out")
+    x, y, weights, tilts = stacked_rows(population)
     ridge = float(population.regulariser.weight) * population.n_agents
-    return minimise(ridge * sp.eye_array(x.shape[1]), sp.csr_array(x), y, weights)
+    square = ridge * sp.eye_array(x.shape[1])
+    return minimise(square, sp.csr_array(x), y, weights, x.T @ tilts)
 
 
-def stacked_rows(population: Population) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All real rows, their labels, and their weights 1/m_i, agent by agent."""
+class KinkedRows(NamedTuple):
+    """All real rows, agent by agent, with f_i = sum_k a_k |x_k.w - y_k| + t_k x_k.w."""
+
+    x: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray  # a_k
+    tilts: np.ndarray  # t_k
+
+
+def stacked_rows(population: Population) -> KinkedRows:
+    """All rows of agents with a kinked loss."""
+    model: Any = population.model
     if not isinstance(population.regulariser, SquaredL2):
-        check.refuse("solve() of the absolute loss needs a squared regulariser, l2")
+        name = type(model).__name__
+        check.refuse(f"solve() of the loss {name} needs a squared regulariser, l2")
     x = np.asarray(population.rows.x, float)
     x = x.swapaxes(1, 2) if population.by_feature else x
     counts = np.asarray(population.counts)
     real = np.arange(x.shape[1]) < counts[:, None]
-    weights = np.broadcast_to(1 / np.maximum(counts, 1)[:, None], real.shape)
-    return x[real], np.asarray(population.rows.y, float)[real], weights[real]
+    rho = population.rows.weight
+    each = (1.0 if rho is None else np.asarray(rho, float)) / np.maximum(counts, 1)
+    weights = np.broadcast_to(each[:, None], real.shape)[real]
+    y = np.asarray(population.rows.y, float)[real]
+    return KinkedRows(x[real], y, model.absolute * weights, model.tilt * weights * y)
 
 
-def minimise(h: Any, x: Any, y: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """argmin_w (1/2) w'Hw + sum_k a_k |x_k.w - y_k|, sparse, with a_k > 0.
+def minimise(h: Any, x: Any, y: np.ndarray, a: np.ndarray, c: Any = 0.0) -> np.ndarray:
+    """argmin_w (1/2) w'Hw + c'w + sum_k a_k |x_k.w - y_k|, sparse, with a_k > 0.
 
     >>> x = sp.csr_array([[1.0], [2.0], [3.0], [1.0], [2.0]])
     >>> y = np.array([0.987, 2.187, 2.687, 1.187, 8.987])
@@ -61,13 +79,13 @@ def minimise(h: Any, x: Any, y: np.ndarray, a: np.ndarray) -> np.ndarray:
     system = _factor(h, x, rho)
     z, u = np.zeros(len(y)), np.zeros(len(y))
     for step in range(1, _MOST_STEPS + 1):
-        w = system.solve(rho * (x.T @ (y + z - u)))
+        w = system.solve(rho * (x.T @ (y + z - u)) - c)
         gap = x @ w - y + u
         before, z = z, gap - np.clip(gap, -a / rho, a / rho)
         u = gap - z
         if step % _LOOK:
             continue
-        found = _polished(h, x, y, a, z)
+        found = _polished(h, x, y, a, c, z)
         if found is not None:
             return found
         apart, moved = np.linalg.norm(x @ w - y - z), np.linalg.norm(z - before)
@@ -76,8 +94,8 @@ def minimise(h: Any, x: Any, y: np.ndarray, a: np.ndarray) -> np.ndarray:
             rho, u = rho * change, u / change
             system = _factor(h, x, rho)
     check.refuse(
-        "no minimiser of the absolute loss found: several may be equally good; add "
-        "l2 > 0, or rows"
+        "no minimiser of the loss found: several may be equally good; add l2 > 0, or "
+        "rows"
     )
 
 
@@ -89,13 +107,15 @@ def _factor(h: Any, x: Any, rho: float) -> Any:
         check.refuse("the rows do not determine the model; add l2 > 0, or rows")
 
 
-def _polished(h: Any, x: Any, y: np.ndarray, a: np.ndarray, z: np.ndarray) -> Any:
+def _polished(
+    h: Any, x: Any, y: np.ndarray, a: np.ndarray, c: Any, z: np.ndarray
+) -> Any:
     """The minimiser, if these residuals have the right zeros and signs; else None."""
     zero = z == 0
     signs, at = np.sign(z), x[np.flatnonzero(zero)]
-    pulls = -(x.T @ (a * signs))
+    pulls = -(x.T @ (a * signs)) - c
     n, k = h.shape[0], at.shape[0]
-    # H w + X' (a sign) + X_0' m = 0 and X_0 w = y_0, with |m| <= a on the zeros.
+    # H w + c + X' (a sign) + X_0' m = 0 and X_0 w = y_0, with |m| <= a on the zeros.
     system = sp.block_array([[h, at.T], [at, sp.csr_array((k, k))]], format="csc")
     right = np.concatenate([pulls, y[zero]])
     found = lsqr(system, right, atol=1e-15, btol=1e-15, iter_lim=20 * (n + k))[0]
@@ -111,7 +131,7 @@ def _polished(h: Any, x: Any, y: np.ndarray, a: np.ndarray, z: np.ndarray) -> An
 
 
 def toward(local: Local, v: Array, pull: Any) -> Array:
-    """argmin_w f_i(w) + (1/2) sum_k pull_k (w_k - v_k)^2, with the absolute loss.
+    """argmin_w f_i(w) + (1/2) sum_k pull_k (w_k - v_k)^2, with a kinked loss.
 
     Args:
         local: One agent.
@@ -119,11 +139,13 @@ def toward(local: Local, v: Array, pull: Any) -> Array:
         pull: How strongly: one number, or one per coordinate.
     """
     x, y = local.x, local.rows.y
-    a = jnp.broadcast_to(local.mean_weights(), y.shape)
+    model: Any = local.model
+    share = jnp.broadcast_to(local.weighed(local.mean_weights()), y.shape)
+    a, tilt = model.absolute * share, (model.tilt * share * y) @ x
     diagonal = jnp.broadcast_to(pull + local.regulariser.weight, v.shape)
     # In units in which the pull is 1, one factorisation serves every balance rho.
     root = jnp.sqrt(diagonal)
-    rows, centre = x / root, pull * v / root
+    rows, centre = x / root, (pull * v - tilt) / root
     values, vectors = jnp.linalg.eigh(rows.T @ rows)
     small = 8 * jnp.finfo(v.dtype).eps
 

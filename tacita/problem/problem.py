@@ -18,7 +18,7 @@ from tacita import check, notebook
 from tacita.encoding import Encoding
 from tacita.problem import moduli, solve
 from tacita.problem.graph import Graph
-from tacita.problem.model.linear import Logistic, Model
+from tacita.problem.model.linear import Model, Signed
 from tacita.problem.population import Population
 from tacita.problem.weights import agent_weights
 from tacita.trees import double_precision, in_double_precision
@@ -177,7 +177,7 @@ class Problem:
         table: dict[str, Any] = {"agent": [str(i) for i in self.ids], "rows": counts}
         if by_class and classes is not None:
             y = np.asarray(self.population.rows.y)
-            codes = (y > 0).astype(int) if isinstance(self.model, Logistic) else y
+            codes = (y > 0).astype(int) if isinstance(self.model, Signed) else y
             real = np.arange(y.shape[1]) < counts[:, None]
             names = self.class_names or tuple(str(c) for c in range(classes))
             for code, label in enumerate(names):

@@ -21,7 +21,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from tacita import check
 from tacita.problem import least_absolute, moduli
-from tacita.problem.model.linear import Absolute, Huber, Linear, Logistic, Softmax
+from tacita.problem.model.linear import Huber, Kinked, Linear, Logistic, Softmax
 from tacita.problem.model.moments import Moments
 from tacita.problem.population import Population
 from tacita.problem.reweighted import reweighted
@@ -36,12 +36,12 @@ _SOLVED = Linear | Huber | Logistic | Softmax | Moments
 
 def solvable(problem: Any) -> bool:
     """Whether `optimum` knows how to minimise a problem of this model."""
-    return isinstance(problem.model, Absolute | _SOLVED)
+    return isinstance(problem.model, Kinked | _SOLVED)
 
 
 def optimum(population: Population, start: np.ndarray) -> np.ndarray:
     """Minimise sum_i f_i + h to rounding; refuses what has no computable minimiser."""
-    if isinstance(population.model, Absolute):
+    if isinstance(population.model, Kinked):
         return least_absolute.optimum(population)
     if not solvable(population):
         check.refuse(

@@ -13,6 +13,7 @@ from tacita.check import TacitaError, refuse
 from tacita.problem.model.differentiable import Custom
 from tacita.problem.model.linear import (
     Absolute,
+    Hinge,
     Huber,
     Linear,
     Logistic,
@@ -23,7 +24,7 @@ from tacita.problem.model.moments import Moments
 from tacita.problem.model.networks import cnn, mlp, resnet10
 from tacita.problem.model.wrapped import Around
 
-_LINEAR = (Linear, Huber, Absolute, Logistic, Softmax, Moments)
+_LINEAR = (Linear, Huber, Absolute, Hinge, Logistic, Softmax, Moments)
 KINDS: dict[str, Any] = {cls.__name__.lower(): cls for cls in _LINEAR}
 KINDS |= {"mlp": mlp, "cnn": cnn, "resnet10": resnet10}
 #: A model that was given as an object: whoever loads it brings it along.

@@ -18,10 +18,12 @@ from tacita.problem.model.differentiable import Differentiable
 from tacita.problem.model.layers import Layers, Perceptron
 from tacita.problem.model.linear import (
     Absolute,
+    Hinge,
     Huber,
     Linear,
     Logistic,
     Model,
+    Signed,
     Softmax,
 )
 from tacita.problem.model.moments import Moments
@@ -35,7 +37,7 @@ _BLOCK = 256
 def scores(model: Model, w: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Values of a regression, (rows,); else one score per row and class.
 
-    A logistic model has one score per row, of its second class.
+    A model of two classes has one score per row, of its second class.
     """
     if isinstance(model, Perceptron):
         return _perceived(model, w, x)
@@ -43,7 +45,7 @@ def scores(model: Model, w: np.ndarray, x: np.ndarray) -> np.ndarray:
         return x @ w.reshape(model.n_classes, model.features).T
     if isinstance(model, Differentiable | Moments):
         return _in_blocks(model, w, x)
-    if isinstance(model, Linear | Huber | Absolute | Logistic):
+    if isinstance(model, Linear | Huber | Absolute | Signed):
         return x @ w
     return _other(model, w, x)
 
@@ -60,13 +62,15 @@ def _other(model: Model, w: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def codes(model: Model, found: np.ndarray) -> np.ndarray:
     """The likeliest class of every row, by its number."""
-    if isinstance(model, Logistic):
+    if isinstance(model, Signed):
         return (found > 0).astype(int)
     return np.argmax(found, axis=1)
 
 
 def probabilities(model: Model, found: np.ndarray) -> np.ndarray:
     """One probability per row and class, from scores."""
+    if isinstance(model, Hinge):
+        refuse("the hinge loss gives classes but no probabilities; use logistic")
     if isinstance(model, Logistic):
         return np.stack([expit(-found), expit(found)], axis=1)
     return softmax(found, axis=1)

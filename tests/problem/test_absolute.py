@@ -85,6 +85,17 @@ def test_a_step_towards_a_point_is_exact(nodes):
             assert value(found + 1e-4 * step) >= value(found) - 1e-12
 
 
+def test_weights_of_agents_count(nodes):
+    """One agent that weighs next to everything: its own answer."""
+    heavy = nodes.with_weights(np.array([1.0, 1e-9, 1e-9, 1e-9, 1e-9]))
+    x, y, counts = nodes.stacked()
+    alone = tacita.from_arrays(x[0], y[0], np.zeros(counts[0]), model=Absolute(2))
+    np.testing.assert_allclose(heavy.solve(), alone.solve(), atol=1e-6)
+    relaxed = tacita.simulate(heavy, tacita.FedRelax(alpha=0.05), 150, record=())
+    exact = GTVMin(heavy, alpha=0.05).solve()
+    np.testing.assert_allclose(relaxed.agents, exact, atol=1e-5)
+
+
 def test_steps_by_theory_are_refused(nodes):
     with pytest.raises(tacita.TacitaError, match="smoothness of Absolute"):
         tacita.simulate(nodes, tacita.FedGD(alpha=1.0), 2)

@@ -104,12 +104,12 @@ def models(kind):
         return "softmax", np.array(["a", "b", "c"])[RANDOM.integers(0, 3, 12)]
     if kind == "cnn":
         return cnn((2, 2, 1), 2, channels=(3,)), RANDOM.integers(0, 2, 12)
-    labels = X[:, 0] > 0 if kind == "logistic" else X @ np.arange(4.0)
+    labels = X[:, 0] > 0 if kind in ("logistic", "hinge") else X @ np.arange(4.0)
     return kind, labels
 
 
 KINDS = ["linear", "huber", "absolute", "moments", "logistic", "softmax", "mlp"]
-KINDS += ["regression", "cnn"]
+KINDS += ["regression", "cnn", "hinge"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -124,12 +124,16 @@ def test_every_kind_of_model_predicts_as_in_training_and_reloads(kind, tmp_path)
     if model.classes is None:
         np.testing.assert_allclose(model.predict(rows), said, rtol=2e-5)
     else:
-        codes = (said > 0).astype(int) if kind == "logistic" else said
+        codes = (said > 0).astype(int) if kind in ("logistic", "hinge") else said
         np.testing.assert_array_equal(
             model.predict(rows), np.array(model.classes)[codes]
         )
-        best = np.argmax(model.predict_proba(rows), axis=1)
-        np.testing.assert_array_equal(best, codes)
+        if kind == "hinge":
+            with pytest.raises(tacita.TacitaError, match="no probabilities"):
+                model.predict_proba(rows)
+        else:
+            best = np.argmax(model.predict_proba(rows), axis=1)
+            np.testing.assert_array_equal(best, codes)
     back = tacita.load_model(model.save(tmp_path))
     np.testing.assert_array_equal(back.predict(rows), model.predict(rows))
     assert back.card == model.card

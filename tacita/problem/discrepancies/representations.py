@@ -15,7 +15,7 @@ from tacita import check
 from tacita.problem import moduli
 from tacita.problem.graph import Graph
 from tacita.problem.gtv.gtvmin import GTVMin
-from tacita.problem.model.linear import Logistic
+from tacita.problem.model.linear import Signed
 from tacita.problem.problem import Problem
 from tacita.trees import replace
 
@@ -83,7 +83,7 @@ def label_counts(problem: Problem) -> np.ndarray:
 
 def _codes(problem: Problem) -> np.ndarray:
     y = problem.stacked()[1]
-    return (y > 0).astype(int) if isinstance(problem.model, Logistic) else y
+    return (y > 0).astype(int) if isinstance(problem.model, Signed) else y
 
 
 def _real(problem: Problem) -> np.ndarray:

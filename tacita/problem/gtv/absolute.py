@@ -1,4 +1,4 @@
-"""GTVMin of nodes with the absolute loss: one sparse problem of least deviations."""
+"""GTVMin of nodes with kinked losses: one sparse problem of least deviations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def solve(gtv: GTVMin) -> np.ndarray:
     """The minimiser, (N, d); differences along edges may be squared or absolute."""
     problem = gtv.problem
     population, n, d = problem.population, problem.n_agents, problem.dim
-    x, y, weights = stacked_rows(population)
+    x, y, weights, tilts = stacked_rows(population)
     agent = np.repeat(np.arange(n), np.asarray(population.counts))
     places = (
         np.repeat(np.arange(len(x)), d),
@@ -37,7 +37,7 @@ def solve(gtv: GTVMin) -> np.ndarray:
     for part in penalty.parts if isinstance(penalty, Combined) else (penalty,):
         if part.kind == "l2":
             check.refuse(
-                "solve() of the absolute loss couples by penalty='squared' or 'l1'; "
+                "solve() of a loss with kinks couples by penalty='squared' or 'l1'; "
                 "run tacita.FedGD for the network lasso"
             )
         coupled = np.flatnonzero(np.asarray(part.mask(d)))
@@ -50,5 +50,11 @@ def solve(gtv: GTVMin) -> np.ndarray:
             rows.append(sp.csr_array(sp.kron(across, mask)))
             targets.append(np.zeros(len(i) * len(coupled)))
             sizes.append(np.repeat(strength * along, len(coupled)))
-    found = minimise(h, sp.vstack(rows), np.concatenate(targets), np.concatenate(sizes))
+    found = minimise(
+        h,
+        sp.vstack(rows),
+        np.concatenate(targets),
+        np.concatenate(sizes),
+        rows[0].T @ tilts,
+    )
     return found.reshape(n, d)

@@ -23,7 +23,7 @@ from tacita import check
 from tacita.problem.graph import Graph, neighbour_sum
 from tacita.problem.gtv import absolute, edges
 from tacita.problem.model import ridge
-from tacita.problem.model.linear import Absolute, Linear, Logistic, Softmax
+from tacita.problem.model.linear import Kinked, Linear, Logistic, Softmax
 from tacita.problem.population import Population
 from tacita.problem.solve import falls_for_ever, in_float64
 from tacita.trees import double_precision
@@ -75,7 +75,7 @@ def solve(gtv: GTVMin, tolerance: float | None, method: str) -> np.ndarray:
     check.positive(tolerance=tolerance)
     check.one_of(METHODS, method=method)
     problem = gtv.problem
-    if isinstance(problem.model, Absolute):
+    if isinstance(problem.model, Kinked):
         return absolute.solve(gtv)
     quadratic = ridge.has_closed_form(problem.population)
     if not gtv.penalty.smooth:

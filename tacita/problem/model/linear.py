@@ -189,9 +189,41 @@ class Absolute(_Scalar):
         """The sign of s - y; at a kink 0."""
         return jnp.sign(s - y)
 
+    #: The loss is absolute |s - y| + tilt y s, and a constant.
+    absolute, tilt = 1.0, 0.0
+
     def predict(self, w: Array, x: Array) -> Array:
         """The predicted value."""
         return self.scores(w, x)
+
+
+@dataclass(frozen=True)
+class Hinge(_Scalar):
+    """A support vector machine: labels -1/+1, loss max(0, 1 - y x.w) (Jung, ch. 2).
+
+    It has a kink and no curvature, as the absolute loss: with y of length 1 it is
+    |x.w - y|/2 + (1 - y x.w)/2, by which the same solvers find its exact answers.
+    """
+
+    @property
+    def classes(self) -> int | None:
+        """Two."""
+        return 2
+
+    def loss_of(self, s: Array, y: Array) -> Array:
+        """max(0, 1 - y s)."""
+        return jnp.maximum(0, 1 - y * s)
+
+    def residual(self, s: Array, y: Array) -> Array:
+        """-y inside the margin, y s < 1; 0 beyond it; half of that at the kink."""
+        return -y * (1 + jnp.sign(1 - y * s)) / 2
+
+    #: The loss is absolute |s - y| + tilt y s, and a constant.
+    absolute, tilt = 0.5, -0.5
+
+    def predict(self, w: Array, x: Array) -> Array:
+        """-1 or +1."""
+        return signs(self.scores(w, x))
 
 
 @dataclass(frozen=True)
@@ -216,8 +248,7 @@ class Logistic(_Scalar):
 
     def predict(self, w: Array, x: Array) -> Array:
         """-1 or +1."""
-        scores = self.scores(w, x)
-        return jnp.where(scores > 0, 1, -1).astype(scores.dtype)
+        return signs(self.scores(w, x))
 
 
 @dataclass(frozen=True)
@@ -275,6 +306,17 @@ class Softmax:
 
 
 GeneralisedLinear = Linear | Huber | Absolute | Logistic | Softmax
+
+
+#: Models of two classes with labels -1/+1 and one score per row.
+Signed = Logistic | Hinge
+#: Models whose losses have kinks, of which `least_absolute` finds exact answers.
+Kinked = Absolute | Hinge
+
+
+def signs(scores: Array) -> Array:
+    """The label -1 or +1 that each score stands for."""
+    return jnp.where(scores > 0, 1, -1).astype(scores.dtype)
 
 
 def pick(scores: Array, y: Array) -> Array:
