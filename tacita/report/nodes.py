@@ -34,6 +34,9 @@ def summary(told: dict[str, Any]) -> list[str]:
             f", {name} {_mean(reference)}. {better} of "
             f"{len(validation)} nodes do better than {name}"
         )
+    if "pooled_scores" in told:
+        scored = (f"{n} {_number(v)}" for n, v in told["pooled_scores"].items())
+        words += f". Over all validation rows: {', '.join(scored)}"
     counted = Counter(told["verdict"]).most_common()
     return [f"{words}."] + [
         f"{count} {'node' if count == 1 else 'nodes'}: {word}: "
@@ -49,6 +52,9 @@ def nodes_table(told: dict[str, Any]) -> Table:
     if "baseline" in told:
         heads.append(told["baseline_name"])
         columns.append(told["baseline"])
+    for name, values in told.get("scores", {}).items():
+        heads.append(name)
+        columns.append(values)
     lines = list(zip(*columns, told["verdict"], strict=True))
     lines.sort(key=lambda line: -np.nan_to_num(line[2], nan=-1.0))
     rows = tuple(
@@ -56,6 +62,16 @@ def nodes_table(told: dict[str, Any]) -> Table:
         for name, *values, verdict in lines
     )
     return Table((*heads, "diagnosis"), rows)
+
+
+def confusion_table(told: dict[str, Any]) -> Table:
+    """Validation rows by their class, down, and by the predicted one, across."""
+    names = [str(name) for name in told["classes"]]
+    rows = zip(names, told["confusion"], strict=True)
+    return Table(
+        ("true \\ predicted", *names),
+        tuple((name, *(str(int(count)) for count in line)) for name, line in rows),
+    )
 
 
 def _mean(values: Any) -> str:

@@ -189,6 +189,9 @@ class Page:
                 parts.append(html.figure(shown, "Nodes by their validation error"))
             content = html.table(nodes.nodes_table(told))
             parts.append(html.folded("The numbers", content))
+            if "confusion" in told:
+                matrix = html.table(nodes.confusion_table(told))
+                parts.append(html.folded("Right and wrong classes", matrix))
         return html.section("nodes", "Every node's errors", *parts) if parts else ""
 
     def _letters(self) -> str:

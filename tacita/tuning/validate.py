@@ -19,10 +19,12 @@ from tacita import check
 from tacita.problem.arrays import rows_like
 from tacita.problem.graph import Graph
 from tacita.problem.held_out import node_losses
+from tacita.problem.model.linear import Signed
 from tacita.problem.problem import Problem
 from tacita.theory.diagnosis import Verdict, diagnose
 from tacita.trace import Run
 from tacita.trees import in_double_precision
+from tacita.tuning.scores import Scores, of_classes, of_values
 
 #: Larger networks get no map: nobody could tell the nodes apart.
 _MAPPED = 2000
@@ -41,6 +43,8 @@ class NodeErrors:
         factor: From here on one error counts as much larger than another.
         positions: Latitude and longitude of every node, (N, 2), or None.
         graph: The network, drawn on the map, or None.
+        scores: How good predictions for the validation rows are, of every node and
+            pooled; None where it was not measured.
 
     >>> told = NodeErrors(ids=("a", "b"), train=[1.0, 0.1], validation=[1.0, 1.0],
     ...                   baseline=[1.0, 1.0], baseline_name="persistence")
@@ -58,6 +62,7 @@ class NodeErrors:
     factor: float = 1.5
     positions: Any = None
     graph: Graph | None = None
+    scores: Scores | None = None
 
     def __post_init__(self) -> None:
         n = len(self.ids)
@@ -84,7 +89,8 @@ class NodeErrors:
         if self.baseline is not None:
             told += f", {self.baseline_name} {_mean(self.baseline):.4g}"
         words = Counter(verdict.word for verdict in self.verdicts)
-        return "\n  ".join([told, *(f"{n} {word}" for word, n in words.most_common())])
+        lines = [told, *(f"{n} {word}" for word, n in words.most_common())]
+        return "\n  ".join(lines if self.scores is None else [*lines, str(self.scores)])
 
     def attach(self, run: Run) -> Run:
         """The run with these errors in its folder and in its report."""
@@ -102,6 +108,8 @@ class NodeErrors:
         if self.baseline is not None:
             told["baseline"] = self.baseline.tolist()
             told["baseline_name"] = self.baseline_name
+        if self.scores is not None:
+            told |= self.scores.as_dict()
         return told | self._layout()
 
     def _layout(self) -> dict[str, Any]:
@@ -184,6 +192,7 @@ def validate(
         positions=positions,
         graph=problem.graph,
         factor=factor,
+        scores=_scores(problem, w, *held_out),
     )
 
 
@@ -202,6 +211,30 @@ def _errors(
     counts = np.bincount(node, minlength=problem.n_agents).astype(float)
     sums = np.bincount(node, np.asarray(losses, float), minlength=problem.n_agents)
     return sums / np.where(counts > 0, counts, np.nan)
+
+
+@in_double_precision
+def _scores(
+    problem: Problem, w: np.ndarray, x: np.ndarray, y: np.ndarray, node: np.ndarray
+) -> Scores | None:
+    """Of models whose predictions are values or classes; a bare loss has none."""
+    model: Any = problem.model
+    if not hasattr(model, "scores") or len(y) == 0:
+        return None
+
+    def one(v: Any, row: Any) -> Any:
+        return model.scores(v, row[None])[0]
+
+    found = jax.jit(jax.vmap(one))(jnp.asarray(w[node]), jnp.asarray(x))
+    said = np.asarray(found, float)
+    if model.classes is None:
+        return of_values(said.reshape(len(y)), np.asarray(y), node, problem.n_agents)
+    if isinstance(model, Signed):
+        # The second class has the score, the first none.
+        said, y = np.stack([np.zeros_like(said), said], axis=1), y > 0
+    names = problem.class_names or tuple(str(k) for k in range(model.classes))
+    codes = np.asarray(y).astype(int)
+    return of_classes(said, codes, node, problem.n_agents, names)
 
 
 def _spring(graph: Graph) -> np.ndarray:

@@ -25,7 +25,6 @@ def nodes() -> tacita.Problem:
         model="hinge",
         classes=("no", "yes"),
         l2=L2,
-        dtype="float64",
         graph=tacita.problem.graph.ring(5),
     )
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
+from sklearn import metrics
 
 import tacita
 from tacita.problem import graph, synthetic
@@ -84,6 +86,53 @@ def test_labels_of_classes_are_coded_as_in_the_problem():
     assert told.train.sum() == pytest.approx(problem.loss(w))
 
 
+def test_scores_are_those_of_scikit_learn(trained):
+    problem, run, _, (x, y, agent) = trained
+    scores = tacita.validate(problem, run, (x, y, agent), intercept=True).scores
+    w = dict(zip("abcde", run.agents, strict=True))
+    said = np.array([r @ w[a][:2] + w[a][2] for r, a in zip(x, agent, strict=True)])
+    expected = {
+        "MAE": metrics.mean_absolute_error,
+        "RMSE": metrics.root_mean_squared_error,
+        "R2": metrics.r2_score,
+    }
+    for name, score in expected.items():
+        assert scores.pooled[name] == pytest.approx(score(y, said), rel=1e-12)
+        own = [score(y[agent == a], said[agent == a]) for a in "abcd"]
+        np.testing.assert_allclose(scores.by_node[name], [*own, np.nan], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "logistic"])
+def test_scores_of_classes_are_those_of_scikit_learn(kind):
+    rng = np.random.default_rng(2)
+    names = ["cat", "dog", "eel"] if kind == "softmax" else ["no", "yes"]
+    x, y = rng.normal(size=(60, 2)).round(1), rng.choice(names, 60)
+    agent = np.arange(60) % 3
+    problem = tacita.from_arrays(x, y, agent, model=kind, classes=names)
+    w = rng.normal(size=problem.dim)
+    scores = tacita.validate(problem, w, (x, y, agent)).scores
+    given = x @ w.reshape(-1, 2).T
+    if kind == "logistic":
+        given = np.hstack([0 * given, given])
+    chances = softmax(given, axis=1)
+    said = np.array(names)[given.argmax(axis=1)]
+    area = chances if kind == "softmax" else chances[:, 1]
+
+    def expected(rows):
+        return {
+            "accuracy": metrics.accuracy_score(y[rows], said[rows]),
+            "F1": metrics.f1_score(y[rows], said[rows], average="macro"),
+            "AUC": metrics.roc_auc_score(y[rows], area[rows], multi_class="ovr"),
+        }
+
+    assert scores.pooled == pytest.approx(expected(slice(None)), rel=1e-12)
+    for i in range(3):
+        one = {name: values[i] for name, values in scores.by_node.items()}
+        assert one == pytest.approx(expected(agent == i), rel=1e-12)
+    np.testing.assert_array_equal(scores.confusion, metrics.confusion_matrix(y, said))
+    assert "all rows: accuracy" in str(tacita.validate(problem, w, (x, y, agent)))
+
+
 def test_rows_that_do_not_fit_are_refused(trained):
     problem, run, _, (x, y, agent) = trained
     with pytest.raises(tacita.TacitaError, match="expected X of shape"):
@@ -134,6 +183,7 @@ def test_the_report_shows_a_table_and_a_map(trained, tmp_path):
         assert verdict.word in page
     table = nodes_table(told.as_dict())
     assert table.columns[3] == "yesterday" and table.rows[-1][0] == "e"
+    assert "Over all validation rows: MAE" in page and "R2" in table.columns
     shown = [float(row[2]) for row in table.rows[:-1]]
     assert shown == sorted(shown, reverse=True)
     # The same run without errors of its nodes has no such section.

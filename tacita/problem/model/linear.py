@@ -305,7 +305,7 @@ class Softmax:
         return np.zeros(self.dim)
 
 
-GeneralisedLinear = Linear | Huber | Absolute | Logistic | Softmax
+GeneralisedLinear = Linear | Huber | Absolute | Hinge | Logistic | Softmax
 
 
 #: Models of two classes with labels -1/+1 and one score per row.
