@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import tacita
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
 from papers.dp_norm.common.convex import Entry
+from papers.dp_norm.common.figures import chosen, played, sweep_page
 from papers.dp_norm.common.pages import RESULTS, script
-from papers.dp_norm.common.short import ROUNDS, sweep_page
+from papers.dp_norm.common.parts import Part
 
 #: Lemma 1 allows mu = 0.03 up to alpha = 0.5; the tight bound has no such limit.
 ALPHAS = (0.0, 0.05, 0.1, 0.2, 0.4)
@@ -18,7 +18,7 @@ MORE_ALPHAS = (*ALPHAS, 1.0, 5.0)
 BATCHES = (500, 1000, 2000, 4000)
 
 
-def alphas(problem: tacita.Problem, rounds: int) -> list[dict[str, Any]]:
+def alphas(rounds: int) -> Part:
     """Every alpha with the noise of the paper and with ours."""
     entries = [
         Entry("DP-Norm", "paper", 1.0, convex.dp_norm(a, b.paper_noise(1.0, a, rounds)))
@@ -28,38 +28,38 @@ def alphas(problem: tacita.Problem, rounds: int) -> list[dict[str, Any]]:
         Entry("DP-Norm", "sound", 1.0, convex.dp_norm(a, b.tight_noise(1.0, a, rounds)))
         for a in MORE_ALPHAS
     ]
-    lines = convex.play(problem, entries, rounds, rounds)
-    varied = (*ALPHAS, *MORE_ALPHAS)
-    return [{"alpha": a, **line} for a, line in zip(varied, lines, strict=True)]
+    told = tuple({"alpha": a} for a in (*ALPHAS, *MORE_ALPHAS))
+    return Part("figure_3", tuple(entries), rounds, told=told)
 
 
-def batches(problem: tacita.Problem, rounds: int) -> list[dict[str, Any]]:
-    """Every batch size with the noise of the paper and with ours, alpha = 0.2."""
-    found = []
-    for size in BATCHES:
-        oracle = tacita.Minibatch(size=size, sampling="permutation")
-        noise = {
-            "paper": b.paper_noise(1.0, b.ALPHA, rounds, size),
-            "sound": b.tight_noise(1.0, b.ALPHA, rounds, size),
-        }
-        entries = [
-            Entry("DP-Norm", whose, 1.0, convex.dp_norm(b.ALPHA, std, oracle=oracle))
-            for whose, std in noise.items()
-        ]
-        lines = convex.play(problem, entries, rounds, rounds)
-        found += [{"batch": size, **line} for line in lines]
-    return found
+def batch(size: int, rounds: int) -> Part:
+    """One batch size with the noise of the paper and with ours, alpha = 0.2."""
+    oracle = tacita.Minibatch(size=size, sampling="permutation")
+    noise = {
+        "paper": b.paper_noise(1.0, b.ALPHA, rounds, size),
+        "sound": b.tight_noise(1.0, b.ALPHA, rounds, size),
+    }
+    entries = tuple(
+        Entry("DP-Norm", whose, 1.0, convex.dp_norm(b.ALPHA, std, oracle=oracle))
+        for whose, std in noise.items()
+    )
+    told = ({"batch": size},) * len(entries)
+    return Part(f"figure_3_batch_{size}", entries, rounds, told=told)
 
 
-def main(out: Path = RESULTS) -> Path:
+def main(
+    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+) -> Path:
     """Figure 3, upper row."""
-    problem = b.problem()
+    scale = chosen(rounds, seeds)
+    sizes = [batch(size, rounds) for size in BATCHES]
     sweep_page(
         out,
         "figure_3_batches",
         "Figure 3 (c), convex: batch size and accuracy",
         "batch",
-        batches(problem, ROUNDS),
+        played(sizes, scale, out, resume),
+        scale,
         [
             "**The paper's reading.** Accuracy grows with B; 2,000 was chosen. "
             "**Ours.** The noise falls with B under both bounds, and accuracy follows."
@@ -70,7 +70,8 @@ def main(out: Path = RESULTS) -> Path:
         "figure_3",
         "Figure 3 (a, b), convex: normalisation weight, dual norm and accuracy",
         "alpha",
-        alphas(problem, ROUNDS),
+        played([alphas(rounds)], scale, out, resume),
+        scale,
         [
             "**The paper's reading.** A larger alpha keeps dual variables small; "
             "too large a one costs accuracy; 0.2 was chosen. **Ours.** The dual norm "

@@ -5,29 +5,37 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
+from papers.dp_norm.common.figures import chosen, played, sweep_page
 from papers.dp_norm.common.pages import RESULTS, script
-from papers.dp_norm.common.short import ROUNDS, sweep_page
+from papers.dp_norm.common.parts import Part
 
 STEPS = (0.01, 0.03, 0.1, 0.3)
 
 
-def main(out: Path = RESULTS) -> Path:
+def steps(rounds: int) -> Part:
     """Noise in gradients does not depend on the step; noise in w grows with it."""
-    varied, entries = [], []
+    told, entries = [], []
     for step in STEPS:
-        for entry in convex.gossip_entries(ROUNDS, (1.0, 0.5)):
+        for entry in convex.gossip_entries(rounds, (1.0, 0.5)):
             changed = replace(entry.algorithm, step_size=step)
             entries.append(replace(entry, algorithm=changed))
-            varied.append(step)
-    lines = convex.play(b.problem(), entries, ROUNDS, ROUNDS)
+            told.append({"step size": step})
+    return Part("figure_5", tuple(entries), rounds, told=tuple(told))
+
+
+def main(
+    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+) -> Path:
+    """Every step size."""
+    scale = chosen(rounds, seeds)
     return sweep_page(
         out,
         "figure_5",
         "Figure 5: step size of decentralised DP-SGD",
         "step size",
-        [{"step size": s, **line} for s, line in zip(varied, lines, strict=True)],
+        played([steps(rounds)], scale, out, resume),
+        scale,
         [
             "**The paper's reading.** 0.1 is best at both epsilons, below DP-Norm's "
             "72 % everywhere. **Ours.** See the table: with so few rounds the longest "

@@ -8,36 +8,40 @@ from typing import Any
 
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
+from papers.dp_norm.common.figures import chosen, played, sweep_page
 from papers.dp_norm.common.pages import RESULTS, script
-from papers.dp_norm.common.short import ROUNDS, sweep_page
+from papers.dp_norm.common.parts import Part
 
 PENALTIES = (1e-5, 5e-5, 1e-4, 1e-3, 1e-2)
 STEPS = (0.003, 0.01, 0.03, 0.1)
 
 
-def swept(problem: Any, field: str, values: Any, **fixed: float) -> list:
+def swept(field: str, values: Any, rounds: int, **fixed: float) -> Part:
     """One number of DP-ADMM varied."""
-    varied, entries = [], []
+    told, entries = [], []
     for value in values:
-        for entry in convex.admm_entries(ROUNDS, (1.0, 0.5)):
-            numbers = {**fixed, field: value}
-            changed = replace(entry.algorithm, **numbers)
+        for entry in convex.admm_entries(rounds, (1.0, 0.5)):
+            changed = replace(entry.algorithm, **{**fixed, field: value})
             entries.append(replace(entry, algorithm=changed))
-            varied.append(value)
-    lines = convex.play(problem, entries, ROUNDS, ROUNDS)
-    name = field.replace("_", " ")
-    return [{name: v, **line} for v, line in zip(varied, lines, strict=True)]
+            told.append({field.replace("_", " "): value})
+    name = f"figure_6_{field}"
+    return Part(name, tuple(entries), rounds, told=tuple(told))
 
 
-def main(out: Path = RESULTS) -> Path:
+def main(
+    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+) -> Path:
     """Penalties at step 0.01, then steps at penalty 1e-4."""
-    problem = b.problem()
+    scale = chosen(rounds, seeds)
+    steps = swept("step_size", STEPS, rounds, rho=b.PENALTY)
+    penalties = swept("rho", PENALTIES, rounds, step_size=0.01)
     sweep_page(
         out,
         "figure_6_steps",
         "Figure 6 (a2, b2): step size of DP-ADMM, rho = 1e-4",
         "step size",
-        swept(problem, "step_size", STEPS, rho=b.PENALTY),
+        played([steps], scale, out, resume),
+        scale,
         [
             "**The paper's reading.** 0.01 is best, and below DP-Norm everywhere. "
             "**Ours.** In 100 rounds the longest step learns most; none is near what "
@@ -49,7 +53,8 @@ def main(out: Path = RESULTS) -> Path:
         "figure_6",
         "Figure 6 (a1, b1): penalty of DP-ADMM, step 0.01",
         "rho",
-        swept(problem, "rho", PENALTIES, step_size=0.01),
+        played([penalties], scale, out, resume),
+        scale,
         [
             "**The paper's reading.** 1e-4 (epsilon 1) and 5e-5 (0.5) are best. "
             "**Ours.** Up to 1e-4 the penalty makes no difference in 100 rounds: every "

@@ -4,23 +4,40 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
+from papers.dp_norm.common.figures import chosen, curve_page, played
 from papers.dp_norm.common.pages import RESULTS, script
-from papers.dp_norm.common.short import ROUNDS, curve_page
+from papers.dp_norm.common.parts import SPLITS, Part, record_every
 
-EVERY = 20
 EPSILONS = (None, 1.0, 0.5)
+METHODS = {
+    "dp_norm": convex.dp_norm_entries,
+    "gossip": convex.gossip_entries,
+    "admm": convex.admm_entries,
+}
 
 
-def main(out: Path = RESULTS) -> Path:
+def main(
+    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+) -> Path:
     """All methods, every node with all ten classes."""
-    problem = b.problem(iid=True)
-    made = (convex.dp_norm_entries, convex.gossip_entries, convex.admm_entries)
-    lines = []
-    for entries in made:
-        lines += convex.play(problem, entries(ROUNDS, EPSILONS), ROUNDS, EVERY)
-    single = convex.single_node(0, 1e-3, ROUNDS, EVERY, iid=True)
+    scale = chosen(rounds, seeds)
+    parts = [
+        Part(
+            f"figure_7_{name}",
+            tuple(entries(rounds, EPSILONS)),
+            rounds,
+            ring={"iid": True},
+        )
+        for name, entries in METHODS.items()
+    ]
+    lines = played(parts, scale, out, resume)
+    every = record_every(rounds)
+    single = [
+        {"split": split, **line}
+        for split in scale.splits
+        for line in convex.single_node(split, SPLITS[split], rounds, every, iid=True)
+    ]
     panels = {}
     for name in ("inf", "1", "0.5"):
         mine = [line for line in lines if line["epsilon"] == name]
@@ -30,6 +47,7 @@ def main(out: Path = RESULTS) -> Path:
         "figure_7",
         "Figure 7, convex: iid data",
         panels,
+        scale,
         [
             "**The paper's reading.** DP-Norm is closest to the reference, and DP-SGD "
             "does better than with non-iid data. **Ours.** Without noise all five are "

@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
+from papers.dp_norm.common.figures import chosen, curve_page, played
 from papers.dp_norm.common.pages import RESULTS, script
-from papers.dp_norm.common.short import ROUNDS, curve_page
+from papers.dp_norm.common.parts import Part
 
-EVERY = 20
 NODES = (4, 6, 8)
+METHODS = {
+    "dp_norm": convex.dp_norm_entries,
+    "gossip": convex.gossip_entries,
+    "admm": convex.admm_entries,
+}
 
 
-def on_ring(nodes: int) -> list[dict[str, Any]]:
+def on_ring(nodes: int, rounds: int) -> list[Part]:
     """All methods on one ring."""
-    problem = b.problem(nodes=nodes)
-    made = (convex.dp_norm_entries, convex.gossip_entries, convex.admm_entries)
-    lines = []
-    for entries in made:
-        lines += convex.play(problem, entries(ROUNDS, (1.0,)), ROUNDS, EVERY)
-    return lines
+    return [
+        Part(
+            f"figure_8_{nodes}_nodes_{name}",
+            tuple(entries(rounds, (1.0,))),
+            rounds,
+            ring={"nodes": nodes},
+        )
+        for name, entries in METHODS.items()
+    ]
 
 
-def main(out: Path = RESULTS) -> Path:
+def main(
+    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+) -> Path:
     """Every ring."""
+    scale = chosen(rounds, seeds)
+    rings = {
+        f"{nodes} nodes": played(on_ring(nodes, rounds), scale, out, resume)
+        for nodes in NODES
+    }
     return curve_page(
         out,
         "figure_8",
         "Figure 8, convex: number of nodes, epsilon = 1",
-        {f"{nodes} nodes": on_ring(nodes) for nodes in NODES},
+        rings,
+        scale,
         [
             "**The paper's reading.** DP-Norm is closest to the reference for every "
             "number of nodes, and its curves get smoother with more. **Ours.** On four "

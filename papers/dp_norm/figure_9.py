@@ -7,25 +7,33 @@ from pathlib import Path
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
 from papers.dp_norm.common.convex import Entry
+from papers.dp_norm.common.figures import chosen, curve_page, played
 from papers.dp_norm.common.pages import RESULTS, script
-from papers.dp_norm.common.short import ROUNDS, curve_page
+from papers.dp_norm.common.parts import Part
 
-EVERY = 20
 NODES = (3, 4, 6, 8)
 
 
-def main(out: Path = RESULTS) -> Path:
+def on_ring(nodes: int, rounds: int) -> Part:
+    """DP-Norm on one ring."""
+    noise = b.paper_noise(1.0, b.ALPHA, rounds)
+    one = Entry(f"{nodes} nodes", "paper", 1.0, convex.dp_norm(b.ALPHA, noise))
+    return Part(f"figure_9_{nodes}_nodes", (one,), rounds, {"nodes": nodes})
+
+
+def main(
+    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+) -> Path:
     """One panel, one curve per ring."""
-    lines = []
-    for nodes in NODES:
-        noise = b.paper_noise(1.0, b.ALPHA, ROUNDS)
-        one = Entry(f"{nodes} nodes", "paper", 1.0, convex.dp_norm(b.ALPHA, noise))
-        lines += convex.play(b.problem(nodes=nodes), [one], ROUNDS, EVERY)
+    scale = chosen(rounds, seeds)
+    rings = [on_ring(nodes, rounds) for nodes in NODES]
+    lines = played(rings, scale, out, resume)
     return curve_page(
         out,
         "figure_9",
         "Figure 9, convex: DP-Norm on rings of different size, epsilon = 1",
         {"alpha = 0.2": lines},
+        scale,
         [
             "**The paper's reading.** Three nodes are slower, the others alike. "
             "**Ours.** Eight and six nodes do best, four worst, as with the other "

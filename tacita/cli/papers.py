@@ -41,7 +41,11 @@ def list_all() -> None:
     show(("name", "what it shows"), rows)
 
 
-@app.command("run", epilog="Example:  tacita papers run fed-plt/table-9")
+@app.command(
+    "run",
+    epilog="Examples:  tacita papers run fed-plt/table-9    "
+    "tacita papers run dp-norm/figure-7 --rounds 2000 --seeds 3 --resume",
+)
 def run(
     name: Annotated[
         str, typer.Argument(help='A name that "tacita papers list" shows.')
@@ -50,6 +54,18 @@ def run(
         int | None,
         typer.Option(min=1, help="Repetitions to average; the paper's if left out."),
     ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Rounds, where a script lets one choose.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Seeds, where a script lets one choose.")
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Keep raw results that are there, go on with the others."
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder to write to; the paper's own if left out."),
@@ -57,7 +73,9 @@ def run(
 ) -> None:
     """Run a table or figure and write its page, with the paper's numbers beside ours.
 
-    On a terminal, bars show how far it is.
+    On a terminal, bars show how far it is. Long scripts keep raw results in parts and
+    use all cores: stopped ones go on with --resume, and where all parts are there it
+    only draws the page again.
     """
     from tacita.report import numbers
 
@@ -69,7 +87,13 @@ def run(
     if out is not None and out.is_file():
         tacita.check.refuse(f"--out {out} is a file; name a folder")
     main = _main_of(scripts[name])
-    given = {"repetitions": repetitions, "out": out}
+    given: dict[str, Any] = {
+        "repetitions": repetitions,
+        "rounds": rounds,
+        "seeds": seeds,
+        "resume": resume or None,
+        "out": out,
+    }
     chosen = {key: value for key, value in given.items() if value is not None}
     for key in chosen.keys() - inspect.signature(main).parameters.keys():
         tacita.check.refuse(f"{name} takes no --{key}; leave it out")

@@ -95,10 +95,14 @@ def play(
     every: int,
     seed: int = 0,
     told: Any = lambda done: None,
+    kept: Path | None = None,
 ) -> list[dict[str, Any]]:
-    """Run configurations of one algorithm; a line per configuration and record."""
+    """Run configurations of one algorithm; a line per configuration and record.
+
+    With a file to keep it in, a run that was stopped goes on where it was.
+    """
     made = [entry.algorithm for entry in entries]
-    found = runs.curves(problem, made, rounds, every, MEASURES, seed, told)
+    found = runs.curves(problem, made, rounds, every, MEASURES, seed, told, kept)
     return [
         {
             "method": entry.method,

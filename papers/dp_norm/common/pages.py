@@ -97,8 +97,11 @@ def script(main: Callable[..., Path]) -> None:
     """Run a script's `main` from the command line and say what it wrote."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    if "repetitions" in inspect.signature(main).parameters:
-        parser.add_argument("--repetitions", type=int)
+    takes = inspect.signature(main).parameters
+    for name in takes.keys() & {"repetitions", "rounds", "seeds"}:
+        parser.add_argument(f"--{name}", type=int)
+    if "resume" in takes:
+        parser.add_argument("--resume", action="store_true")
     given = {k: v for k, v in vars(parser.parse_args()).items() if v is not None}
     began = time.perf_counter()
     page = main(**given)

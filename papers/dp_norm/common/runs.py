@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -47,8 +48,13 @@ def curves(
     measures: dict[str, Measure],
     seed: int = 0,
     told: Callable[[int], None] = lambda done: None,
+    kept: Path | None = None,
 ) -> dict[str, np.ndarray]:
-    """Measures after every `every` rounds, each (configurations, records)."""
+    """Measures after every `every` rounds, each (configurations, records).
+
+    With a file to keep it in, what was reached is there after every record, and a run
+    of the same things goes on from it.
+    """
     ready = [prepare(problem, one) for one in algorithms]
     stacked = jax.tree.map(
         lambda *v: jnp.stack([jnp.asarray(x, problem.dtype) for x in v]), *ready
@@ -58,8 +64,12 @@ def curves(
     start = jnp.asarray(problem.start)
     carry = jax.vmap(lambda a: first_carry(world, a, base, start))(stacked)
     names = tuple(measures)
-    pages = []
-    for done in range(0, rounds, every):
+    pages: list[np.ndarray] = []
+    # What a kept file must be of, to be gone on from.
+    what = repr((problem.name, problem.counts.tolist(), ready, rounds, every, seed))
+    if kept is not None and kept.exists():
+        carry, pages = _read(kept, what, carry)
+    for done in range(every * len(pages), rounds, every):
         carry, page = _advance(
             tuple(measures[name] for name in names),
             every,
@@ -70,11 +80,33 @@ def curves(
             done,
         )
         pages.append(np.asarray(page))
+        if kept is not None:
+            _keep(kept, what, carry, pages)
         told(done + every)
     book = np.stack(pages, axis=-1)
     return {name: book[:, k] for k, name in enumerate(names)} | {
         "round": np.arange(every, rounds + 1, every)
     }
+
+
+def _keep(path: Path, what: str, carry: Any, pages: list[np.ndarray]) -> None:
+    leaves = {f"leaf_{k}": v for k, v in enumerate(map(np.asarray, _leaves(carry)))}
+    whole = path.with_suffix(".tmp.npz")
+    np.savez(whole, what=np.asarray(what), pages=np.stack(pages), **leaves)
+    whole.replace(path)
+
+
+def _read(path: Path, what: str, fresh: Any) -> tuple[Any, list[np.ndarray]]:
+    """What `_keep` wrote, if it is of the same run; else the beginning."""
+    with np.load(path) as file:
+        if str(file["what"]) != what:
+            return fresh, []
+        leaves = [jnp.asarray(file[f"leaf_{k}"]) for k in range(len(_leaves(fresh)))]
+        return jax.tree.unflatten(jax.tree.structure(fresh), leaves), [*file["pages"]]
+
+
+def _leaves(carry: Any) -> list[Any]:
+    return jax.tree.leaves(carry)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=5)

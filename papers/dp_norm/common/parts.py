@@ -1,0 +1,163 @@
+"""Long runs in parts: on all cores, to be stopped and resumed, their raw lines kept.
+
+A part is what one process runs: configurations of one algorithm on one ring with one
+seed. Its lines stand in `raw/NAME.csv` once it is done, from which pages are drawn
+again without running; until then `raw/NAME.npz` holds how far it is.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from papers.dp_norm.common import benchmark, convex
+
+#: The l2 weight that goes with each split.
+SPLITS = {0: 1e-3, 1: 1e-4}
+#: Seconds between two lines about a part.
+_TELL = 30.0
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large an experiment is run.
+
+    Attributes:
+        rounds: Of the paper's 2,000. Noise is set for this many rounds.
+        splits: Draws of classes and images.
+        seeds: Of batches and noise, each split.
+    """
+
+    rounds: int = 100
+    splits: tuple[int, ...] = (0,)
+    seeds: int = 1
+
+    def __str__(self) -> str:
+        rounds = f"{self.rounds:,} rounds"
+        if self.rounds < benchmark.ROUNDS:
+            rounds += (
+                f" instead of {benchmark.ROUNDS:,}, with noise set for {self.rounds:,}:"
+                " less noise, and less progress, than in the paper"
+            )
+        drawn = ", ".join(f"split {s} with l2 = {SPLITS[s]:g}" for s in self.splits)
+        seeds = "one seed" if self.seeds == 1 else f"mean over {self.seeds} seeds"
+        return f"{rounds}. {drawn[0].upper()}{drawn[1:]}, {seeds}."
+
+
+def record_every(rounds: int) -> int:
+    """Rounds between two records, some twenty of them; a divisor, to end at the end.
+
+    >>> record_every(2000), record_every(30), record_every(7)
+    (100, 1, 1)
+    """
+    fits = (k for k in range(max(1, rounds // 20), 0, -1) if rounds % k == 0)
+    return next(fits)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Configurations of one algorithm, on one ring, with one seed."""
+
+    name: str
+    entries: tuple[convex.Entry, ...]
+    rounds: int
+    ring: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    #: What is written beside every line: which number was varied, and to what.
+    told: tuple[dict[str, Any], ...] = ()
+
+    def copies(self, scale: Scale) -> list[Part]:
+        """The part on every split with every seed."""
+        return [
+            replace(
+                self,
+                name=f"{self.name}-{self.rounds}-split-{split}-seed-{seed}",
+                ring={**self.ring, "split": split, "l2": SPLITS[split]},
+                seed=seed,
+            )
+            for split in scale.splits
+            for seed in range(scale.seeds)
+        ]
+
+    def lines(self, kept: Path) -> list[dict[str, Any]]:
+        """Run it, or what is left of it."""
+        problem = benchmark.problem(**self.ring)
+        played = convex.play(
+            problem,
+            self.entries,
+            self.rounds,
+            record_every(self.rounds),
+            self.seed,
+            _teller(self.name, self.rounds),
+            kept,
+        )
+        each = len(played) // len(self.entries)
+        whose = {"split": self.ring.get("split", 0), "seed": self.seed}
+        told = self.told or ({},) * len(self.entries)
+        return [{**told[k // each], **whose, **line} for k, line in enumerate(played)]
+
+
+def lines_of(
+    parts: Sequence[Part], folder: Path, resume: bool, processes: int | None = None
+) -> list[dict[str, Any]]:
+    """The lines of all parts, in their order.
+
+    Args:
+        parts: What to run.
+        folder: Where raw lines are kept.
+        resume: Keep what is there; otherwise everything is run again.
+        processes: How many at once; None takes all cores.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if not resume:
+        for part in parts:
+            for ending in ("csv", "npz"):
+                (folder / f"{part.name}.{ending}").unlink(missing_ok=True)
+    open_parts = [part for part in parts if not (folder / f"{part.name}.csv").exists()]
+    cores = processes or os.cpu_count() or 1
+    if len(open_parts) < 2 or cores < 2:
+        for part in open_parts:
+            _run(part, folder)
+    else:
+        # A process each, started anew: JAX does not bear forks.
+        context = multiprocessing.get_context("spawn")
+        workers = min(cores, len(open_parts))
+        with ProcessPoolExecutor(workers, context, _one_thread) as pool:
+            for done in [pool.submit(_run, part, folder) for part in open_parts]:
+                done.result()
+    return [line for part in parts for line in convex.read(folder / f"{part.name}.csv")]
+
+
+def _one_thread() -> None:
+    """Processes share the cores; threads of each would only get in the way."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+
+
+def _run(part: Part, folder: Path) -> None:
+    partial = folder / f"{part.name}.npz"
+    lines = part.lines(partial)
+    fields = tuple(dict.fromkeys(key for line in lines for key in line))
+    whole = convex.write(folder / f"{part.name}.part", lines, fields)
+    whole.replace(folder / f"{part.name}.csv")
+    partial.unlink(missing_ok=True)
+
+
+def _teller(name: str, rounds: int) -> Any:
+    """Says now and then, on standard error, how far a part is."""
+    last = time.monotonic()
+
+    def tell(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > _TELL or done >= rounds:
+            last = time.monotonic()
+            print(f"{name}: {done:,} of {rounds:,} rounds", file=sys.stderr, flush=True)
+
+    return tell

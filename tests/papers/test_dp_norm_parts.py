@@ -1,0 +1,90 @@
+"""Long reproductions: in parts, stopped and resumed, their raw lines kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tacita
+from papers.dp_norm.common import benchmark, convex, figures, parts, runs
+
+
+class StoppedError(Exception):
+    """The power went."""
+
+
+@pytest.fixture(scope="module")
+def problem() -> tacita.Problem:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(48, 3)) / 3
+    return tacita.from_arrays(
+        rows,
+        np.arange(48) % 3,
+        np.arange(48) % 4,
+        model="softmax",
+        graph=tacita.problem.graph.ring(4),
+        test=(rows, np.arange(48) % 3),
+        dtype=np.float32,
+    )
+
+
+def entry(noise: float) -> convex.Entry:
+    oracle = tacita.Minibatch(size=4, sampling="permutation")
+    method = tacita.DPNorm(step_size=0.1, local_steps=2, noise_std=noise, oracle=oracle)
+    return convex.Entry("DP-Norm", "paper", 1.0, method)
+
+
+def part(name: str = "one", rounds: int = 4) -> parts.Part:
+    told = ({"alpha": 0.1}, {"alpha": 0.2})
+    return parts.Part(name, (entry(0.1), entry(0.2)), rounds, told=told)
+
+
+def stopped_after(done: int):
+    def tell(now: int) -> None:
+        if now == done:
+            raise StoppedError
+
+    return tell
+
+
+def test_a_stopped_run_goes_on_to_the_same_numbers(problem, tmp_path):
+    made = [entry(0.1).algorithm]
+    measures = {"norm": runs.model_norm}
+    whole = runs.curves(problem, made, 6, 2, measures, seed=3)
+    kept = tmp_path / "kept.npz"
+    with pytest.raises(StoppedError):
+        runs.curves(problem, made, 6, 2, measures, 3, stopped_after(4), kept)
+    told: list[int] = []
+    resumed = runs.curves(problem, made, 6, 2, measures, 3, told.append, kept)
+    assert told == [6]
+    np.testing.assert_array_equal(resumed["norm"], whole["norm"])
+    # A file of another run is not gone on from.
+    other = runs.curves(problem, made, 6, 2, measures, 4, told.append, kept)
+    assert told == [6, 2, 4, 6] and not np.array_equal(other["norm"], whole["norm"])
+
+
+def test_raw_lines_are_kept_and_pages_drawn_from_them(problem, tmp_path, monkeypatch):
+    monkeypatch.setattr(benchmark, "problem", lambda **ring: problem)
+    scale = parts.Scale(rounds=4, splits=(0, 1), seeds=2)
+    copies = part().copies(scale)
+    assert len({copy.name for copy in copies}) == 4
+    first = parts.lines_of(copies, tmp_path, resume=False, processes=1)
+    assert not list(tmp_path.glob("*.npz")) and len(list(tmp_path.glob("*.csv"))) == 4
+
+    def fail(**ring):
+        raise StoppedError
+
+    monkeypatch.setattr(benchmark, "problem", fail)
+    assert parts.lines_of(copies, tmp_path, resume=True) == first
+    page = figures.sweep_page(
+        tmp_path, "figure", "A figure", "alpha", first, scale, ["Words."]
+    )
+    text = page.read_text()
+    assert "mean over 2 seeds" in text and " +- " in text and "| 0.2 | 1 |" in text
+    with pytest.raises(StoppedError):
+        parts.lines_of(copies, tmp_path, resume=False, processes=1)
+
+
+def test_records_end_with_the_run():
+    for rounds in (1, 7, 30, 100, 2000):
+        assert rounds % parts.record_every(rounds) == 0
