@@ -56,10 +56,13 @@ class Answer(NamedTuple):
         context: What it was masked under: a coordinator that has forgotten what it
             asked must not take it for the answer to something else.
         words: Unsigned words.
+        opened: What an `opening` of the whole roster would give, where that is the only
+            set which can be opened; else nothing.
     """
 
     context: bytes
     words: np.ndarray
+    opened: tuple[bytes, ...] = ()
 
 
 class Send(NamedTuple):

@@ -1,4 +1,7 @@
-"""How a coordinator brings one sum about: answers, a set that stands, openings."""
+"""How a coordinator brings one sum about: answers, a set that stands, openings.
+
+Where only the whole roster can be summed, openings come with the answers.
+"""
 
 from __future__ import annotations
 
@@ -68,6 +71,8 @@ class Summation:
         self._agreed: dict[str, bytes] = {}
         self.fixed: Fixed | None = None
         self._secrets: OpenedSecrets | None = None
+        if roster.only_whole:
+            self._secrets = OpenedSecrets(roster, exchange, roster.members)
         self.refresh()
 
     def refresh(self) -> None:
@@ -108,6 +113,12 @@ class Summation:
                 f"expected an answer of {terms.entries} words of {terms.word} bits, "
                 f"got {words.dtype} of shape {words.shape}"
             )
+        shares = len(self.roster.members) if self.roster.only_whole else 0
+        if len(answer.opened) != shares:
+            refuse(
+                f"expected an answer with {shares} shares, got {len(answer.opened)} "
+                f"of {sender!r}"
+            )
         if answer.context != self.context:
             refuse(f"{sender!r} was asked something else in exchange {self.exchange}")
         if sender in self._heard:
@@ -116,7 +127,22 @@ class Summation:
             refuse(f"the set of exchange {self.exchange} stands: {sender!r} is late")
         self._heard.add(sender)
         self._total += words
-        return self._fix() if not self.awaited else Step()
+        if self._secrets is not None:
+            self._secrets.add(sender, answer.opened)
+        if self.awaited:
+            return Step()
+        return self._open_at_once() if self.roster.only_whole else self._fix()
+
+    def _open_at_once(self) -> Step:
+        """Every answer came with its opening.
+
+        Nothing has to be written down: no other set could be opened, and who is asked
+        once more sends the same again.
+        """
+        self.fixed = Fixed(
+            self.exchange, self.context, self.roster.members, self._total
+        )
+        return self._judge()
 
     def time_up(self) -> Step:
         """Go on without those who are awaited, if enough are left."""

@@ -92,6 +92,14 @@ class Roster:
         """Shares that open a secret, and signatures that stand behind a set."""
         return threshold(len(self.members), self.terms.colluding)
 
+    @cached_property
+    def only_whole(self) -> bool:
+        """Whether its sums are of all its agents: fewer would be too few for a sum.
+
+        There is nothing to agree on then, so answers carry their openings.
+        """
+        return len(self.members) == self.terms.least
+
     def public(self, name: str, exchange: int) -> bytes:
         """An agent's public key in an exchange."""
         return self._entry(name, exchange)[:KEY_BYTES]
