@@ -128,7 +128,7 @@ class SumCoordinator(ServerCoordinator):
             return
         self._since = now
         opening, step = machine.stage in ("agreed", "opening"), machine.time_up()
-        if opening and step.outcome is None:
+        if opening and step == Step():
             step = machine.give_up()
         self._do(step, now)
         self._begin_if_ready(now)
@@ -183,8 +183,11 @@ class SumCoordinator(ServerCoordinator):
             self.patience.forget((peer, "sum"))
             super()._ask(peer, now)
         elif peer in machine.awaited:
+            others = set(machine.awaited) - {peer}  # each has a time of its own
             sends = machine.release(machine.again())
-            sum_parts.post(self._put_out, (s for s in sends if s.to == peer))
+            sum_parts.post(self._put_out, (s for s in sends if s.to not in others))
+            for name in machine.awaited:  # the machine may have turned to more of them
+                self.patience.wait((name, "sum"), now)
         else:
             self.patience.forget((peer, "sum"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from tacita.aggregation.secure import masks
@@ -70,6 +71,22 @@ def test_what_goes_along_opens_self_masks_and_no_key():
         assert masks.public_key(secret) != roster.public(dealer, 0)
         held = [name for name in town.disks[dealer].kept if name.startswith("shares")]
         assert "shares-0-0" not in held and "shares-0-1" in held
+
+
+def test_keys_serve_a_window_only_where_they_are_never_opened():
+    whole, loose = whole_town(4), ready_town(4, least=3, colluding=0)
+    for town, same in ((whole, True), (loose, False)):
+        agent = town.agents[A]
+        assert (agent.prepare(0) == agent.prepare(1)) == same
+    # The masks of two exchanges have nothing in common all the same.
+    whole.letter = lambda name, wanted, terms: np.zeros(7, np.uint32)
+    words = [answered(whole, exchange, [A])[A].words for exchange in (0, 1)]
+    roster, agent = whole.coordinator.roster, whole.agents[A]
+    for exchange, (context,) in whole.contexts.items():
+        words[exchange] = words[exchange].copy()
+        own = agent._dealer.round_secret(masks.SELF, roster.attempt, exchange)
+        masks.add_words(words[exchange], masks.self_seed(own, context), -1)
+    assert not np.any(words[0] == words[1])
 
 
 def test_whoever_answered_opens_nothing_else():

@@ -3,7 +3,7 @@
 | agent is | event | what it does |
 | --- | --- | --- |
 | ready, idle | question | ledger row, the masked letter on disk, `answer` |
-| the same, in a roster of `least` agents | question | and its shares of all self masks |
+| the same, in a roster of `least` | question | and its shares of all self masks |
 | answered | question again, whatever it says | the letter on disk |
 | ready | alive with a set | ledger row of the set, `agreed` |
 | ready | open with a set | ledger row, the opening on disk, other shares deleted |
@@ -188,7 +188,7 @@ class SecureAgent(Machine):
             What the agent shares with each of the others.
         """
         roster = self._records.in_force(exchange)
-        key = roster.digest, exchange
+        key = roster.digest, roster.keyed_as(exchange)
         if key not in self._commons:
             self._commons = {key: self._dealer.commons(roster, exchange)}
         return self._commons[key]

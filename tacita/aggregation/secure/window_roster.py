@@ -100,6 +100,15 @@ class Roster:
         """
         return len(self.members) == self.terms.least
 
+    def keyed_as(self, exchange: int) -> int:
+        """The exchange whose keys are behind the pair masks of an exchange.
+
+        Every exchange has its own, for a key that was opened must not tell of others.
+        Where keys are never opened those of the first serve all: masks differ by their
+        context.
+        """
+        return self.start if self.only_whole else exchange
+
     def public(self, name: str, exchange: int) -> bytes:
         """An agent's public key in an exchange."""
         return self._entry(name, exchange)[:KEY_BYTES]
