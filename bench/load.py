@@ -10,7 +10,6 @@ same bytes through plain sockets on loopback, into the broker and out of it agai
 
 from __future__ import annotations
 
-import os
 import resource
 import socket
 import statistics
@@ -134,7 +133,7 @@ def _coordinate(me: Invitation, folder: Path, dim: int, rounds: int) -> Load:
         desk = federation.desk_of(me, folder)
         made = roles.make_coordinator(desk, SharedDraws(roles.base))
         _all_to_all(post, me.agents, GO)
-        with federation.watched(_processor_seconds) as ends:
+        with federation.watched(federation.processor_of_all) as ends:
             done = run_party(made, post, seconds=SECONDS)
         if not done or len(ends) < rounds:
             raise SystemExit(f"only {len(ends)} of {rounds} rounds: {made.counts}")
@@ -149,13 +148,6 @@ def _coordinate(me: Invitation, folder: Path, dim: int, rounds: int) -> Load:
         made.counts.resent,
         peak,
     )
-
-
-def _processor_seconds() -> float:
-    """Of this process and all that it started."""
-    me = os.getpid()
-    others = Path(f"/proc/{me}/task/{me}/children").read_text().split()
-    return sum(map(federation.processor_seconds, [me, *map(int, others)]))
 
 
 def _wait_for_all(post: NatsPost, names: Sequence[str]) -> None:

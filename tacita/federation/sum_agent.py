@@ -135,7 +135,7 @@ class SumAgent(ServerAgent):
 
     def _tell(self) -> None:
         masked = self._machine.stored_answer()
-        arrays = [np.frombuffer(masked.context, np.uint8), masked.words]
+        arrays = sum_parts.arrays_of(masked)
         self._send("answer", self._coordinator, self._answered, arrays)
 
     def _own_parts(self) -> tuple[dict[str, Any], list[np.ndarray]]:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from tacita.aggregation.secure.secure_coordinator import SecureCoordinator
-from tacita.aggregation.secure.steps import Answer, Outcome, Step, Sum
+from tacita.aggregation.secure.steps import Outcome, Step, Sum
 from tacita.federation import sum_parts
 from tacita.federation.desk import Desk
 from tacita.federation.draws import Draws
 from tacita.federation.server_coordinator import ServerCoordinator
 from tacita.federation.sum_parts import refusing
 from tacita.federation.terms import Terms
-from tacita.federation.wire import Letter, LetterRefused, Repeated
+from tacita.federation.wire import Letter, Repeated
 from tacita.federation.work import ServerWork
 from tacita.runtime.secret_noise import question_digest
 from tacita.trees import in_double_precision
@@ -55,6 +55,8 @@ class SumCoordinator(ServerCoordinator):
         #: Sums in a row that every agent was missing in.
         self._missed = Counter[str]()
         self._anew = False
+        #: What an answer has brought about, until the letter is dealt with.
+        self._due: Step | None = None
 
     def _begin(self, now: float) -> None:
         """Bring a roster about if there is none, then ask everybody in it."""
@@ -105,28 +107,28 @@ class SumCoordinator(ServerCoordinator):
 
     def _answer(self, agent: int, letter: Letter, now: float) -> None:
         self._require_awaited(agent, letter)
-        terms, one = self._sum_terms, letter.identity
-        expected = [((32,), np.uint8), ((terms.entries,), terms.word_type)]
-        if [(a.shape, a.dtype) for a in letter.arrays] != expected:
-            raise LetterRefused(f"expected {terms.entries} words of {terms.word} bits")
+        one = letter.identity
         exchange = sum_parts.exchange_of((one.round, one.phase), self._work.phases)
-        context, words = letter.arrays
-        answer = Answer(context.tobytes(), words)
-        step = refusing(self._machine.answer, one.sender, exchange, answer)
+        answer = sum_parts.answer_of(letter.arrays, self._sum_terms)
+        self._due = refusing(self._machine.answer, one.sender, exchange, answer)
         self._count_in(agent)
-        self._do(step, now)
 
     def _go_on(self, now: float) -> None:
-        """At a deadline it goes on without those who are late.
+        """Do what the last answer has brought about.
 
-        A sum that they do not open in time is given up: the round is void.
+        At a deadline it goes on without those who are late. A sum that they do not open
+        in time is given up: the round is void.
         """
+        if self._due is not None:
+            due, self._due = self._due, None
+            self._do(due, now)
+            return
         limit, machine = self.terms.deadline, self._machine
         if self.over or limit is None or now - self._since < limit:
             return
         self._since = now
         opening, step = machine.stage in ("agreed", "opening"), machine.time_up()
-        if opening and step.outcome is None:
+        if opening and step == Step():
             step = machine.give_up()
         self._do(step, now)
         self._begin_if_ready(now)
@@ -181,8 +183,11 @@ class SumCoordinator(ServerCoordinator):
             self.patience.forget((peer, "sum"))
             super()._ask(peer, now)
         elif peer in machine.awaited:
+            others = set(machine.awaited) - {peer}  # each has a time of its own
             sends = machine.release(machine.again())
-            sum_parts.post(self._put_out, (s for s in sends if s.to == peer))
+            sum_parts.post(self._put_out, (s for s in sends if s.to not in others))
+            for name in machine.awaited:  # the machine may have turned to more of them
+                self.patience.wait((name, "sum"), now)
         else:
             self.patience.forget((peer, "sum"))
 

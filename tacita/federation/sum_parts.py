@@ -15,8 +15,13 @@ from typing import Any
 import numpy as np
 
 from tacita.aggregation.secure import letters
-from tacita.aggregation.secure.letters import ENTRY_BYTES, SIGNATURE_BYTES
-from tacita.aggregation.secure.steps import Drop, Keep, Row, Send, Write
+from tacita.aggregation.secure.letters import (
+    DIGEST_BYTES,
+    ENTRY_BYTES,
+    SIGNATURE_BYTES,
+)
+from tacita.aggregation.secure.shares import SHARE_BYTES
+from tacita.aggregation.secure.steps import Answer, Drop, Keep, Row, Send, Write
 from tacita.aggregation.secure.terms import MOST_WINDOW
 from tacita.aggregation.secure.terms import Terms as SumTerms
 from tacita.check import TacitaError, refuse
@@ -78,6 +83,30 @@ def read(letter: Letter) -> tuple[str, bytes]:
     if len(arrays) != 1 or arrays[0].dtype != np.uint8 or arrays[0].ndim != 1:
         raise LetterRefused("a letter of a secure sum is one string of bytes")
     return _KINDS[phase], arrays[0].tobytes()
+
+
+def arrays_of(answer: Answer) -> list[np.ndarray]:
+    """A masked letter as it travels: its context, its words, the shares with it."""
+    context, opened = answer.context, b"".join(answer.opened)
+    ends = [np.frombuffer(part, np.uint8) for part in (context, opened)]
+    return [ends[0], answer.words, ends[1]]
+
+
+def answer_of(arrays: Sequence[np.ndarray], terms: SumTerms) -> Answer:
+    """The same out of a letter; refused unless it has this form."""
+    most = SHARE_BYTES * len(terms.names)
+    forms = [(a.shape, a.dtype) for a in arrays]
+    expected = [((DIGEST_BYTES,), np.uint8), ((terms.entries,), terms.word_type)]
+    if len(arrays) != 3 or forms[:2] != expected:
+        raise LetterRefused(f"expected {terms.entries} words of {terms.word} bits")
+    context, words, opened = arrays
+    odd = opened.ndim != 1 or opened.size % SHARE_BYTES or opened.size > most
+    if opened.dtype != np.uint8 or odd:
+        raise LetterRefused(f"expected shares of {SHARE_BYTES} bytes")
+    shares = opened.tobytes()
+    cuts = range(0, len(shares), SHARE_BYTES)
+    each = tuple(shares[at : at + SHARE_BYTES] for at in cuts)
+    return Answer(context.tobytes(), words, each)
 
 
 def refusing(act: Callable[..., Any], *told: Any) -> Any:

@@ -159,7 +159,7 @@ class Town:
             if send.kind == kind:
                 content = send.content
                 if isinstance(content, Answer):
-                    content = content.words.tobytes()
+                    content = b"".join([content.words.tobytes(), *content.opened])
                 assert seen.setdefault((name, send.number), content) == content
 
     def deliver(self) -> None:

@@ -106,7 +106,7 @@ def test_a_step_that_could_not_be_written_has_not_happened():
 
 
 def test_what_is_written_down_does_not_grow_with_the_run():
-    town = Town(terms_of(3, exchanges=12))
+    town = Town(terms_of(4, least=3, exchanges=12))
     town.set_up()
     sizes = []
     for exchange in range(12):

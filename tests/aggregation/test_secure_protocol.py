@@ -9,8 +9,8 @@ import pytest
 
 from tacita.aggregation.secure.dealing import Dealer
 from tacita.aggregation.secure.plan import threshold
-from tacita.aggregation.secure.steps import Void
-from tests.aggregation.secure_parties import Town, terms_of
+from tacita.aggregation.secure.steps import Send, Void
+from tests.aggregation.secure_parties import Town, question_of, terms_of
 
 
 def try_dropouts(agents, colluding, cases, entries, word) -> None:
@@ -97,7 +97,7 @@ def test_openings_that_never_reach_the_threshold_leave_the_round_void():
 
 
 def test_keys_are_exchanged_ahead_of_the_question(monkeypatch):
-    town, exchanged = Town(terms_of(3)), []
+    town, exchanged = Town(terms_of(3, least=2)), []
     commons = Dealer.commons
 
     def counted(dealer, roster, exchange):
@@ -115,6 +115,41 @@ def test_keys_are_exchanged_ahead_of_the_question(monkeypatch):
         town.check_sum(town.run(exchange))
         assert exchanged == [exchange] * 3
         exchanged.clear()
+
+
+def test_those_who_answered_first_are_asked_to_open():
+    """As few as it takes, where nobody is missing; not those who are slow."""
+    town = Town(terms_of(5, least=4))
+    town.set_up()
+    asked: list[str] = []
+
+    def note(sender: str, send: Send) -> Send:
+        if send.kind == "open":
+            asked.append(send.to)
+        return send
+
+    town.twist = note
+    hub, names = town.coordinator, town.terms.names
+    hub.ask(0, question_of(0))
+    for name in reversed(names):
+        town.post.append(("hub", Send(name, "question", 0, question_of(0))))
+    town.deliver()
+    town.check_sum(town.outcomes[0])
+    assert set(asked) == set(names[2:]) and len(asked) == hub.roster.needed
+
+
+@pytest.mark.parametrize("ask", ["again", "time_up"])
+def test_a_holder_that_does_not_open_is_done_without(ask):
+    town = Town(terms_of(5, least=4))
+    town.set_up()
+    town.twist = lambda sender, send: (
+        None if (sender, send.kind) == ("agent 000", "opening") else send
+    )
+    town.ask(0)
+    hub = town.coordinator
+    assert (hub.stage, hub.awaited) == ("opening", ("agent 000",))
+    town.hub_does(getattr(hub, ask))
+    assert town.check_sum(town.outcomes[0]).chosen == town.terms.names
 
 
 def test_renaming_agents_changes_no_sum():

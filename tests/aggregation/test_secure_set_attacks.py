@@ -223,7 +223,7 @@ def test_agents_that_were_asked_different_things_cannot_be_summed():
     right = town.coordinator._sum.context
     # The coordinator lies to itself, too: an honest one refuses such an answer.
     town.twist = lambda sender, send: (
-        send._replace(content=Answer(right, send.content.words))
+        send._replace(content=send.content._replace(context=right))
         if send.kind == "answer"
         else send
     )

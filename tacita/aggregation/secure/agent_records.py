@@ -6,7 +6,8 @@ which set was agreed to in an exchange. Its files, by name:
     roster-K       the roster of attempt K
     shares-K-R     what all agents dealt for exchange R; deleted once R is over
     ready-K        that all shares of attempt K were here
-    answer         the last exchange that was answered, its context, the masked letter
+    answer         the last exchange that was answered, its context, the masked letter,
+                   and the shares that went with it
     opening        the last exchange that was opened, and the shares given
 """
 

@@ -64,10 +64,11 @@ class Dealer:
 
     def commons(self, roster: Roster, exchange: int) -> dict[str, bytes]:
         """What it alone shares with each other agent of a roster."""
-        own = self.round_secret(KEY, roster.attempt, exchange)
+        place = roster.keyed_as(exchange)
+        own = self.round_secret(KEY, roster.attempt, place)
         others = [name for name in roster.members if name != self.name]
         try:
-            return masks.shared(own, {n: roster.public(n, exchange) for n in others})
+            return masks.shared(own, {n: roster.public(n, place) for n in others})
         except ValueError:
             refuse("a public key of the roster is of low order: its owner deceives")
 

@@ -3,6 +3,7 @@
 | agent is | event | what it does |
 | --- | --- | --- |
 | ready, idle | question | ledger row, the masked letter on disk, `answer` |
+| the same, in a roster of `least` | question | and its shares of all self masks |
 | answered | question again, whatever it says | the letter on disk |
 | ready | alive with a set | ledger row of the set, `agreed` |
 | ready | open with a set | ledger row, the opening on disk, other shares deleted |
@@ -36,6 +37,7 @@ from tacita.aggregation.secure.letters import (
     Shares,
     Want,
 )
+from tacita.aggregation.secure.shares import SHARE_BYTES
 from tacita.aggregation.secure.signatures import (
     is_signed,
     set_digest,
@@ -99,8 +101,12 @@ class SecureAgent(Machine):
 
     def stored_answer(self) -> Answer:
         """The masked letter of the last exchange that was answered."""
-        stored, cut = self._records.kept["answer"], 8 + DIGEST_BYTES
-        return Answer(stored[8:cut], np.frombuffer(stored[cut:], self.terms.word_type))
+        kind, stored = self.terms.word_type, self._records.kept["answer"]
+        start = 8 + DIGEST_BYTES
+        end = start + self.terms.entries * kind.itemsize
+        cuts = range(end, len(stored), SHARE_BYTES)
+        shares = tuple(stored[at : at + SHARE_BYTES] for at in cuts)
+        return Answer(stored[8:start], np.frombuffer(stored[start:end], kind), shares)
 
     def heard(self, sender: str, kind: str, content: bytes) -> Step:
         """What to do about a letter of the protocol; refused if it breaks the rules."""
@@ -163,10 +169,15 @@ class SecureAgent(Machine):
             )
         commons = self.prepare(exchange)
         y = self._dealer.masked(letter, roster, exchange, commons, context)
+        shares, used = (), []
+        if roster.only_whole:
+            # `open` could ask for nothing else, and anybody may open the whole roster.
+            shares, drop = self._give(roster, exchange, roster.members)
+            used.append(drop)
         stamp = exchange.to_bytes(8, "little") + context
-        kept = Keep("answer", stamp + y.tobytes())
-        writes = (*row, kept, *self._records.outdated(exchange))
-        answer = Answer(context, y)
+        kept = Keep("answer", b"".join([stamp, y.tobytes(), *shares]))
+        writes = (*row, kept, *used, *self._records.outdated(exchange))
+        answer = Answer(context, y, shares)
         sends = (Send(self.terms.coordinator, "answer", exchange, answer),)
         return self._issue(Step(writes, sends))
 
@@ -177,7 +188,7 @@ class SecureAgent(Machine):
             What the agent shares with each of the others.
         """
         roster = self._records.in_force(exchange)
-        key = roster.digest, exchange
+        key = roster.digest, roster.keyed_as(exchange)
         if key not in self._commons:
             self._commons = {key: self._dealer.commons(roster, exchange)}
         return self._commons[key]
@@ -216,17 +227,24 @@ class SecureAgent(Machine):
         if kept.get("opening", b"")[:8] == exchange.to_bytes(8, "little"):
             again = letters.decode("opening", kept["opening"], self.terms)
             return Step((), self._reply(again))
-        if (name := f"shares-{roster.attempt}-{exchange}") not in kept:
-            refuse(f"the shares of exchange {exchange} are gone")
-        shares = opened(roster, kept[name], letter.chosen)
+        shares, drop = self._give(roster, exchange, letter.chosen)
         opening = Opening(exchange, roster.digest, roster.members, shares)
         writes = (
             *row,
             Keep("opening", letters.encode(opening, self.terms)),
-            Drop(name),
+            drop,
             *self._records.outdated(exchange),
         )
         return Step(writes, self._reply(opening))
+
+    def _give(
+        self, roster: Roster, exchange: int, chosen: tuple[str, ...]
+    ) -> tuple[tuple[bytes, ...], Drop]:
+        """Its shares for a set, and the end of all others of that exchange."""
+        name = f"shares-{roster.attempt}-{exchange}"
+        if name not in self._records.kept:
+            refuse(f"the shares of exchange {exchange} are gone")
+        return opened(roster, self._records.kept[name], chosen), Drop(name)
 
     def _check_set(self, letter: Alive | Open) -> tuple[Roster, list[Row]]:
         """Refuse a set that must not be opened; its row, if it is news."""

@@ -118,7 +118,7 @@ class SecureCoordinator(Machine):
         """Take in an answer."""
         if self._sum is None or self._sum.exchange != exchange:
             refuse(f"{sender!r} answers in exchange {exchange}, which is not under way")
-        return self._issue(self._sum.answer(sender, answer))
+        return self._issue(self._ended(self._sum.answer(sender, answer)))
 
     def heard(self, sender: str, kind: str, content: bytes) -> Step:
         """What to do about a letter of the protocol; refused if it breaks the rules."""

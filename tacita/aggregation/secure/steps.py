@@ -56,10 +56,13 @@ class Answer(NamedTuple):
         context: What it was masked under: a coordinator that has forgotten what it
             asked must not take it for the answer to something else.
         words: Unsigned words.
+        opened: What an `opening` of the whole roster would give, where that is the only
+            set which can be opened; else nothing.
     """
 
     context: bytes
     words: np.ndarray
+    opened: tuple[bytes, ...] = ()
 
 
 class Send(NamedTuple):
@@ -188,10 +191,11 @@ class Machine:
 
         A step was right when it was issued: one that another has overtaken is refused.
         """
-        if step.writes and step is not self._issued:
-            refuse("a step was overtaken by another; release one before the next")
-        self._memory.apply(step.writes)
-        self._refresh()
+        if step.writes:
+            if step is not self._issued:
+                refuse("a step was overtaken by another; release one before the next")
+            self._memory.apply(step.writes)
+            self._refresh()
         return step.sends
 
     def _refresh(self) -> None:

@@ -1,4 +1,7 @@
-"""How a coordinator brings one sum about: answers, a set that stands, openings."""
+"""How a coordinator brings one sum about: answers, a set that stands, openings.
+
+Where only the whole roster can be summed, openings come with the answers.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +66,16 @@ class Summation:
     ) -> None:
         self.terms, self.roster = roster.terms, roster
         self.exchange, self.context, self._memory = exchange, context, memory
-        self._heard: set[str] = set()
+        #: Who answered, first come first.
+        self._heard: dict[str, None] = {}
+        #: Who is asked to open the sum.
+        self._holders = roster.members
         self._total = np.zeros(self.terms.entries, self.terms.word_type)
         self._agreed: dict[str, bytes] = {}
         self.fixed: Fixed | None = None
         self._secrets: OpenedSecrets | None = None
+        if roster.only_whole:
+            self._secrets = OpenedSecrets(roster, exchange, roster.members)
         self.refresh()
 
     def refresh(self) -> None:
@@ -91,12 +99,13 @@ class Summation:
     @property
     def awaited(self) -> tuple[str, ...]:
         """Who has not sent what it waits for."""
-        here = {
-            "answers": self._heard,
-            "agreed": self._agreed.keys(),
-            "opening": self._secrets.holders if self._secrets else (),
+        everybody = self.roster.members
+        asked, here = {
+            "answers": (everybody, self._heard),
+            "agreed": (everybody, self._agreed),
+            "opening": (self._holders, self._secrets.holders if self._secrets else ()),
         }[self.stage]
-        return tuple(n for n in self.roster.members if n not in here)
+        return tuple(n for n in asked if n not in here)
 
     def answer(self, sender: str, answer: Answer) -> Step:
         """Take in an answer; with the last of them the set is everybody."""
@@ -108,33 +117,65 @@ class Summation:
                 f"expected an answer of {terms.entries} words of {terms.word} bits, "
                 f"got {words.dtype} of shape {words.shape}"
             )
+        shares = len(self.roster.members) if self.roster.only_whole else 0
+        if len(answer.opened) != shares:
+            refuse(
+                f"expected an answer with {shares} shares, got {len(answer.opened)} "
+                f"of {sender!r}"
+            )
         if answer.context != self.context:
             refuse(f"{sender!r} was asked something else in exchange {self.exchange}")
         if sender in self._heard:
             return Step()
         if self.fixed is not None:
             refuse(f"the set of exchange {self.exchange} stands: {sender!r} is late")
-        self._heard.add(sender)
+        self._heard[sender] = None
         self._total += words
-        return self._fix() if not self.awaited else Step()
+        if self._secrets is not None:
+            self._secrets.add(sender, answer.opened)
+        if self.awaited:
+            return Step()
+        return self._open_at_once() if self.roster.only_whole else self._fix()
+
+    def _open_at_once(self) -> Step:
+        """Every answer came with its opening.
+
+        Nothing has to be written down: no other set could be opened, and who is asked
+        once more sends the same again.
+        """
+        self.fixed = Fixed(
+            self.exchange, self.context, self.roster.members, self._total
+        )
+        return self._judge()
 
     def time_up(self) -> Step:
         """Go on without those who are awaited, if enough are left."""
         if self.fixed is None:
             return self._fix() if len(self._heard) >= self.terms.least else Step()
-        return self._judge()
+        return self._judge() if self._all_asked else self.again()
 
     def _fix(self) -> Step:
-        """Write down the set and the total; then tell of them."""
-        chosen = tuple(n for n in self.roster.members if n in self._heard)
+        """Write down the set and the total; then tell of them.
+
+        Where nobody is missing, those who answered first are asked to open it, as many
+        as it takes; all others, once one of these does not.
+        """
+        everybody = self.roster.members
+        chosen = tuple(n for n in everybody if n in self._heard)
+        quick = [*self._heard][: self.roster.needed]
+        self._holders = tuple(quick) if chosen == everybody else everybody
         fixed = Fixed(self.exchange, self.context, chosen, self._total)
         kept = Keep("fixed", fixed.as_bytes(self.terms))
         return Step((kept,), self._telling(chosen))
 
     def again(self) -> Step:
-        """Ask once more for what is awaited; questions are the caller's."""
+        """Ask once more for what is awaited; questions are the caller's.
+
+        Whoever was asked to open the sum may be gone: from now on it is everybody.
+        """
         if self.fixed is None:
             return Step()
+        self._holders = self.roster.members
         sends = self._telling(self.fixed.chosen)
         return Step((), tuple(s for s in sends if s.to in self.awaited))
 
@@ -148,7 +189,7 @@ class Summation:
             return send_all(roster.members, letter, self.exchange, self.terms)
         signers = () if whole else tuple(n for n in roster.members if n in agreed)
         letter = Open(*name, signers, tuple(agreed[n] for n in signers))
-        return send_all(roster.members, letter, self.exchange, self.terms)
+        return send_all(self._holders, letter, self.exchange, self.terms)
 
     def agreed(self, sender: str, agreed: Agreed) -> Step:
         """Take in a signature; with enough of them the set stands."""
@@ -171,7 +212,13 @@ class Summation:
             refuse(f"{sender!r} opens another roster")
         if secrets.add(sender, opening.opened):
             return self._sum(fixed, secrets)
-        return Step() if self.awaited else self._judge()
+        if self.awaited:
+            return Step()
+        return self._judge() if self._all_asked else self.again()
+
+    @property
+    def _all_asked(self) -> bool:
+        return len(self._holders) == len(self.roster.members)
 
     def _judge(self) -> Step:
         """Make what can be made of the openings that are here, or name the liars."""

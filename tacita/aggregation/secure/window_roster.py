@@ -92,6 +92,23 @@ class Roster:
         """Shares that open a secret, and signatures that stand behind a set."""
         return threshold(len(self.members), self.terms.colluding)
 
+    @cached_property
+    def only_whole(self) -> bool:
+        """Whether its sums are of all its agents: fewer would be too few for a sum.
+
+        There is nothing to agree on then, so answers carry their openings.
+        """
+        return len(self.members) == self.terms.least
+
+    def keyed_as(self, exchange: int) -> int:
+        """The exchange whose keys are behind the pair masks of an exchange.
+
+        Every exchange has its own, for a key that was opened must not tell of others.
+        Where keys are never opened those of the first serve all: masks differ by their
+        context.
+        """
+        return self.start if self.only_whole else exchange
+
     def public(self, name: str, exchange: int) -> bytes:
         """An agent's public key in an exchange."""
         return self._entry(name, exchange)[:KEY_BYTES]
