@@ -158,7 +158,7 @@ def resilience(
     on_graph, n = isinstance(algorithm, GraphAlgorithm), problem.n_agents
     who = some_liars(problem, range(n - max(1, n // 5), n) if liars is None else liars)
     alone = without(problem, who)
-    if on_graph:
+    if isinstance(algorithm, GraphAlgorithm):
         _require_honest_neighbours(algorithm, alone)
     if rules is None:
         known = (
@@ -196,7 +196,8 @@ def resilience(
         return found if np.isfinite(found) else -np.inf
 
     values = [[reached(rule, k) for k in range(len(cast))] for rule in tried.values()]
-    if on_graph and algorithm.needs_connection():  # liars may have held it together
+    if isinstance(algorithm, GraphAlgorithm) and algorithm.needs_connection():
+        # Liars may have held the graph together.
         algorithm = with_fields(algorithm, need_connected=False)
     run = simulate(alone, algorithm, rounds, seed, record=(), progress=False)
     return Resilience(

@@ -213,20 +213,21 @@ def test_columns_are_sorted(width):
     Every comparison is written out where there are 700 columns of 7 rows.
     """
     rows = np.random.default_rng(0).standard_normal((7, width))
-    rows[5] = np.inf
+    rows[5, ::3] = np.inf
     rows[2, 1] = np.nan
     rows[3:5, 0] = rows[0, 0]
-    known = np.sort(np.where(np.isnan(rows), np.inf, rows), axis=0)
+    whole = np.where(np.isnan(rows), np.inf, rows)
+    known = np.sort(whole, axis=0)
     with double_precision():
         given, summed = jnp.asarray(rows), jax.jit(rank_sum)
-        for k in (0, 4, 6):
+        for k in range(7):
             np.testing.assert_array_equal(summed(given, k, k + 1), known[k])
-        few = np.delete(known, -1, axis=0)  # the infinite row is not heard
+        few = np.sort(np.delete(whole, 5, axis=0), axis=0)
         heard = jnp.asarray([True] * 5 + [False, True])
         np.testing.assert_allclose(
             summed(given, 1, 4, heard), few[1:4].sum(axis=0), rtol=1e-14
         )
-        np.testing.assert_array_equal(summed(-given, 0, 1)[3], -np.inf)
+        np.testing.assert_array_equal(summed(-given, 0, 1)[0], -np.inf)
         away = np.abs(np.round(rows[[0, 1, 3, 4, 6]], 1))  # with ties
         rank = np.argsort(np.argsort(away, axis=0, kind="stable"), axis=0)
         np.testing.assert_array_equal(nearest(jnp.asarray(away), 3), rank < 3)
