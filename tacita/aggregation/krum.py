@@ -11,7 +11,7 @@ from jax import Array
 
 from tacita.aggregation.gram import squared_distances
 from tacita.aggregation.robust_rule import RobustRule, Vectors, ratio
-from tacita.aggregation.sorting import nearest, of_sorted
+from tacita.aggregation.sorting import nearest, rank_sum
 from tacita.trees import count, frozen
 
 
@@ -20,12 +20,8 @@ def scores(apart: Array, active: Array, liars: Array | int) -> Array:
     others = jnp.where(jnp.eye(len(active), dtype=bool), jnp.inf, apart)
     others = jnp.where(active[:, None], others, jnp.inf)
     company = jnp.maximum(jnp.sum(active) - liars - 2, 1)
-    near = jnp.arange(len(active))[:, None] < company
     # Distances are the same from both sides, so that columns serve for rows.
-    total = of_sorted(
-        others, lambda rising: jnp.sum(jnp.where(near, rising, 0), axis=0)
-    )
-    return jnp.where(active, total, jnp.inf)
+    return jnp.where(active, rank_sum(others, 0, company), jnp.inf)
 
 
 @frozen

@@ -7,7 +7,6 @@ those of Y. Allouah et al., "Fixing by Mixing", AISTATS 2023.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +17,7 @@ from jax.flatten_util import ravel_pytree
 
 from tacita import check
 from tacita.aggregation.rule import Heard
-from tacita.aggregation.sorting import of_sorted
+from tacita.aggregation.sorting import Rank, rank_sum
 from tacita.trees import in_double_precision
 
 #: Rows are claims: nobody's letter weighs more than this many times the median one.
@@ -48,12 +47,12 @@ class Vectors(NamedTuple):
         total = jnp.sum(heard)
         return heard / jnp.where(total > 0, total, 1)
 
-    def of_ordered(self, function: Callable[[Array], Array]) -> Array:
-        """A function of every coordinate's values in rising order, (n, w) -> (w,).
+    def rank_sum(self, first: Rank, end: Rank) -> Array:
+        """Of every coordinate's values in rising order, ranks first to end - 1, summed.
 
         Infinity stands behind the values that are heard.
         """
-        return of_sorted(self.letters, function, self.active)
+        return rank_sum(self.letters, first, end, self.active)
 
     @property
     def or_infinite(self) -> Array:
@@ -63,7 +62,9 @@ class Vectors(NamedTuple):
     @property
     def median(self) -> Array:
         """Of every coordinate: the mean of the two middle values."""
-        return self.of_ordered(lambda rising: middle(rising, self.heard))
+        heard = jnp.maximum(self.heard, 1)
+        low, high = (heard - 1) // 2, heard // 2
+        return self.rank_sum(low, high + 1) / (1 + high - low)
 
 
 class RobustRule:

@@ -41,16 +41,23 @@ def attack(
 ) -> None:
     """Try every attack against every rule, and say which rule to take.
 
-    Prints what each rule reaches, draws it, and recommends in words. Nothing here
-    touches the data of others: the liars are simulated.
+    Prints what each rule reaches, draws it, and recommends in words. On a graph every
+    node has the rule, and what the honest ones reach counts. Nothing here touches the
+    data of others: the liars are simulated.
     """
+    from tacita.algorithm.base import GraphAlgorithm
+
     if out is not None:
         tacita.job.folder.refuse_used(out)
     job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
     n = job.problem.n_agents
     who = _numbers(liars) if liars else range(n - max(1, n // 5), n)
-    known = tacita.tuning.usual_rules(n, len(who))
-    lies = tacita.tuning.usual_attacks(job.problem, who)
+    on_graph = isinstance(job.algorithm, GraphAlgorithm)
+    if on_graph:
+        known = tacita.tuning.usual_graph_rules(job.problem, who)
+    else:
+        known = tacita.tuning.usual_rules(n, len(who))
+    lies = tacita.tuning.usual_attacks(job.problem, who, on_graph)
     if "backdoor" in (attacks or ()):
         lies["backdoor"] = tacita.tuning.usual_backdoor(job.problem, who)
     tried = _chosen("--aggregation", known, rules)

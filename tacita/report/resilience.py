@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tacita.report.tables import Table
 from tacita.theme import THEMES, Theme, one_axes, png, title
-from tacita.tuning.resilience import LOSS, in_words
+from tacita.tuning.resilience import in_words
 
 if TYPE_CHECKING:
     from tacita.tuning.resilience import Resilience
@@ -47,7 +47,7 @@ def picture(made: Resilience, theme: Theme) -> Figure:
     figure, axes = one_axes(theme, wide, high)
     values = np.where(np.isfinite(made.values), made.values, np.nan)
     # Losses of runs that were carried away would leave all others one colour.
-    least = made.alone - abs(made.alone) / 2 if made.metric == LOSS else None
+    least = made.alone - abs(made.alone) / 2 if made.of_loss else None
     axes.imshow(values, aspect="auto", cmap="RdYlGn", alpha=0.75, vmin=least)
     for i, row in enumerate(made.values):
         for j, value in enumerate(row):

@@ -1,15 +1,14 @@
 """Choosing numbers by theory and trial, and judging models by held-out rows."""
 
 from tacita.tuning.price import Tradeoff, tradeoff
-from tacita.tuning.resilience import (
-    Resilience,
-    in_words,
-    resilience,
+from tacita.tuning.resilience import Resilience, in_words, resilience
+from tacita.tuning.tune import tune
+from tacita.tuning.usual_liars import (
     usual_attacks,
     usual_backdoor,
+    usual_graph_rules,
     usual_rules,
 )
-from tacita.tuning.tune import tune
 from tacita.tuning.validate import NodeErrors, validate
 
 __all__ = [
@@ -22,6 +21,7 @@ __all__ = [
     "tune",
     "usual_attacks",
     "usual_backdoor",
+    "usual_graph_rules",
     "usual_rules",
     "validate",
 ]

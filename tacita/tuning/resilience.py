@@ -6,25 +6,40 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from tacita import aggregation as rules_of
 from tacita import check, robust
 from tacita.aggregation import Aggregation, Mean
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
+from tacita.algorithm.joining import Rules
+from tacita.problem.graph import Graph
 from tacita.problem.population import Population
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
 from tacita.runtime.simulate import simulate
 from tacita.trees import in_double_precision, tree_rows
 from tacita.trees import replace as with_fields
+from tacita.tuning.usual_liars import (
+    some_liars,
+    usual_attacks,
+    usual_graph_rules,
+    usual_rules,
+)
 
 #: A rule is told to cost something where it loses as much: of an accuracy, or of what
 #: the honest agents alone reach where a loss is measured.
 _NOTABLE = 0.03
-#: What is measured where there are no classes.
+#: What is measured where there are no classes, and whose models are on a graph.
 LOSS = "minus the loss"
+_OF_NODES = " of the honest nodes"
+#: What to do where no rule holds.
+_AT_A_COORDINATOR = (
+    "Trust few agents, or give the coordinator rows of its own (FLTrust)."
+)
+_ON_A_GRAPH = "Trust few neighbours, or give honest nodes more edges to each other."
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +54,8 @@ class Resilience:
         alone: What the mean of the honest agents alone reaches: no rule can be asked
             for more, since the liars' rows are lost.
         liars: The numbers of the agents that lie.
+        on_graph: Whether every node has a model of its own; what is measured is then
+            the mean over the honest nodes.
     """
 
     rules: tuple[str, ...]
@@ -47,6 +64,12 @@ class Resilience:
     metric: str
     alone: float
     liars: tuple[int, ...]
+    on_graph: bool = False
+
+    @property
+    def of_loss(self) -> bool:
+        """Whether a loss was measured, which has no least value."""
+        return self.metric.startswith(LOSS)
 
     @property
     def worst(self) -> np.ndarray:
@@ -64,7 +87,7 @@ class Resilience:
                 f"({in_words(self.worst[mean])}, against {fatal})."
             )
         calm = self.values[mean, 0] - self.values[best, 0]
-        notable = _NOTABLE * (abs(self.alone) if self.metric == LOSS else 1)
+        notable = _NOTABLE * (abs(self.alone) if self.of_loss else 1)
         told = [
             f"If {len(self.liars)} of the agents may lie, take {self.rules[best]}: at "
             f"worst it reaches {in_words(self.worst[best])} ({fatal}), the mean "
@@ -76,8 +99,8 @@ class Resilience:
         if self.alone - self.worst[best] > 2 * notable:
             told.append(
                 "No rule here holds against every attack: where honest letters differ, "
-                "as with unlike data, a liar can hide among them. Trust few agents, or "
-                "give the coordinator rows of its own (FLTrust)."
+                "as with unlike data, a liar can hide among them. "
+                + (_ON_A_GRAPH if self.on_graph else _AT_A_COORDINATOR)
             )
         return " ".join(told)
 
@@ -91,81 +114,6 @@ def in_words(value: float) -> str:
     if not np.isfinite(value):
         return "diverged"
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:.2e}"
-
-
-def usual_rules(agents: int, liars: int) -> dict[str, Aggregation]:
-    """The mean, and the rules that so many agents allow."""
-    trimmed = rules_of.TrimmedMean(trim=liars)
-    middle = rules_of.GeometricMedian()
-    mixing = rules_of.NearestNeighbourMixing
-    known: dict[str, Aggregation] = {
-        "Mean": Mean(),
-        "ClippedMean": rules_of.ClippedMean(trim=liars),
-        "TrimmedMean": trimmed,
-        "Median": rules_of.Median(),
-        "GeometricMedian": middle,
-        "Krum": rules_of.Krum(liars=liars),
-        "MultiKrum": rules_of.MultiKrum(liars=liars, keep=max(agents - liars, 1)),
-        "NormBound": rules_of.NormBound(),
-        "CenteredClipping": rules_of.CenteredClipping(start="median"),
-        "NNM + TrimmedMean": mixing(liars=liars, rule=trimmed),
-        "NNM + GeometricMedian": mixing(liars=liars, rule=middle),
-    }
-    return {name: rule for name, rule in known.items() if rule.least <= agents}
-
-
-def usual_attacks(problem: Problem, liars: Sequence[int]) -> dict[str, Attack]:
-    """One of every kind that needs to know nothing of the problem."""
-    who = _some(problem, liars)
-    target = next(i for i in range(problem.n_agents) if i not in who)
-    known: dict[str, Attack] = {
-        "sign x1": robust.SignFlip(agents=who, strength=1.0),
-        "sign x10": robust.SignFlip(agents=who, strength=10.0),
-        "ipm 0.5": robust.InnerProduct(agents=who, strength=0.5),
-        "ipm 10": robust.InnerProduct(agents=who, strength=10.0),
-        "alie 1.5": robust.ALIE(agents=who, deviations=1.5),
-        "mimic": robust.Mimic(agents=who, target=target),
-        "free rider": robust.FreeRider(agents=who),
-        "noise": robust.Noise(agents=who, std=1.0),
-        "not finite": robust.NotFinite(agents=who),
-        "clean label": robust.CleanLabel(agents=who, shift=1.0),
-    }
-    if problem.model.classes is not None:
-        return known | {"label flip": robust.LabelFlip(agents=who)}
-    _, y, counts = problem.stacked()
-    spread = float(y[np.arange(y.shape[1]) < counts[:, None]].std())
-    far = robust.DenialOfService(agents=who, shift=10 * max(spread, 1e-9))
-    return known | {"labels shifted": far}
-
-
-def usual_backdoor(problem: Problem, liars: Sequence[int]) -> robust.Backdoor:
-    """A trigger on the first feature, beyond all values that it has.
-
-    Accuracy does not show it, so that it is no part of `usual_attacks`.
-    """
-    who, test = _some(problem, liars), problem.population.test
-    if problem.model.classes is None or test is None:
-        check.refuse(
-            "a backdoor is measured on test rows with classes; have some held out, for "
-            "example problem.test_share = 0.2"
-        )
-    x, y, _ = problem.stacked()
-    first = x.reshape(*x.shape[:2], -1)[..., 0]
-    return robust.Backdoor(
-        agents=who,
-        features=(0,),
-        value=float(first.max() + np.ptp(first)),
-        target=float(y.min()),
-        scale=problem.n_agents / len(who),
-    )
-
-
-def _some(problem: Problem, liars: Sequence[int]) -> tuple[int, ...]:
-    """The liars, of whom there must be some, and somebody honest beside them."""
-    who, n = tuple(map(int, liars)), problem.n_agents
-    if not 0 < len(set(who)) < n:
-        check.refuse(f"expected liars some of the {n} agents, got liars={who}")
-    return who
 
 
 @in_double_precision
@@ -185,15 +133,18 @@ def resilience(
 
     Args:
         problem: The problem, honest.
-        algorithm: Of a coordinator.
+        algorithm: Of a coordinator, or on a graph one whose letters rules may join.
         rounds: Of every run.
         liars: Numbers of the agents that lie; default the last fifth of them.
-        rules: By name; default those that so many agents allow. The mean is added.
+        rules: By name; default those that so many agents, or neighbours, allow. The
+            mean is added.
         attacks: By name; default one of every kind.
         seed: Of all runs.
         score: Of a model and an attack, larger is better; default the accuracy on
             test rows, else on all rows, else minus the loss; of a `Backdoor` the share
-            of marked test rows that are not taken for its target.
+            of marked test rows that are not taken for its target. On a graph it is
+            given the models of the honest nodes, stacked, and the default is the mean
+            over them, on their own rows where there are no test rows.
         tell: Called after every run with how many are done, of how many, and which.
 
     >>> import tacita
@@ -204,28 +155,40 @@ def resilience(
     >>> table.rules, table.attacks, table.values.shape
     (('Mean', 'Median'), ('none', 'flip'), (2, 2))
     """
+    on_graph, n = isinstance(algorithm, GraphAlgorithm), problem.n_agents
+    who = some_liars(problem, range(n - max(1, n // 5), n) if liars is None else liars)
+    alone = without(problem, who)
     if isinstance(algorithm, GraphAlgorithm):
-        check.refuse(
-            f"{type(algorithm).__name__} has no coordinator that could have a rule; "
-            "simulate it with attack= and a rule of graphs such as Bridge(trim=1)"
+        _require_honest_neighbours(algorithm, alone)
+    if rules is None:
+        known = (
+            usual_graph_rules(problem, who) if on_graph else usual_rules(n, len(who))
         )
-    n = problem.n_agents
-    who = _some(problem, range(n - max(1, n // 5), n) if liars is None else liars)
-    tried = {"Mean": Mean(), **(usual_rules(n, len(who)) if rules is None else rules)}
-    lied = usual_attacks(problem, who) if attacks is None else attacks
-    metric, measured = ("score", score) if score else _usual_score(problem)
+        rules = known
+    tried = {"Mean": Mean(), **rules}
+    lied = usual_attacks(problem, who, on_graph) if attacks is None else attacks
+    metric, measured = _usual_score(alone if on_graph else problem, on_graph)
+    if score is not None:
+        metric, measured = "score", score
+    honest = np.delete(np.arange(n), who)
 
-    # One program for every rule: which attack is made is a number in it.
+    # One program for every rule: which attack is made is a number in it. Only lies that
+    # differ from edge to edge are a program of their own.
     cast = (Attack(agents=who), *lied.values())
-    each = robust.OneOf(agents=who, attacks=cast)
+    alike = [attack for attack in cast if not attack.on_edges]
+    each = robust.OneOf(agents=who, attacks=tuple(alike))
     done: list[Aggregation] = []
 
     def reached(rule: Aggregation, k: int) -> float:
-        chosen = {"aggregation": rule, "attack": with_fields(each, which=k)}
+        made = cast[k]
+        if not made.on_edges:
+            made = with_fields(each, which=alike.index(made))
+        chosen = {"aggregation": rule, "attack": made}
         run = simulate(
             problem, algorithm, rounds, seed, record=(), progress=False, **chosen
         )
-        found = measured(np.asarray(run.params), None if k == 0 else cast[k])
+        models = run.agents[honest] if on_graph else run.params
+        found = measured(np.asarray(models), None if k == 0 else cast[k])
         if tell is not None:
             done.append(rule)
             about = f"{type(rule).__name__} against {('nobody', *lied)[k]}"
@@ -233,38 +196,74 @@ def resilience(
         return found if np.isfinite(found) else -np.inf
 
     values = [[reached(rule, k) for k in range(len(cast))] for rule in tried.values()]
-    alone = without(problem, who)
+    if isinstance(algorithm, GraphAlgorithm) and algorithm.needs_connection():
+        # Liars may have held the graph together.
+        algorithm = with_fields(algorithm, need_connected=False)
     run = simulate(alone, algorithm, rounds, seed, record=(), progress=False)
     return Resilience(
         rules=tuple(tried),
         attacks=("none", *lied),
         values=np.array(values),
         metric=metric,
-        alone=measured(np.asarray(run.params), None),
+        alone=measured(np.asarray(run.agents if on_graph else run.params), None),
         liars=who,
+        on_graph=on_graph,
     )
 
 
+def _require_honest_neighbours(algorithm: GraphAlgorithm, alone: Problem) -> None:
+    """Refuse letters that no rule may join, and nodes that hear nobody but liars."""
+    if algorithm.joining.rules != Rules.ANY:
+        check.refuse(
+            f"letters of {type(algorithm).__name__} are no models, or differ from edge "
+            "to edge, so that no rule may join them; use FedGD, FedSGD or FedRelax"
+        )
+    assert alone.graph is not None
+    (lonely,) = np.nonzero(np.asarray(alone.graph.neighbour_counts) == 0)
+    if len(lonely):
+        check.refuse(
+            f"node {alone.ids[lonely[0]]!r} has no honest neighbour, so that no rule "
+            "can help it; take more edges or fewer liars"
+        )
+
+
 def without(problem: Problem, liars: Sequence[int]) -> Problem:
-    """The problem of the honest agents alone."""
+    """The problem of the honest agents alone, and of the edges between them."""
     left = [i for i in range(problem.n_agents) if i not in set(liars)]
     population: Population = problem.population
     made = with_fields(population, rows=tree_rows(population.rows, np.array(left)))
     ids = [problem.ids[i] for i in left]
-    return dataclasses.replace(problem, population=made, ids=ids, graph=None)
+    graph = None if problem.graph is None else _between(problem.graph, left)
+    return dataclasses.replace(problem, population=made, ids=ids, graph=graph)
 
 
-def _usual_score(problem: Problem) -> tuple[str, Callable[..., float]]:
+def _between(graph: Graph, left: Sequence[int]) -> Graph:
+    """The edges between some of the nodes."""
+    first, second, weights = graph.pairs()
+    kept = np.isin(first, left) & np.isin(second, left)
+    ends = zip(first[kept], second[kept], strict=True)
+    edges = [(graph.nodes[i], graph.nodes[j]) for i, j in ends]
+    return Graph.from_edges([graph.nodes[i] for i in left], edges, weights[kept])
+
+
+def _usual_score(
+    problem: Problem, on_graph: bool
+) -> tuple[str, Callable[[np.ndarray, Attack | None], float]]:
+    """What is measured, of the models of a problem's agents if on a graph."""
     test, model = problem.population.test, problem.model
+    whose = _OF_NODES if on_graph else ""
     if model.classes is None:
-        return LOSS, lambda w, _: -problem.loss(w)
+        return LOSS + whose, lambda w, _: -problem.loss(w)
     if test is None:
-        return "accuracy", lambda w, _: problem.accuracy(w)
-    x, y = test.x, np.asarray(test.y)
+        return "accuracy" + whose, lambda w, _: problem.accuracy(w)
+    x, y = test.x, jnp.asarray(test.y)
 
     def measured(w: np.ndarray, attack: Attack | None) -> float:
-        if isinstance(attack, robust.Backdoor):
-            return 1 - float(attack.success(problem)(jnp.asarray(w), jnp.asarray(w)))
-        return float(np.mean(model.predict(jnp.asarray(w), x) == y))
+        def one(own: Array) -> Array:
+            if isinstance(attack, robust.Backdoor):
+                return 1 - attack.success(problem)(own, own)
+            return jnp.mean(model.predict(own, x) == y)
 
-    return "test accuracy", measured
+        return float(jnp.mean(jax.vmap(one)(jnp.atleast_2d(jnp.asarray(w)))))
+
+    return "test accuracy" + whose, measured

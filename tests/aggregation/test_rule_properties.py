@@ -13,8 +13,9 @@ import pytest
 import tacita
 from tacita import aggregation as agg
 from tacita.aggregation import Heard
+from tacita.aggregation.gram import gram
 from tacita.aggregation.robust_rule import MOST_WEIGHT, Vectors
-from tacita.aggregation.sorting import _stages, nearest, of_sorted
+from tacita.aggregation.sorting import _comparisons, _stages, nearest, rank_sum
 from tacita.trees import double_precision
 
 N, D, LIARS = 11, 4, 2
@@ -192,25 +193,55 @@ def test_a_network_sorts_any_number_of_rows():
             other = rows[partner]
             rows = np.where((rows < other) == low[:, None], rows, other)
         assert np.all(np.diff(rows, axis=0) >= 0), n
+        met = [
+            (low, high)
+            for stage in partners.reshape(-1, n)
+            for low, high in enumerate(stage.tolist())
+            if low < high
+        ]
+        assert _comparisons(n) == met
 
 
 def all_patterns(n: int) -> np.ndarray:
     return (np.arange(2**n)[None, :] >> np.arange(n)[:, None]) & 1
 
 
-@pytest.mark.parametrize("width", [3, 300])
+@pytest.mark.parametrize("width", [3, 300, 700])
 def test_columns_are_sorted(width):
-    """In blocks of which the last laps over; what is no number counts as infinite."""
+    """In blocks of which the last laps over; what is no number counts as infinite.
+
+    Every comparison is written out where there are 700 columns of 7 rows.
+    """
     rows = np.random.default_rng(0).standard_normal((7, width))
-    rows[5] = np.inf
+    rows[5, ::3] = np.inf
     rows[2, 1] = np.nan
     rows[3:5, 0] = rows[0, 0]
-    known = np.sort(np.where(np.isnan(rows), np.inf, rows), axis=0)
+    whole = np.where(np.isnan(rows), np.inf, rows)
+    known = np.sort(whole, axis=0)
     with double_precision():
-        given = jnp.asarray(rows)
-        for k in (0, 4):
-            found = of_sorted(given, lambda rising, k=k: rising[k])
-            np.testing.assert_array_equal(found, known[k])
+        given, summed = jnp.asarray(rows), jax.jit(rank_sum)
+        for k in range(7):
+            np.testing.assert_array_equal(summed(given, k, k + 1), known[k])
+        few = np.sort(np.delete(whole, 5, axis=0), axis=0)
+        heard = jnp.asarray([True] * 5 + [False, True])
+        np.testing.assert_allclose(
+            summed(given, 1, 4, heard), few[1:4].sum(axis=0), rtol=1e-14
+        )
+        np.testing.assert_array_equal(summed(-given, 0, 1)[0], -np.inf)
         away = np.abs(np.round(rows[[0, 1, 3, 4, 6]], 1))  # with ties
         rank = np.argsort(np.argsort(away, axis=0, kind="stable"), axis=0)
         np.testing.assert_array_equal(nearest(jnp.asarray(away), 3), rank < 3)
+
+
+@pytest.mark.parametrize(("n", "width"), [(60, 700), (150, 5)])
+def test_inner_products_of_letters(n, width):
+    """Of several tiles of letters, of one block of columns and of several."""
+    rng = np.random.default_rng(1)
+    rows, centre = rng.standard_normal((n, width)), rng.standard_normal(width)
+    active = np.arange(n) != 1
+    with double_precision():
+        given = Vectors(rows, active, None, centre, jax.random.key(0))
+        found = jax.jit(gram)(given)
+    seen = np.where(active[:, None], rows - centre, 0)
+    np.testing.assert_allclose(found, seen @ seen.T, rtol=0, atol=1e-11)
+    np.testing.assert_array_equal(found, found.T)

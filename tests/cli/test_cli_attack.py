@@ -113,12 +113,51 @@ def test_progress_is_told(run_file):
     assert heard[-1] == (4, 4, "Median against flip")
 
 
-def test_graphs_are_sent_elsewhere(tacita_, run_file):
-    graph = ("--set", 'problem.graph={kind="ring"}', "--set", "run.watch=false")
-    gossip = ("--set", 'algorithm={name="GossipSGD", step_size=0.1}')
-    mean = ("--set", 'run.aggregation="Mean"')
-    (line,) = tacita_.refused("attack", run_file, *graph, *gossip, *mean)
-    assert "simulate it with attack= and a rule of graphs" in line
+def on_a_graph(kind: str = "complete", algorithm: str = '"FedGD", alpha=0.5') -> tuple:
+    changes = (
+        f'problem.graph={{kind="{kind}"}}',
+        f"algorithm={{name={algorithm}}}",
+        "run={rounds=30}",
+    )
+    return tuple(word for change in changes for word in ("--set", change))
+
+
+def test_nodes_of_a_graph_are_lied_to(tacita_, run_file, tmp_path):
+    """Each lie that breaks the mean is borne, and the words are those of a graph."""
+    said = tacita_.ok(
+        *("attack", run_file, *on_a_graph(), "--out", tmp_path / "out"),
+        *("--attack", "sign x10", "--attack", "dissensus", "--aggregation", "Bridge"),
+    )
+    head, mean, bridge, *_ = said.splitlines()
+    assert head.split() == ["rule", "none", "sign", "x10", "dissensus", "worst"]
+    calm, flipped, torn, worst = map(float, mean.split()[1:])
+    assert calm > 0.8 and flipped < 0.6 and torn < 0.8 and worst == flipped
+    assert all(float(word) > 0.8 for word in bridge.split()[1:])
+    assert "accuracy of the honest nodes; the honest agents alone reach" in said
+    assert "If 1 of the agents may lie, take Bridge" in said
+    assert (tmp_path / "out" / "attacks.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        (on_a_graph(algorithm='"GossipSGD", step_size=0.1'), "no rule may join"),
+        (on_a_graph("star"), "no more neighbours than 1"),
+    ],
+)
+def test_graphs_on_which_no_rule_helps(tacita_, run_file, graph, words):
+    (line,) = tacita_.refused("attack", run_file, *graph)
+    assert words in line
+
+
+def test_nobody_helps_a_node_among_liars(run_file):
+    ring = tacita.problem.graph.ring(6)
+    problem = tacita.problem.synthetic.linear(agents=6, features=2, graph=ring)
+    rules = {"NearestToOwn": tacita.aggregation.NearestToOwn(liars=1)}
+    with pytest.raises(tacita.TacitaError, match="node 2 has no honest neighbour"):
+        tacita.tuning.resilience(
+            problem, tacita.FedGD(alpha=1.0), 2, liars=(1, 3), rules=rules
+        )
 
 
 @pytest.mark.long

@@ -1,0 +1,125 @@
+"""The rules and attacks that are tried where a user names none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tacita import aggregation as rules_of
+from tacita import check, robust
+from tacita.aggregation import Aggregation, Mean
+from tacita.problem.problem import Problem
+from tacita.robust import Attack
+
+
+def usual_rules(agents: int, liars: int) -> dict[str, Aggregation]:
+    """The mean, and the rules that so many agents allow."""
+    trimmed = rules_of.TrimmedMean(trim=liars)
+    middle = rules_of.GeometricMedian()
+    mixing = rules_of.NearestNeighbourMixing
+    known: dict[str, Aggregation] = {
+        "Mean": Mean(),
+        "ClippedMean": rules_of.ClippedMean(trim=liars),
+        "TrimmedMean": trimmed,
+        "Median": rules_of.Median(),
+        "GeometricMedian": middle,
+        "Krum": rules_of.Krum(liars=liars),
+        "MultiKrum": rules_of.MultiKrum(liars=liars, keep=max(agents - liars, 1)),
+        "NormBound": rules_of.NormBound(),
+        "CenteredClipping": rules_of.CenteredClipping(start="median"),
+        "NNM + TrimmedMean": mixing(liars=liars, rule=trimmed),
+        "NNM + GeometricMedian": mixing(liars=liars, rule=middle),
+    }
+    return {name: rule for name, rule in known.items() if rule.least <= agents}
+
+
+def usual_graph_rules(problem: Problem, liars: Sequence[int]) -> dict[str, Aggregation]:
+    """The mean, and the rules that every node's number of neighbours allows.
+
+    They count on as many liars as any honest node has beside it.
+    """
+    assert problem.graph is not None
+    lies = np.isin(np.arange(problem.n_agents), some_liars(problem, liars))
+    near = problem.graph.adjacency() != 0
+    beside = max(int(np.max((near @ lies.astype(int))[~lies])), 1)
+    fewest = int(np.min(problem.graph.neighbour_counts))
+    known: dict[str, Aggregation] = {
+        "ClippedGossip": rules_of.ClippedGossip(drop=beside),
+        "Bridge": rules_of.Bridge(trim=beside),
+        "NearestToOwn": rules_of.NearestToOwn(liars=beside),
+        "TrimmedMean": rules_of.TrimmedMean(trim=beside),
+        "Median": rules_of.Median(),
+        "GeometricMedian": rules_of.GeometricMedian(),
+    }
+    able = {name: rule for name, rule in known.items() if rule.least <= fewest}
+    if not able:
+        check.refuse(
+            f"some node has no more neighbours than {fewest}, and an honest one has "
+            f"liars={beside} beside it; rules need more edges or fewer liars"
+        )
+    return {"Mean": Mean(), **able}
+
+
+def usual_attacks(
+    problem: Problem, liars: Sequence[int], on_graph: bool = False
+) -> dict[str, Attack]:
+    """One of every kind that needs to know nothing of the problem.
+
+    Args:
+        problem: The problem; liars on a graph may tell each neighbour something else.
+        liars: Numbers of the agents that lie.
+        on_graph: Whether letters go from node to node.
+    """
+    who = some_liars(problem, liars)
+    target = next(i for i in range(problem.n_agents) if i not in who)
+    known: dict[str, Attack] = {
+        "sign x1": robust.SignFlip(agents=who, strength=1.0),
+        "sign x10": robust.SignFlip(agents=who, strength=10.0),
+        "ipm 0.5": robust.InnerProduct(agents=who, strength=0.5),
+        "ipm 10": robust.InnerProduct(agents=who, strength=10.0),
+        "alie 1.5": robust.ALIE(agents=who, deviations=1.5),
+        "mimic": robust.Mimic(agents=who, target=target),
+        "free rider": robust.FreeRider(agents=who),
+        "noise": robust.Noise(agents=who, std=1.0),
+        "not finite": robust.NotFinite(agents=who),
+        "clean label": robust.CleanLabel(agents=who, shift=1.0),
+    }
+    if on_graph:
+        known["dissensus"] = robust.Dissensus(agents=who, strength=1.5)
+    if problem.model.classes is not None:
+        return known | {"label flip": robust.LabelFlip(agents=who)}
+    _, y, counts = problem.stacked()
+    spread = float(y[np.arange(y.shape[1]) < counts[:, None]].std())
+    far = robust.DenialOfService(agents=who, shift=10 * max(spread, 1e-9))
+    return known | {"labels shifted": far}
+
+
+def usual_backdoor(problem: Problem, liars: Sequence[int]) -> robust.Backdoor:
+    """A trigger on the first feature, beyond all values that it has.
+
+    Accuracy does not show it, so that it is no part of `usual_attacks`.
+    """
+    who, test = some_liars(problem, liars), problem.population.test
+    if problem.model.classes is None or test is None:
+        check.refuse(
+            "a backdoor is measured on test rows with classes; have some held out, for "
+            "example problem.test_share = 0.2"
+        )
+    x, y, _ = problem.stacked()
+    first = x.reshape(*x.shape[:2], -1)[..., 0]
+    return robust.Backdoor(
+        agents=who,
+        features=(0,),
+        value=float(first.max() + np.ptp(first)),
+        target=float(y.min()),
+        scale=problem.n_agents / len(who),
+    )
+
+
+def some_liars(problem: Problem, liars: Sequence[int]) -> tuple[int, ...]:
+    """The liars, of whom there must be some, and somebody honest beside them."""
+    who, n = tuple(map(int, liars)), problem.n_agents
+    if not 0 < len(set(who)) < n:
+        check.refuse(f"expected liars some of the {n} agents, got liars={who}")
+    return who
