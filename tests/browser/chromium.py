@@ -24,13 +24,14 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
 )
-#: Widths, and what else a look asks for.
+#: Widths in CSS pixels, and what else a look asks for. Paper is A4 within its margins
+#: of 14 mm.
 LOOKS: dict[str, dict[str, Any]] = {
     "desktop": {"width": 1200},
     "phone": {"width": 390},
     "dark": {"width": 1200, "dark": True},
     "phone-dark": {"width": 390, "dark": True},
-    "print": {"width": 794, "media": "print"},
+    "print": {"width": 688, "media": "print"},
 }
 
 
