@@ -45,7 +45,8 @@ def test_a_run_is_held_to_the_budget_in_its_file(tacita_, small, place):
     table = tomllib.loads((place / "safe.toml").read_text())["privacy"]
     wanted = {"epsilon": 2.0, "delta": 1e-5, "observer": "coordinator"}
     assert table == wanted | {"unit": "record"}
-    last = tacita_.ok("run", "safe.toml", "--out", "kept").splitlines()[-1]
+    *_, why, last = tacita_.ok("run", "safe.toml", "--out", "kept").splitlines()
+    assert why.startswith("privacy by: ") and "(enforced)" in why
     assert last.startswith("privacy: epsilon 2 at") and last.endswith("budget of 2")
     run = tacita.load_run(place / "kept")
     assert run.privacy.promise == wanted | {"unit": "record", "relation": "replace_one"}
@@ -92,7 +93,9 @@ def test_a_report_is_signed_verified_and_shown(tacita_, small, place, monkeypatc
     book = ("--ledger", "ledger.db")
     said = tacita_.ok("privacy", "sign", "made", "--name", "Ann", *book)
     key = re.search(r"signed by Ann, key ([0-9a-f-]{39})", said)[1]
+    assert "by: " in said and "it holds if: " in said
     said = tacita_.ok("privacy", "verify", "made/privacy.json")
+    assert "by: " in said and "it holds if: " in said
     assert "no budget was set" in said and f"key {key}" in said
     assert f"head {head} was signed; not compared" in said
     with Ledger(place / "ledger.db") as ledger:

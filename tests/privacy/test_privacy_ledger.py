@@ -492,6 +492,16 @@ def test_a_ledger_knows_what_its_epsilons_rest_on(path):
     assert [row.assumptions is None for row in rows] == [False, True, True, False]
 
 
+def test_reasons_of_a_refused_letter_are_written_with_the_next(path):
+    with opened(path, epsilon=0.01) as ledger:
+        with pytest.raises(BudgetExceeded):
+            charge(ledger, 0)
+        assert ledger.basis("clinic")["assumptions"] == []
+        ledger.allow(agent="clinic", epsilon=9.0, delta=1e-5)
+        charge(ledger, 0)
+        assert ledger.basis("clinic")["theorem"] == LETTER.theorem
+
+
 @pytest.mark.parametrize("begin", EARLIER)
 @pytest.mark.parametrize("read_only", (False, True))
 def test_a_file_of_another_format_is_refused_in_one_line(path, begin, read_only):
