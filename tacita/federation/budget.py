@@ -41,6 +41,11 @@ _FLOATS = (
 )
 _SECRET = "from ChaCha20 with secret keys"
 _SHARED = "from a seed that everybody has"
+#: Whom metrics are for.
+_METRICS = (
+    "losses and other metrics are measured here on this agent's own rows, without "
+    "noise: they were sent to nobody, and are not for the observers above"
+)
 
 
 @dataclass(frozen=True)
@@ -241,7 +246,7 @@ def privacy_of(setting: Setting, rounds: int) -> PrivacyReport:
     """
     algorithm, rounds = setting.roles.algorithm, max(rounds, 1)
     told = forecast(setting.known, algorithm, rounds=rounds)
-    told = replace(told, planned=False, noise=noise_of(setting))
+    told = replace(told, planned=False, noise=noise_of(setting), metrics=_METRICS)
     if "shared_seed" not in setting.run.run:
         return told
     known = violated("no observer knows the noise: everybody has run.shared_seed")

@@ -43,6 +43,11 @@ _SIMULATED_SUM = (
     "exact integers on a grid; in this simulation those of the whole sum are drawn at "
     "once by JAX's generator, in a deployment every agent draws its own by ChaCha20"
 )
+#: Whom metrics of simulations are for.
+_SIMULATED_METRICS = (
+    "losses and other metrics of the run are computed from rows without noise: they "
+    "are for whoever runs the simulation, not for the observers above"
+)
 #: Points of a curve, at most, where the runtime did not count.
 _POINTS = 60
 #: Agents whose curves are kept: those that were active most.
@@ -93,9 +98,8 @@ def report(
     turns, known["aggregation"] = history[1][-1], aggregation
     counted = counted_turns(ready, problem, run.rounds, told, turns, **known)
     made = _report(ready, problem, counted, run.rounds, delta)
-    return dataclasses.replace(
-        made, curves=_curves(ready, problem, counted, history, made)
-    )
+    curves = _curves(ready, problem, counted, history, made)
+    return dataclasses.replace(made, curves=curves, metrics=_SIMULATED_METRICS)
 
 
 def counted_turns(

@@ -25,7 +25,7 @@ _DASHES = ((0, (6, 2)), (0, (2, 2)), (0, (2, 4)))
 def draw(price: Tradeoff, dark: bool) -> Figure:
     """What `Tradeoff.plot` draws."""
     theme = DARK if dark else LIGHT
-    figure, axes = one_axes(theme, 6.2, 3.9)
+    figure, axes = one_axes(theme, 6.2, 4.9)
     order = np.argsort(price.epsilons)
     at = np.array(price.epsilons)[order]
     values = measures.drawable(price.values[order])
