@@ -123,8 +123,11 @@ class Browser:
 
 
 @contextmanager
-def chromium(profile: Path) -> Iterator[Browser]:
-    """A browser with a profile of its own, closed at the end."""
+def chromium(profile: Path, logs: bool = True) -> Iterator[Browser]:
+    """A browser with a profile of its own, closed at the end.
+
+    Without `logs` it keeps no note of requests and complaints, which costs it time.
+    """
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -133,7 +136,7 @@ def chromium(profile: Path) -> Iterator[Browser]:
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     wanted = {"browser": "ALL", "performance": "ALL"}
-    options.set_capability("goog:loggingPrefs", wanted)
+    options.set_capability("goog:loggingPrefs", wanted if logs else {})
     driver = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
     try:
         yield Browser(driver)
