@@ -34,6 +34,17 @@ def test_a_plan_writes_a_run_file_that_keeps_the_budget(tacita_, small, place):
     assert "as it is" in refusal
 
 
+def test_a_plan_of_which_only_the_first_lines_are_read_is_written(
+    tacita_, small, place, monkeypatch
+):
+    def gone(*_, **__):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("tacita.cli.privacy.typer.echo", gone)
+    tacita_("privacy", "plan", small, *BUDGET, "--out", "safe.toml")
+    assert (place / "safe.toml").exists()
+
+
 def test_a_run_is_held_to_the_budget_in_its_file(tacita_, small, place):
     whole = ("--set", "run.participation=1.0")
     plan = ("privacy", "plan", small, *whole, *BUDGET, "--write", "safe.toml")
