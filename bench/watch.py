@@ -1,19 +1,22 @@
-"""What the live page costs: its server's processor time while somebody looks.
+"""What the live page costs: processor time of server and browser while one looks.
 
 A program of its own serves a folder that another one changes every second, as the
 programs of a federation do; a reader takes every update in. Processor time is counted
 by the system for the server alone, and shared out over the updates that came, one a
-second: on a busy machine some come late.
+second: on a busy machine some come late. Where chromium is there, it is the reader once
+more, and the time of all its processes is counted beside the server's.
 
     coordinator   50 parties, all of whose numbers change
     agent         a ledger and a log that grow by a letter a second
     alone         50 parties, and nobody looks
+    browser       50 parties, all of whose numbers change, drawn by chromium
 
     python -m bench.watch
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -21,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,7 @@ import httpx
 
 from tacita.federation.audit_log import AuditLog
 from tacita.privacy import Ledger
+from tests.browser.chromium import LOOKS, chromium, missing
 from tests.watch import folders
 
 SECONDS, WARM_UP, PARTIES, LETTERS = 30.0, 5.0, 50, 1000
@@ -55,13 +59,66 @@ def read(address: str, seen: list[int]) -> None:
         pass
 
 
-def measure(folder: Path, change: Callable[[int], Any], readers: int) -> dict[str, Any]:
-    """Serve a folder that changes every second to some readers."""
+def family(process: int) -> list[int]:
+    """A process and all that it started, directly or not."""
+    parents: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+            parents.setdefault(int(words[1]), []).append(int(folder.name))
+    found = [process]
+    for one in found:
+        found += parents.get(one, [])
+    return found
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[tuple[int, str]]:
+    """The process that serves a folder, and its address."""
     command = [sys.executable, "-u", "-m", "tacita", "federation", "watch", str(folder)]
-    change(0)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
-        address = program.stdout.readline().split()[-1]
+        try:
+            yield program.pid, program.stdout.readline().split()[-1]
+        finally:
+            program.terminate()
+
+
+def in_browser(folder: Path, change: Callable[[int], Any]) -> dict[str, Any]:
+    """Serve a folder that changes every second to chromium."""
+    change(0)
+    with tempfile.TemporaryDirectory() as profile, serving(folder) as (server, address):
+        with chromium(Path(profile), logs=False) as browser:
+            browser.look(**LOOKS["desktop"])
+            browser.open(address)
+            driver, known = browser.driver.service.process.pid, dict[int, float]()
+
+            def spent() -> tuple[float, float]:
+                for one in family(driver):
+                    with contextlib.suppress(OSError):  # what it spent is known
+                        known[one] = processor_seconds(one)
+                return processor_seconds(server), sum(known.values())
+
+            begun, before = time.monotonic(), (0.0, 0.0)
+            for turn in range(1, int(WARM_UP + SECONDS) + 1):
+                change(turn)
+                time.sleep(max(0.0, begun + turn - time.monotonic()))
+                if turn == WARM_UP:
+                    before, first = spent(), time.monotonic()
+            after, took = spent(), time.monotonic() - first
+    of_server, of_browser = (b - a for a, b in zip(before, after, strict=True))
+    return {
+        "seconds": round(took, 1),
+        "server_share_of_a_core": round(of_server / took, 5),
+        "browser_share_of_a_core": round(of_browser / took, 5),
+        "share_of_a_core": round((of_server + of_browser) / took, 5),
+    }
+
+
+def measure(folder: Path, change: Callable[[int], Any], readers: int) -> dict[str, Any]:
+    """Serve a folder that changes every second to some readers."""
+    change(0)
+    with serving(folder) as (server, address):
         seen: list[int] = []
         for _ in range(readers):
             threading.Thread(target=read, args=(address, seen), daemon=True).start()
@@ -69,14 +126,13 @@ def measure(folder: Path, change: Callable[[int], Any], readers: int) -> dict[st
         turn = 0
         while (now := time.monotonic() - begun) < WARM_UP + SECONDS:
             if now < WARM_UP:
-                spent, counted = processor_seconds(program.pid), len(seen)
+                spent, counted = processor_seconds(server), len(seen)
             turn += 1
             change(turn)
             time.sleep(max(0.0, begun + turn - time.monotonic()))
         took = time.monotonic() - begun - WARM_UP
-        spent = processor_seconds(program.pid) - spent
+        spent = processor_seconds(server) - spent
         sizes = seen[counted:]
-        program.terminate()
     return {
         "readers": readers,
         "seconds": round(took, 1),
@@ -112,6 +168,8 @@ def main() -> int:
             "agent": measure(other, lambda turn: agent_letter(other, turn), readers=1),
             "alone": measure(home, round_ends, readers=0),
         }
+        if missing() is None:
+            found["browser"] = in_browser(home, round_ends)
     told = {"parties": PARTIES, "letters": LETTERS, "most_share": MOST_SHARE, **found}
     OUT.write_text(json.dumps(told, indent=1) + "\n")
     for name, one in found.items():

@@ -209,8 +209,10 @@ def nearest(word: Any, known: Iterable[str]) -> str:
     """A hint for a misspelt word: the nearest known one, then all of them."""
     known = list(known)
     # Comparing takes the product of the lengths: others' words may be long.
-    close = difflib.get_close_matches(str(word)[:60], known, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    lower = {one.lower(): one for one in reversed(known)}
+    asked = str(word)[:60].lower()
+    close = difflib.get_close_matches(asked, lower, n=1, cutoff=0.5)
+    hint = f"did you mean {lower[close[0]]!r}? " if close else ""
     return f"{hint}known: {', '.join(known)}"
 
 

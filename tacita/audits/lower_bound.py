@@ -34,6 +34,7 @@ from tacita.privacy.spend import known_observer, planned
 from tacita.privacy.statement import delta_of, relation_of
 from tacita.problem.problem import Problem
 from tacita.runtime.ready import prepare
+from tacita.trace.terms import reasons
 from tacita.trees import in_double_precision
 
 #: The share of the error that tests of the noise get, and of the batches each; the
@@ -117,6 +118,8 @@ class Audit:
         ]
         if self.claim is not None:
             lines.append(f"claimed epsilon {self._verdict(self.claim, self.refuted)}")
+        if isinstance(self.claim, Guarantee):
+            lines.append(reasons(self.claim.as_dict(self.delta)))
         lines += [f"REFUTED: {fault.words}" for fault in self.faults]
         paper = self._paper_claim
         if paper is not None:

@@ -47,7 +47,9 @@ def finish(run: tacita.Run, folder: Path, page: Path | None = None) -> None:
     typer.echo(f"run:    {folder}")
     typer.echo(f"report: {page or _command('report', folder)}")
     if run.privacy is not None:
-        typer.echo(f"privacy: {tacita.trace.verdict(run.privacy).sentence}")
+        told = tacita.trace.verdict(run.privacy)
+        typer.echo(f"privacy {told.grounds}")
+        typer.echo(f"privacy: {told.sentence}")
     if run.info["diverged"]:
         typer.echo(
             f"error: the run diverged within {run.rounds} rounds; lower the step size "

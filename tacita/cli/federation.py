@@ -21,6 +21,7 @@ _QUIET = 5.0
 #: asks for it sooner (`tacita/federation/patience.py`).
 _AWAY = 45.0
 #: What is told of letters; the last is over all exchanges.
+_LEAGUE = "over all runs of these rows and all who may be in league"
 _SIGNS = ("distance", "cosine", "length", "rank", "used", "times used")
 #: What comes of a file that is missing, no status, or damaged.
 _UNREADABLE = (
@@ -87,6 +88,7 @@ def status(
 
 def _show_party(told: dict[str, Any]) -> None:
     from tacita.report import numbers
+    from tacita.trace import terms
 
     if "note" in told:
         run = f"run {told['run']}: " if "run" in told else ""
@@ -109,7 +111,7 @@ def _show_party(told: dict[str, Any]) -> None:
             "honest agents with unusual data look like liars; nobody is left out"
         )
     if promise := told.get("promise"):
-        typer.echo(f"epsilon: {_terms(promise)}, as each agent tells")
+        typer.echo(f"epsilon: as each agent tells, {terms(promise)}")
     for way in ("sent", "received"):
         size = numbers.size(told[f"{way}_bytes"])
         typer.echo(f"{way} {told[way]} letters, {size}")
@@ -125,7 +127,8 @@ def _show_party(told: dict[str, Any]) -> None:
         left = told["epsilon_allowed"] - told["epsilon_spent"]
         typer.echo(
             f"budget: epsilon {told['epsilon_spent']:.4g} of "
-            f"{told['epsilon_allowed']:.4g} spent, {left:.4g} left, {_terms(told)}"
+            f"{told['epsilon_allowed']:.4g} spent, {left:.4g} left, {_LEAGUE}, "
+            f"{terms(told)}"
         )
 
 
@@ -143,15 +146,6 @@ def _state(told: dict[str, Any]) -> str:
         return "finished"
     age = time.time() - told.get("written", 0.0)
     return "running" if age < _QUIET else f"no sign of life for {age:.0f} s"
-
-
-def _terms(told: dict[str, Any]) -> str:
-    """What an epsilon is about, and where its reasons stand."""
-    return (
-        f"at delta = {told['delta']:g} against the {told['observer']} and whoever may "
-        f"be in league with it, for one {told['unit']}; theorem and assumptions: "
-        "privacy.json of the agent's run"
-    )
 
 
 def _lines(told: dict[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,9 @@ def show(
     ] = None,
 ) -> None:
     """Show what every agent has spent against each person, and what is allowed."""
-    rows = []
+    from tacita.trace.terms import assumed
+
+    rows, held = [], defaultdict(list)
     with _opened(file) as ledger:
         releases = [row for row in ledger.rows() if row.kind == "release"]
         for agent, budget, person in ledger.accounts():
@@ -39,8 +42,9 @@ def show(
                 if row.agent == agent and row.observer in person.observers
             ]
             at = delta or (budget.delta if budget else None) or 1e-5
-            theorems = "; ".join(dict.fromkeys(r.theorem or "" for r in mine)) or "-"
-            known = budget or mine[0]
+            known, basis = budget or mine[0], ledger.basis(agent, person)
+            if basis["assumptions"]:
+                held[assumed(basis["assumptions"])].append(f"{agent} ({person})")
             rows.append(
                 (
                     agent,
@@ -50,13 +54,14 @@ def show(
                     f"{ledger.curve(agent, person).epsilon(at):.4g}",
                     f"{at:g}",
                     "-" if budget is None else f"{budget.epsilon:g}",
-                    theorems,
+                    basis["theorem"],
                 )
             )
         head = ledger.head()
     columns = ("agent", "against", "unit", "releases", "epsilon spent", "at delta")
     show_table((*columns, "allowed", "theorem"), rows)
-    typer.echo("assumptions: those of the plans that the releases were charged under")
+    for words, whose in held.items():
+        typer.echo(f"epsilons of {', '.join(whose)} hold if: {words}")
     typer.echo(
         "against everybody: all observers count as one person, unless the budget"
     )

@@ -43,7 +43,6 @@ def offers(folder: Folder = None) -> None:
             offer.run.digest[:12],
             tacita.check.printable(str(offer.run.name)),
             words[offer.decision],
-            terms_of(offer.run),
             str(offer.run.rounds),
             tacita.check.printable(str(offer.run.tables["algorithm"]["name"])),
             tacita.check.printable(", ".join(map(str, offer.run.problem["columns"]))),
@@ -52,8 +51,10 @@ def offers(folder: Folder = None) -> None:
         )
         for offer in found
     ]
-    heads = ("run", "name", "decision", "would release", "rounds", "algorithm")
+    heads = ("run", "name", "decision", "rounds", "algorithm")
     show((*heads, "columns", "target", "agents"), rows)
+    for offer in found:
+        typer.echo(f"{offer.run.digest[:12]} would release: {terms_of(offer.run)}")
 
 
 def accept(digest: Digest, folder: Folder = None) -> None:

@@ -81,17 +81,20 @@ def plan(
             "a factor of e^epsilon; budgets that protect are below 10",
             err=True,
         )
-    typer.echo(str(tacita.privacy.forecast(job.problem, safe, **asked)))
-    tables = ("algorithm", "secure", "privacy")
-    table = {key: planned.config[key] for key in tables if key in planned.config}
-    typer.echo("\n" + tomli_w.dumps(table).rstrip())
+    told = str(tacita.privacy.forecast(job.problem, safe, **asked))
     if out is not None:
+        # First: whoever reads only the first lines of what is told has the file too.
         try:
             out.write_text(planned.toml, encoding="utf-8")
         except OSError as error:
             tacita.check.refuse(
                 f"cannot write --out {out}: {error.strerror}; name another file"
             )
+    typer.echo(told)
+    tables = ("algorithm", "secure", "privacy")
+    table = {key: planned.config[key] for key in tables if key in planned.config}
+    typer.echo("\n" + tomli_w.dumps(table).rstrip())
+    if out is not None:
         typer.echo(f"\nrun file: {out}")
 
 

@@ -41,6 +41,7 @@ def sign(
     beside = signed_report.sign(file, own, name or holder, head)
     signed = signed_report.verify(file)
     typer.echo(signed.sentence)
+    typer.echo(signed_report.grounds_of(file))
     typer.echo(f"signed by {signed.signer}, key {signed.fingerprint}")
     typer.echo(f"signature: {beside}")
 
@@ -73,6 +74,7 @@ def verify(
         )
     told = _compared(signed.ledger_head, ledger)
     typer.echo(signed.sentence)
+    typer.echo(signed_report.grounds_of(file))
     who = tacita.check.printable(signed.signer, 100)
     when = tacita.check.printable(signed.time, 40)
     typer.echo(f"signed by {who} on {when}, key {signed.fingerprint}")

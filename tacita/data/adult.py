@@ -40,7 +40,8 @@ def load_adult(
 
     A missing value becomes the most frequent training value of its column, and the
     levels of a category are those of the training records, so that training and test
-    columns agree.
+    columns agree: a level that occurs among others only becomes zeros
+    (`Encoding.unseen`), in the test set as in `tacita predict`.
 
     Args:
         encoding: "reduced" (81 columns: without `fnlwgt` and `education`, which
@@ -68,6 +69,7 @@ def load_adult(
         drop_first=encoding == "reduced",
         filled={c: v for c, v in usual.items() if c in features},
         empty_words=("?",),
+        unseen="zeros",
         y=(held["income"] == ">50K").to_numpy(),
         task="classification",
         test=np.arange(len(held)) >= len(train),

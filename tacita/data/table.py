@@ -23,6 +23,8 @@ from tacita.data.test_rows import hold_out_rows
 from tacita.encoding import word
 
 _FEW = 20
+#: Characters of the line with the columns' names, at most.
+_MOST_NAMES = 1 << 16
 #: A day as one writes it: 2026-01-31, 31.1.2026, 1/31/2026, with or without a time.
 _DAY = r"(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})([ T].*)?"
 
@@ -151,6 +153,11 @@ def read_frame(
     except ImportError:
         refuse("reading Parquet needs pyarrow; install tacita[parquet]")
     except (OSError, ValueError, EOFError) as error:
+        if (other := _other_separator(path, separator)) is not None:
+            refuse(
+                f"cannot read {path}: its columns are parted by {other!r}, not by "
+                f"{separator!r}; say so with separator={other!r}"
+            )
         first = str(error).strip().split("\n")[0] or type(error).__name__
         refuse(f"cannot read {path}: {first}; check that it is a whole {kind} file")
     frame.columns = [str(column).strip() for column in frame.columns]
@@ -160,6 +167,17 @@ def read_frame(
     if frame.empty:
         refuse(f"{path} has no rows; check that it is the right file")
     return frame
+
+
+def _other_separator(path: Path, separator: str) -> str | None:
+    """What parts the names in the first line, where the separator does not."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            names = file.readline(_MOST_NAMES)
+    except (OSError, ValueError):
+        return None
+    others = [one for one in (";", "\t", "|") if one in names]
+    return others[0] if others and separator not in names else None
 
 
 def _check_columns(

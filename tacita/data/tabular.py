@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tacita.check import one_of
+from tacita.check import one_of, refuse
 from tacita.data.catalog import DataFile, Task
 from tacita.data.dataset import Dataset
 from tacita.data.sources import read
@@ -57,14 +57,15 @@ def one_hot(
     levels: Mapping[str, Sequence[Any]],
     *,
     drop_first: bool = False,
+    unseen: str = "refused",
 ) -> Frame:
     """Replace categorical columns by one 0/1 column per level, in place.
 
     Args:
         frame: Any columns.
-        levels: The levels of each categorical column; a value that is none of them
-            becomes zeros.
+        levels: The levels of each categorical column.
         drop_first: Leave out the first level, which the zeros then stand for.
+        unseen: What becomes of a value that is none of them, as in `Encoding`.
 
     Returns:
         All columns as float64, called "column=level" where they were categorical.
@@ -79,6 +80,9 @@ def one_hot(
         if name not in levels:
             columns[name] = values.astype(float)
             continue
+        if unseen == "refused" and not frame[name].isin(levels[name]).all():
+            strange = frame[name][~frame[name].isin(levels[name])].iloc[0]
+            refuse(f"column {name!r} holds {strange!r}, which is none of its levels")
         kept = list(levels[name])[1 if drop_first else 0 :]
         called = level_names(name, levels[name], drop_first)
         for feature, level in zip(called, kept, strict=True):
@@ -123,6 +127,7 @@ def assemble(
     drop_first: bool = False,
     filled: Mapping[str, Any] | None = None,
     empty_words: Sequence[str] = (),
+    unseen: str = "refused",
     classes: Sequence[str] = (),
     agent: Any = None,
     positions: Mapping[str, tuple[float, float]] | None = None,
@@ -143,6 +148,7 @@ def assemble(
         drop_first: See `one_hot`.
         filled: What gaps in a column were filled with.
         empty_words: What meant a gap.
+        unseen: What becomes of levels that are not named, as in `Encoding`.
         classes: Names of the classes.
         agent: Label of the agent of each row, or None.
         positions: Latitude and longitude by the agent's name.
@@ -150,7 +156,8 @@ def assemble(
         notes: What was done so far.
     """
     levels, filled = levels or {}, filled or {}
-    values = one_hot(features, levels, drop_first=drop_first).to_numpy(float)
+    how = {"drop_first": drop_first, "unseen": unseen}
+    values = one_hot(features, levels, **how).to_numpy(float)
     scaled = [SCALES[scale]] if scale in SCALES else []
     encoding = Encoding(
         columns=tuple(
@@ -161,7 +168,7 @@ def assemble(
             )
             for column in features.columns
         ),
-        drop_first=drop_first,
+        **how,
         empty_words=tuple(empty_words),
         learnt=(
             *([_LEVELS] if levels else []),

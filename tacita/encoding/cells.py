@@ -17,7 +17,7 @@ LISTED = 20
 
 
 def features(
-    column: Column, values: Any, told: str, drop_first: bool
+    column: Column, values: Any, told: str, drop_first: bool, unseen_zeros: bool
 ) -> list[np.ndarray]:
     """The features of one column of a table.
 
@@ -26,6 +26,8 @@ def features(
         values: The column, of pandas.
         told: What the table is called in refusals.
         drop_first: Whether zeros stand for the first level of a category.
+        unseen_zeros: Whether a value that is none of the levels becomes zeros; else it
+            is refused.
     """
     if column.levels is None:
         return [without_gaps(column, _numbers(values, told), told)]
@@ -39,7 +41,8 @@ def features(
         if column.filled is None:
             _refuse_gaps(column.name, empty, told)
         found = np.where(empty, column.filled, found)
-    _check_levels(column, found.tolist(), told)
+    if not unseen_zeros:
+        _check_levels(column, found.tolist(), told)
     kept = column.levels[1 if drop_first else 0 :]
     return [(found == level).astype(float) for level in kept]
 

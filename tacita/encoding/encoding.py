@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tacita.check import nearest, refuse
+from tacita.check import nearest, one_of, refuse
 from tacita.encoding.cells import LISTED, features, without_gaps
 
 Level = str | float
@@ -59,6 +59,8 @@ class Encoding:
         spread: Every feature is divided by it, infinity makes it 0; None leaves them.
         unit_rows: Whether every row is then brought to Euclidean norm 1.
         empty_words: Words that mean an empty cell, such as "?".
+        unseen: What a value that is none of its column's levels becomes: it is
+            "refused", or "zeros" in all of that column's features.
         learnt: What of this was computed from rows, one sentence each. No epsilon of a
             run covers it.
 
@@ -78,9 +80,11 @@ class Encoding:
     spread: tuple[float, ...] | None = None
     unit_rows: bool = False
     empty_words: tuple[str, ...] = ()
+    unseen: str = "refused"
     learnt: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        one_of(("refused", "zeros"), unseen=self.unseen)
         seen: set[str] = set()
         for name in self.names:
             if name in seen:
@@ -142,9 +146,13 @@ class Encoding:
         parts = [
             part
             for column in self.columns
-            for part in features(column, frame[column.name], told, self.drop_first)
+            for part in self._features(column, frame[column.name], told)
         ]
         return self.scaled(np.stack(parts, axis=1))
+
+    def _features(self, column: Column, cells: Any, told: str) -> list[np.ndarray]:
+        zeros = self.unseen == "zeros"
+        return features(column, cells, told, self.drop_first, zeros)
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
         """The features with their scales.
@@ -198,6 +206,7 @@ class Encoding:
             "spread": spread,
             "unit_rows": self.unit_rows,
             "empty_words": list(self.empty_words),
+            "unseen": self.unseen,
             "learnt": list(self.learnt),
         }
 
@@ -222,6 +231,7 @@ class Encoding:
             spread=numbers_of(spread),
             unit_rows=bool(told["unit_rows"]),
             empty_words=tuple(map(str, told["empty_words"])),
+            unseen=str(told["unseen"]),
             learnt=tuple(map(str, told["learnt"])),
         )
 

@@ -11,8 +11,9 @@ import numpy as np
 from tacita.aggregation import Summed
 from tacita.check import refuse
 from tacita.federation.account import Account
+from tacita.federation.description import Description
 from tacita.federation.desk import ChargeLetter, no_charge
-from tacita.federation.setting import Setting
+from tacita.federation.setting import Setting, blank_setting
 from tacita.integer_noise import SPREAD
 from tacita.privacy import (
     Guarantee,
@@ -28,7 +29,6 @@ from tacita.privacy import (
 from tacita.privacy.accounting.guarantee import violated
 from tacita.privacy.clipped import schedule_of
 from tacita.privacy.letters.on_grid import has_integers
-from tacita.problem import Problem
 from tacita.trace import PrivacyReport
 from tacita.trees import in_double_precision
 
@@ -41,6 +41,11 @@ _FLOATS = (
 )
 _SECRET = "from ChaCha20 with secret keys"
 _SHARED = "from a seed that everybody has"
+#: Whom metrics are for.
+_METRICS = (
+    "losses and other metrics are measured here on this agent's own rows, without "
+    "noise: they were sent to nobody, and are not for the observers above"
+)
 
 
 @dataclass(frozen=True)
@@ -89,24 +94,12 @@ def plan_of(
     """
     run, roles, told = setting.run, setting.roles, setting.run.privacy
     assert told is not None
-    epsilon, promise = float(told["epsilon"]), setting.promise
-    delta = promise["delta"]
-    ready = private(
-        setting.known,
-        roles.algorithm,
-        epsilon=epsilon,
-        rounds=run.rounds,
-        norm=told.get("norm"),
-        schedule=told.get("schedule"),
-        noise_kind=_noise_kind(setting),
-        **promise,
-    )
-    relation = letters_of(ready).relation
-    scope = Scope(promise["observer"], promise["unit"], relation)
+    epsilon, delta = float(told["epsilon"]), setting.promise["delta"]
+    ready = _noised(setting)
     number = run.agents.index(name) if roles.on_graph else 0
-    asked = Question(scope=scope, agent=number, rounds=1)
-    prices = _prices(ready, setting.known, asked, run.rounds)
+    prices = _prices(ready, setting, number)
     price = prices[1]
+    scope = price.scope
     _refuse_violated(price)
     whole = {"agent": account or name, "run": run.digest, "delta": delta}
     after = max(
@@ -123,6 +116,36 @@ def plan_of(
     allowed = max(epsilon, after * _ROUNDING) if limit is None else limit
     changed = replace(setting, roles=replace(roles, algorithm=ready))
     return Plan(changed, prices, after, allowed)
+
+
+@in_double_precision
+def promised(run: Description) -> dict[str, Any]:
+    """What a run promises every agent, and what that rests on; for one row.
+
+    Nobody's rows are looked at: it is what the description says by itself.
+    """
+    told, setting = run.privacy, blank_setting(run)
+    assert told is not None
+    price = _prices(_noised(setting), setting, 0)[1]
+    found = price.as_dict(setting.promise["delta"])
+    kept = ("observer", "unit", "relation", "delta", "theorem", "assumptions")
+    return {"epsilon": float(told["epsilon"]), **{key: found[key] for key in kept}}
+
+
+def _noised(setting: Setting) -> Any:
+    """The run's algorithm with the noise that its budget asks for."""
+    told = setting.run.privacy
+    assert told is not None
+    return private(
+        setting.known,
+        setting.roles.algorithm,
+        epsilon=float(told["epsilon"]),
+        rounds=setting.run.rounds,
+        norm=told.get("norm"),
+        schedule=told.get("schedule"),
+        noise_kind=_noise_kind(setting),
+        **setting.promise,
+    )
 
 
 def _noise_kind(setting: Setting) -> str | None:
@@ -187,11 +210,13 @@ def _seen(
     ]
 
 
-def _prices(
-    algorithm: Any, problem: Problem, asked: Question, rounds: int
-) -> dict[int, Guarantee]:
+def _prices(algorithm: Any, setting: Setting, agent: int) -> dict[int, Guarantee]:
     """What the letters of every round cost together; the first round is 1."""
-    numbers = range(1, rounds + 1)
+    problem, promise = setting.known, setting.promise
+    relation = letters_of(algorithm).relation
+    scope = Scope(promise["observer"], promise["unit"], relation)
+    asked = Question(scope=scope, agent=agent, rounds=1)
+    numbers = range(1, setting.run.rounds + 1)
     if schedule_of(algorithm.oracle) is None:
         return dict.fromkeys(numbers, guarantee(algorithm, problem, asked))
     return {
@@ -221,7 +246,7 @@ def privacy_of(setting: Setting, rounds: int) -> PrivacyReport:
     """
     algorithm, rounds = setting.roles.algorithm, max(rounds, 1)
     told = forecast(setting.known, algorithm, rounds=rounds)
-    told = replace(told, planned=False, noise=noise_of(setting))
+    told = replace(told, planned=False, noise=noise_of(setting), metrics=_METRICS)
     if "shared_seed" not in setting.run.run:
         return told
     known = violated("no observer knows the noise: everybody has run.shared_seed")

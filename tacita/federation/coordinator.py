@@ -6,12 +6,14 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
 from tacita.check import TacitaError, refuse
 from tacita.disk import write_private
 from tacita.federation import consent
+from tacita.federation.budget import promised
 from tacita.federation.consent import Refusal
 from tacita.federation.correspondence import left_of
 from tacita.federation.describe import describe, tables_of
@@ -91,6 +93,11 @@ class Coordinator(Program):
         self._offer = self.run.signed(self._keys)
         #: Signatures of those who accepted.
         self.consents: dict[str, str] = {}
+
+    @cached_property
+    def _promise(self) -> dict[str, Any] | None:
+        """What every agent's budget is about, for the status."""
+        return None if self.run.privacy is None else promised(self.run)
 
     @property
     def _accepted(self) -> Path:
@@ -276,9 +283,8 @@ class Coordinator(Program):
 
     def more_status(self, party: Party) -> dict[str, Any]:
         """The agents, what they told, how letters lay, what budgets are about."""
-        promise = None if self.run.privacy is None else self.setting.promise
         agents = list(self.run.agents)
-        found = {"agents": agents, "told": _told_by(party), "promise": promise}
+        found = {"agents": agents, "told": _told_by(party), "promise": self._promise}
         if isinstance(party, ServerCoordinator):
             found["letters"] = party.seen
         return found

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from tacita.check import TacitaError, refuse
 from tacita.federation.post import Post
+from tacita.trace.terms import assumed
 
 #: Seconds without a sign of life after which a program counts as stuck: one step of
 #: an agent may take long.
@@ -174,11 +175,13 @@ def _budget(told: Mapping[str, Any], me: Mapping[str, str]) -> Iterator[Sample]:
         **me,
         "observer": str(told["observer"]),
         "unit": str(told["unit"]),
+        "relation": str(told["relation"]),
         "delta": f"{told['delta']:g}",
+        "theorem": str(told["theorem"]),
+        "assumptions": assumed(told["assumptions"]),
     }
-    where = "theorem and assumptions are in privacy.json of the run."
     for word in ("spent", "allowed"):
-        words = f"Epsilon {word} over all runs of this ledger; {where}"
+        words = f"Epsilon {word} over all runs of this ledger."
         value = float(told[f"epsilon_{word}"])
         yield Sample(f"tacita_epsilon_{word}", "gauge", words, value, about)
 

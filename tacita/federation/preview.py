@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacita.federation.budget import noise_of, plan_of
+from tacita.federation.budget import noise_of, plan_of, promised
 from tacita.federation.description import Description
 from tacita.federation.invitation import Invitation
 from tacita.federation.own_rows import OwnRows
@@ -18,6 +18,7 @@ from tacita.federation.policy import Policy
 from tacita.federation.rehearsal import outgoing, require_allowed, require_parts_allowed
 from tacita.federation.setting import Setting, setting_of
 from tacita.privacy import Ledger, letters_of
+from tacita.trace import terms
 
 #: What the lines begin with that say why a run is refused.
 REFUSED = "would not take part: "
@@ -36,15 +37,15 @@ class Preview(NamedTuple):
 
 
 def terms_of(run: Description) -> str:
-    """What a run's budget is about, in a few words."""
-    told = run.privacy
-    if told is None:
+    """What a run's budget is about, and what it rests on."""
+    if run.privacy is None:
         return "NO PRIVACY: letters leave as they are"
-    return (
-        f"epsilon {told['epsilon']:g} at delta {told['delta']:g} against the "
-        f"{told.get('observer', 'reader of the letters')} for one "
-        f"{told.get('unit', 'record')}"
-    )
+    try:
+        told = promised(run)
+    except Exception as error:  # whatever the description is like
+        first = (str(error) or type(error).__name__).split("\n")[0]
+        return f"nothing, for it cannot be run: {first}"
+    return f"epsilon {told['epsilon']:g} {terms(told)} (numbers are for one row)"
 
 
 def preview_of(run: Description, *about: Any, **allowance: Any) -> Preview:

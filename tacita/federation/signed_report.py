@@ -139,6 +139,11 @@ def _file(signed: Signed, signature: bytes) -> bytes:
     return json.dumps(words, indent=1).encode()
 
 
+def grounds_of(path: Path) -> str:
+    """What the sentence of a report rests on."""
+    return verdict(_report(path)[1]).grounds
+
+
 def signature_of(path: Path) -> Path:
     """Where the signature of a report lies."""
     return path.with_name(path.name + SUFFIX)

@@ -202,6 +202,8 @@ class Site:
             "epsilon_spent": self.ledger.learnt(account, who, promise["delta"]),
             "epsilon_allowed": self.ledger.budget(account).epsilon,
             **promise,
+            "relation": self.ledger.budget(account).relation,
+            **self.ledger.basis(account, *self.ledger.people(account, who)),
         }
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -42,6 +42,11 @@ _SIMULATED_INTEGERS = (
 _SIMULATED_SUM = (
     "exact integers on a grid; in this simulation those of the whole sum are drawn at "
     "once by JAX's generator, in a deployment every agent draws its own by ChaCha20"
+)
+#: Whom metrics of simulations are for.
+_SIMULATED_METRICS = (
+    "losses and other metrics of the run are computed from rows without noise: they "
+    "are for whoever runs the simulation, not for the observers above"
 )
 #: Points of a curve, at most, where the runtime did not count.
 _POINTS = 60
@@ -88,21 +93,38 @@ def report(
             f"the letters of this run were joined by {rule['name']}; say so with "
             "aggregation="
         )
-    participation = told.get("participation", 1.0)
-    known = {
-        "looked": looked,
-        "seeded": run.info.get("seed") == SEED_ASKED_FOR,
-        "in_step": told.get("asynchronous") is None,
-        "liars": _liars(told.get("attack"), problem.n_agents),
-    }
-    counted = planned(problem, run.rounds, participation, aggregation, **known)
     history = _early_turns(run, problem.n_agents) if history is None else history
-    if not letters_of(ready).secret_turns:
-        counted = counted.as_they_went(history[1][-1])
+    known = {"looked": looked, "seeded": run.info.get("seed") == SEED_ASKED_FOR}
+    turns, known["aggregation"] = history[1][-1], aggregation
+    counted = counted_turns(ready, problem, run.rounds, told, turns, **known)
     made = _report(ready, problem, counted, run.rounds, delta)
-    return dataclasses.replace(
-        made, curves=_curves(ready, problem, counted, history, made)
-    )
+    curves = _curves(ready, problem, counted, history, made)
+    return dataclasses.replace(made, curves=curves, metrics=_SIMULATED_METRICS)
+
+
+def counted_turns(
+    algorithm: Any,
+    problem: Problem,
+    rounds: int,
+    told: Mapping[str, Any],
+    turns: np.ndarray,
+    **known: Any,
+) -> Turns:
+    """How often agents took part in rounds that were done.
+
+    Args:
+        algorithm: How.
+        problem: What is solved.
+        rounds: How many were done.
+        told: What the run says of itself: participation, delays, liars.
+        turns: In how many of them every agent was active.
+        **known: `aggregation`, `looked` and `seeded`, as in `planned`.
+    """
+    known["in_step"] = told.get("asynchronous") is None
+    known["liars"] = _liars(told.get("attack"), problem.n_agents)
+    counted = planned(problem, rounds, told.get("participation", 1.0), **known)
+    secret = letters_of(algorithm).secret_turns
+    return counted if secret else counted.as_they_went(turns)
 
 
 def forecast(
@@ -183,7 +205,7 @@ def _report(
         check.refuse(f"expected agent in 0..{problem.n_agents - 1}, got agent={agent}")
     who = largest if agent is None else partial(of_one, agent)
     rows = tuple(
-        _row(who, algorithm, problem, turns, Scope(observer, unit, relation), delta)
+        row_of(who, algorithm, problem, turns, Scope(observer, unit, relation), delta)
         for relation in [relation_of(algorithm)]
         for observer in observers(algorithm)
         for unit in Unit
@@ -216,7 +238,7 @@ def relation_of(algorithm: Any) -> Relation:
     return letters_of(algorithm).relation if promise is None else promise.scope.relation
 
 
-def _row(
+def row_of(
     who: Callable[..., tuple[int, Guarantee]],
     algorithm: Any,
     problem: Problem,
@@ -224,6 +246,7 @@ def _row(
     scope: Scope,
     delta: float,
 ) -> PrivacyRow:
+    """What the agent that `who` names may have told, at most."""
     unbounded = partial(PrivacyRow, **scope.words, delta=delta, epsilon=None)
     try:
         agent, found = who(algorithm, problem, turns, scope, delta)
@@ -239,13 +262,18 @@ def _row(
     return PrivacyRow(**told, agent=str(problem.ids[agent]))
 
 
+def nearest_scope(algorithm: Any) -> Scope:
+    """That of the promise, else of the observer who is closest to letters."""
+    promise = promise_of(algorithm.oracle)
+    near = Scope(observers(algorithm)[1], relation=relation_of(algorithm))
+    return near if promise is None else promise.scope
+
+
 def _curves(
     algorithm: Any, problem: Problem, turns: Turns, history: Any, made: PrivacyReport
 ) -> dict[str, Any] | None:
     """How epsilon grew: against the promised observer, else the closest to letters."""
-    promise = promise_of(algorithm.oracle)
-    near = Scope(observers(algorithm)[1], relation=relation_of(algorithm))
-    scope = near if promise is None else promise.scope
+    scope = nearest_scope(algorithm)
     row = made.row(scope.observer, scope.unit)
     if row.epsilon is None:
         return None

@@ -81,8 +81,9 @@ def from_arrays(
         bound: A public number, chosen without looking at the rows: rows whose features
             (with the column of ones, if any) have a larger l2 norm are scaled down to
             it. Theory then takes smoothness from it instead of from the rows, which
-            private runs need. Test rows stay as they are; labels need no bound, for
-            clipped gradients bound what they do.
+            private runs need. Test rows, and rows that the model is asked about later,
+            are cut alike; labels need no bound, for clipped gradients bound what they
+            do.
         weights: What agents' rows weigh, rho_i of (73): the problem then is
             sum_i rho_i (mean loss of agent i) with its penalties. "samples" weighs them
             by their rows, as if all rows were pooled (rho_i is 1 on average); or one
@@ -118,7 +119,7 @@ def from_arrays(
     if test is not None:
         if not isinstance(test, tuple | list) or len(test) != 2:
             check.refuse("expected test=(X, y), the features and labels held out")
-        like = _Like(chosen, class_names, x.shape[1:], kind, intercept)
+        like = _Like(chosen, class_names, x.shape[1:], kind, intercept, bound)
         held_out = Rows(*like.read(*test, "test ", coded), None)
     network = _network(graph, ids)
     narrow = linear and x.shape[1] <= NARROW
@@ -148,7 +149,8 @@ def rows_like(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Other rows of the same agents: features, label codes, the agents' numbers."""
     row = problem.stacked()[0].shape[2:]
-    like = _Like(problem.model, problem.class_names, row, problem.dtype, intercept)
+    names, kind = problem.class_names, problem.dtype
+    like = _Like(problem.model, names, row, kind, intercept, problem.bound)
     x, codes = like.read(X, y)
     holder = _holders(agent, len(x))
     place = {one: i for i, one in enumerate(problem.ids)}
@@ -167,6 +169,7 @@ class _Like(NamedTuple):
     row: tuple[int, ...]  # the shape of one row's features
     kind: np.dtype
     intercept: bool
+    bound: float | None
 
     def read(
         self, x: Any, y: Any, told: str = "", coded: bool = False
@@ -178,7 +181,7 @@ class _Like(NamedTuple):
         given = labels.read(self.model, y, f"{told}y")
         check.shape((len(x),), **{f"{told}y": given})
         codes = labels.encode(self.model, given, self.class_names, f"{told}y", coded)
-        x = features.in_type(x, self.kind, f"{told}X")
+        x = features.within(x, self.bound, self.kind, f"{told}X")
         return x, _as_labels(codes, self.kind)
 
 

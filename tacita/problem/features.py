@@ -62,6 +62,11 @@ def clipped(x: np.ndarray, bound: float, kind: np.dtype) -> np.ndarray:
     return kept.astype(kind).reshape(x.shape)
 
 
+def within(x: np.ndarray, bound: float | None, kind: np.dtype, name: str) -> np.ndarray:
+    """Rows as the model takes them: in its type, and no longer than the bound."""
+    return in_type(x, kind, name) if bound is None else clipped(x, bound, kind)
+
+
 def in_type(values: np.ndarray, kind: np.dtype, name: str) -> np.ndarray:
     """Numbers in the problem's type; refused where they are too large for it."""
     with np.errstate(over="ignore"):

@@ -12,7 +12,7 @@ import io
 import json
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,7 @@ class Saved(NamedTuple):
     seconds: float
     turn_rounds: np.ndarray = np.zeros(0, int)
     turns: np.ndarray = np.zeros(0, int)
+    spent: dict[str, Any] | None = None
 
 
 class Aim(NamedTuple):
@@ -59,6 +60,7 @@ class Glance(NamedTuple):
         aim: What is to be done.
         record_rounds: The rounds that were recorded.
         metrics: Their metrics, (..., metrics, records).
+        spent: Of a private run what it has spent so far, as `privacy.meter` reads it.
     """
 
     rounds: int
@@ -66,6 +68,7 @@ class Glance(NamedTuple):
     aim: Aim
     record_rounds: np.ndarray
     metrics: np.ndarray
+    spent: dict[str, Any] | None = None
 
 
 def save(folder: Path, saved: Saved, fingerprint: str, aim: Aim) -> None:
@@ -75,6 +78,7 @@ def save(folder: Path, saved: Saved, fingerprint: str, aim: Aim) -> None:
         "rounds": saved.rounds,
         "seconds": saved.seconds,
         "aim": aim._asdict(),
+        "spent": saved.spent,
     }
     arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(saved.leaves)}
     arrays["metrics"] = saved.metrics
@@ -120,7 +124,10 @@ def load(folder: Path, fingerprint: str) -> Saved | None:
             turns = file["turn_rounds"], file["turns"]
     except (ValueError, KeyError, zipfile.BadZipFile):
         check.refuse(f"checkpoint {path} is damaged; delete it to start anew")
-    return Saved(told["rounds"], leaves, metrics, rounds, told["seconds"], *turns)
+    spent = told["spent"]
+    return Saved(
+        told["rounds"], leaves, metrics, rounds, told["seconds"], *turns, spent
+    )
 
 
 def glance(folder: Path) -> Glance | None:
@@ -138,7 +145,8 @@ def glance(folder: Path) -> Glance | None:
                 )
         aim = told["aim"]
         aim = Aim(aim["rounds"], tuple(aim["metrics"]), aim["private"])
-        return Glance(told["rounds"], told["seconds"], aim, rounds, metrics)
+        spent = told["spent"]
+        return Glance(told["rounds"], told["seconds"], aim, rounds, metrics, spent)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile):

@@ -18,6 +18,7 @@ import numpy as np
 
 from tacita import check
 from tacita.keys import Keys
+from tacita.privacy.meter import Meter
 from tacita.runtime import checkpoint
 from tacita.runtime.checkpoint import Aim, Saved
 from tacita.runtime.engine import CAPACITY, RunPlan, advance
@@ -57,6 +58,7 @@ class Chunks:
         self._counts_turns = counts_turns
         self._on_record = on_record
         self._folder: Path | None = None
+        self._meter: Meter | None = None
         self._fingerprint = ""
         self._asked = 0
         self.metrics: list[np.ndarray] = []
@@ -69,8 +71,14 @@ class Chunks:
         self.first_seconds = 0.0
         self.stopped = False
 
-    def keep_in(self, folder: Path, parts: Any, every: int) -> None:
-        """Keep a checkpoint in `folder`, recognised by what decides the numbers."""
+    def keep_in(
+        self, folder: Path, parts: Any, every: int, meter: Meter | None
+    ) -> None:
+        """Keep a checkpoint in `folder`, recognised by what decides the numbers.
+
+        With a meter it says what a private run has spent so far.
+        """
+        self._meter = meter
         names = [name_of(item) for item in self._plan.record]
         self._folder = folder
         self._fingerprint = fingerprint(parts, every)
@@ -186,11 +194,17 @@ class Chunks:
             self.seconds,
             np.array(self.turn_rounds),
             np.array(self.turns),
+            self._spent(),
         )
         assert self._folder is not None
         names = tuple(name_of(item) for item in self._plan.record)
         told = Aim(self._asked, names, self._counts_turns)
         checkpoint.save(self._folder, saved, self._fingerprint, told)
+
+    def _spent(self) -> dict[str, Any] | None:
+        if self._meter is None:
+            return None
+        return self._meter.read(self.rounds, self.turns[-1], self.seconds)
 
     def _resume(self, carry: Any, rounds: int, every: int) -> Any:
         assert self._folder is not None
@@ -205,6 +219,8 @@ class Chunks:
             )
         self.rounds, self.seconds = saved.rounds, saved.seconds
         self.turn_rounds, self.turns = saved.turn_rounds.tolist(), [*saved.turns]
+        if self._meter is not None and saved.spent is not None:
+            self._meter.reading = saved.spent
         # A last round off the grid was recorded because it was the last one.
         odd = saved.rounds < rounds and saved.rounds % every != 0
         kept = len(saved.record_rounds) - odd

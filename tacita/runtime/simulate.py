@@ -18,6 +18,7 @@ from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import Algorithm
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.letters import is_private
+from tacita.privacy.meter import Meter
 from tacita.privacy.statement import attach
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
@@ -29,7 +30,7 @@ from tacita.runtime.ready import make_plan, make_world, prepare
 from tacita.runtime.rounds import World
 from tacita.runtime.seeds import Seeds, seeds_of
 from tacita.runtime.transit import Asynchronous
-from tacita.trace import Run
+from tacita.trace import SEED_ASKED_FOR, Run
 from tacita.trees import in_double_precision
 
 DEFAULT_RECORD = ("loss", "grad_norm_sq", "disagreement")
@@ -258,7 +259,11 @@ def _run(
             start,
             reference,
         )
-        chunks.keep_in(folder, parts, every)
+        meter = None
+        if told_of:
+            known = {"looked": looked, "seeded": seeds.told == SEED_ASKED_FOR}
+            meter = Meter(problem, algorithm, told, world.aggregation, **known)
+        chunks.keep_in(folder, parts, every, meter)
     carry = chunks.run(carry, rounds, every, progress, resume)
     models = finish(plan, algorithm, carry)
 

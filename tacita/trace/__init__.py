@@ -13,7 +13,8 @@ from tacita.trace.saved_run import (
     load_run,
     plain_values,
 )
-from tacita.trace.verdict import Keeping, Verdict, exceeds, foremost, short, verdict
+from tacita.trace.terms import reasons, short, terms
+from tacita.trace.verdict import Keeping, Verdict, exceeds, foremost, verdict
 
 __all__ = [
     "NOT_USEFUL",
@@ -29,6 +30,8 @@ __all__ = [
     "foremost",
     "load_run",
     "plain_values",
+    "reasons",
     "short",
+    "terms",
     "verdict",
 ]

@@ -30,13 +30,6 @@ COLUMNS = (
 )
 
 
-#: Said of every run that happened.
-_METRICS = (
-    "losses and other metrics of the run are computed from rows without noise: they "
-    "are for whoever runs the simulation, not for the observers above"
-)
-
-
 @dataclass(frozen=True, kw_only=True)
 class PrivacyRow:
     """What one observer can learn of one unit, at most.
@@ -92,6 +85,7 @@ class PrivacyReport:
         promise: The budget that the noise was set for, if it was: `epsilon`, `delta`,
             `observer`, `unit`, `relation`.
         noise: Where the noise of a run came from, in words; None of a plan.
+        metrics: Whom its losses and other metrics are for, in words; None of a plan.
         curves: `observer`, `unit`, `relation`, `delta`, `theorem`, `budget` (or None),
             `rounds` (a list), `agents` (ids, the largest spenders first) and
             `epsilon`, one list per agent.
@@ -103,6 +97,7 @@ class PrivacyReport:
     rows: tuple[PrivacyRow, ...]
     promise: dict[str, Any] | None = None
     noise: str | None = None
+    metrics: str | None = None
     curves: dict[str, Any] | None = None
 
     def row(self, observer: str, unit: str = "record") -> PrivacyRow:
@@ -150,9 +145,10 @@ class PrivacyReport:
     def notes(self) -> list[tuple[str, str]]:
         """The theorems and assumptions that the table refers to, each once."""
         marked = [(mark, words) for words, mark in self._marks().items()]
-        if self.noise is not None:
-            marked.append(("noise", self.noise))
-        return marked if self.planned else [*marked, ("metrics", _METRICS)]
+        for name in ("noise", "metrics"):
+            if (words := getattr(self, name)) is not None:
+                marked.append((name, words))
+        return marked
 
     def _marks(self) -> dict[str, str]:
         """A mark for every theorem (T) and assumption, by its status (E, B, V)."""

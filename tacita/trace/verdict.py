@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,6 +11,7 @@ from tacita.trace.privacy_report import (
     PrivacyRow,
     beyond_use,
 )
+from tacita.trace.terms import about, reasons, short
 
 #: What is spent beyond a budget by less than this share of it is rounding.
 _ROUNDING = 1e-6
@@ -42,6 +42,11 @@ class Verdict:
     row: PrivacyRow
     keeping: Keeping
     sentence: str
+
+    @property
+    def grounds(self) -> str:
+        """What stands below the sentence: why its epsilon holds, or why none does."""
+        return self.row.theorem if self.row.epsilon is None else reasons(vars(self.row))
 
 
 def verdict(report: PrivacyReport) -> Verdict:
@@ -102,14 +107,4 @@ def _spent(row: PrivacyRow) -> str:
         bound = NOT_USEFUL
     else:
         bound = f"epsilon {row.epsilon:.4g}"
-    who = row.observer.replace("_", " ")
-    return f"{bound} at delta {short(row.delta)} for one {row.unit} against the {who}"
-
-
-def short(number: float) -> str:
-    """A number as people write it.
-
-    >>> short(1e-5), short(0.25)
-    ('1e-5', '0.25')
-    """
-    return re.sub(r"e([+-])0+", r"e\1", f"{number:g}")
+    return f"{bound} {about(vars(row))}"

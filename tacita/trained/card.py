@@ -29,6 +29,8 @@ class ModelCard:
         row: The shape of one row's features, a column of ones left out.
         dtype: The type of its numbers.
         intercept: Whether a column of ones is appended to the features.
+        bound: What longer rows are cut to, the column of ones included, as those were
+            that it was trained on; None leaves them.
         encoding: How a row of a table becomes features; None takes features only.
         target: What it predicts, or None.
         classes: The labels that it gives, in the order of their codes; None for a
@@ -43,6 +45,7 @@ class ModelCard:
     row: tuple[int, ...]
     dtype: str
     intercept: bool = False
+    bound: float | None = None
     encoding: Encoding | None = None
     target: str | None = None
     classes: tuple[Any, ...] | None = None
@@ -52,6 +55,8 @@ class ModelCard:
 
     def __post_init__(self) -> None:
         check.one_of(("float32", "float64"), dtype=self.dtype)
+        if self.bound is not None:
+            check.positive(bound=self.bound)
         made = None if self.encoding is None else len(self.encoding.feature_names)
         if made is not None and self.row != (made,):
             check.refuse(
@@ -86,7 +91,7 @@ class ModelCard:
             x = features.read(rows, told)
             check.shape((None, *self.row), **{told: x})
         x = features.with_ones(x) if self.intercept else x
-        x = features.in_type(x, np.dtype(self.dtype), told)
+        x = features.within(x, self.bound, np.dtype(self.dtype), told)
         # Rounding of a product depends on how its rows lie in memory.
         return np.ascontiguousarray(x)
 
@@ -98,6 +103,7 @@ class ModelCard:
             "row": list(self.row),
             "dtype": self.dtype,
             "intercept": self.intercept,
+            "bound": self.bound,
             "encoding": None if self.encoding is None else self.encoding.as_dict(),
             "target": self.target,
             "classes": None if self.classes is None else list(self.classes),
@@ -116,6 +122,7 @@ class ModelCard:
             row=tuple(told["row"]),
             dtype=told["dtype"],
             intercept=bool(told["intercept"]),
+            bound=None if told["bound"] is None else float(told["bound"]),
             encoding=None if encoding is None else Encoding.from_dict(encoding),
             target=told["target"],
             classes=None if classes is None else tuple(classes),
@@ -148,6 +155,7 @@ def card_of(
         row=row,
         dtype=problem.dtype.name,
         intercept=problem.intercept,
+        bound=problem.bound,
         encoding=encoding,
         target=problem.target,
         classes=None if model.classes is None else labels_of(classes, model.classes),

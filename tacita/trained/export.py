@@ -18,6 +18,7 @@ from tacita.check import refuse
 from tacita.disk import write_whole
 from tacita.problem.model.layers import Layers, Perceptron
 from tacita.problem.model.linear import Absolute, Huber, Linear, Logistic, Softmax
+from tacita.trained.card import ModelCard
 from tacita.trained.model import TrainedModel, labels
 
 #: Of the operators that are used; old enough for any runtime of the last years.
@@ -98,7 +99,7 @@ def _refuse_others(model: TrainedModel) -> None:
 
 
 def _features(graph: _Graph, model: TrainedModel) -> str:
-    """Gaps filled, scaled, in the type of the parameters."""
+    """Gaps filled, scaled, cut to the bound, in the type of the parameters."""
     x, encoding = "rows", model.card.encoding
     if encoding is not None:
         filled = [column.filled for column in encoding.columns]
@@ -111,6 +112,11 @@ def _features(graph: _Graph, model: TrainedModel) -> str:
         if encoding.spread is not None:
             x = graph.add("Div", x, graph.constant([encoding.spread], float))
         x = _unit_rows(graph, x) if encoding.unit_rows else x
+    if model.card.intercept:
+        ends, one = graph.constant([0, 0, 0, 1], np.int64), graph.constant(1.0)
+        x = graph.add("Pad", x, ends, one)
+    if model.card.bound is not None:
+        x = _clipped(graph, x, model.card)
     if model.card.dtype == "float32":
         x = graph.add("Cast", x, to=graph.onnx.TensorProto.FLOAT)
     return x
@@ -119,9 +125,28 @@ def _features(graph: _Graph, model: TrainedModel) -> str:
 def _unit_rows(graph: _Graph, x: str) -> str:
     square = graph.add("Mul", x, x)
     total = graph.add("ReduceSum", square, graph.constant([1], np.int64), keepdims=1)
-    norm, zero = graph.add("Sqrt", total), graph.constant([[0.0]])
-    some = graph.add("Greater", norm, zero)
-    return graph.add("Div", x, graph.add("Where", some, norm, graph.constant([[1.0]])))
+    return graph.add("Div", x, _or_one(graph, graph.add("Sqrt", total)))
+
+
+def _clipped(graph: _Graph, x: str, card: ModelCard) -> str:
+    """As `problem.features.clipped`: in units of the largest entry of every row."""
+    assert card.bound is not None
+    largest = graph.add("ReduceMax", graph.add("Abs", x), axes=[1], keepdims=1)
+    units = graph.add("Div", x, _or_one(graph, largest))
+    square = graph.add("Mul", units, units)
+    total = graph.add("ReduceSum", square, graph.constant([1], np.int64), keepdims=1)
+    length = graph.add("Sqrt", total)
+    most = card.bound * (1 - 8 * float(np.finfo(card.dtype).eps))
+    bound = graph.constant([[most]])
+    long = graph.add("Greater", graph.add("Mul", length, largest), bound)
+    whole = graph.add("Div", units, _or_one(graph, length))
+    return graph.add("Where", long, graph.add("Mul", whole, bound), x)
+
+
+def _or_one(graph: _Graph, values: str) -> str:
+    """What to divide by: 1 in place of 0."""
+    some = graph.add("Greater", values, graph.constant([[0.0]]))
+    return graph.add("Where", some, values, graph.constant([[1.0]]))
 
 
 def _scores(graph: _Graph, model: TrainedModel, x: str) -> str:
@@ -133,16 +158,13 @@ def _scores(graph: _Graph, model: TrainedModel, x: str) -> str:
 
 
 def _layers(model: TrainedModel) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Matrix and bias of every layer; the weight of a column of ones is a bias."""
+    """Matrix and bias of every layer."""
     what, w = model.card.model, model.params
     if isinstance(what, Perceptron):
         parts: Any = Layers(what.shapes).unpack(w)  # pyright: ignore
         return list(zip(parts[::2], parts[1::2], strict=True))
     rows = what.n_classes if isinstance(what, Softmax) else 1
-    matrix = w.reshape(rows, -1).T
-    if model.card.intercept:
-        return [(matrix[:-1], matrix[-1])]
-    return [(matrix, np.zeros(rows, w.dtype))]
+    return [(w.reshape(rows, -1).T, np.zeros(rows, w.dtype))]
 
 
 def _answers(graph: _Graph, model: TrainedModel, scores: str) -> list[Any]:

@@ -25,7 +25,7 @@ from tacita.trained.card import ModelCard
 from tacita.trained.model import TrainedModel
 
 CARD, TENSORS = "model.json", "model.safetensors"
-_FORMAT = "tacita-model-1"
+_FORMAT = "tacita-model-2"
 _PARAMS = "params"
 #: Sizes are bounded before anything is read: of the card, of a header.
 _MOST_CARD, _MOST_HEADER = 1 << 28, 1 << 12

@@ -19,6 +19,7 @@ from tacita.problem.problem import Problem
 from tacita.runtime.simulate import simulate
 from tacita.trace import PrivacyReport, PrivacyRow
 from tacita.trace.references import references_of
+from tacita.trace.terms import about, reasons
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,23 +98,24 @@ class Tradeoff:
         ]
 
     @property
+    def grounds(self) -> list[str]:
+        """What the epsilons rest on; mostly the same for all of them."""
+        return list(dict.fromkeys(reasons(vars(row)) for row in self.rows))
+
+    @property
     def _title(self) -> str:
         row = self.rows[0]
-        return (
-            f"{self.metric} against epsilon at delta {row.delta:g} for one {row.unit} "
-            f"({row.relation}) against the {row.observer}"
-        )
+        return f"{self.metric} against epsilon {about(vars(row), relation=True)}"
 
     def __repr__(self) -> str:
         lines = [("epsilon", "median", "lowest", "highest"), *self._lines()]
         shown = ["".join(word.ljust(12) for word in line).rstrip() for line in lines]
-        return "\n".join([self._title, *shown])
+        return "\n".join([self._title, *shown, *self.grounds])
 
     def _repr_html_(self) -> str:
         heads = ("epsilon", "median", "lowest", "highest")
-        told = dict.fromkeys(row.theorem for row in self.rows)
-        basis = [("theorem", words) for words in told]
-        basis.append(("assumptions", "see .rows; measured on rows without noise"))
+        basis = [("epsilon", words) for words in self.grounds]
+        basis.append(("measured", "on rows without noise, which no epsilon covers"))
         return notebook.table(self._title, self._lines(), heads) + notebook.notes(basis)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +11,13 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from tacita.theme import DARK, LIGHT, legend, one_axes, percent, title
 from tacita.trace import measures
+from tacita.trace.terms import about
 
 if TYPE_CHECKING:
     from tacita.tuning.price import Tradeoff
 
+#: Letters of one line below the picture.
+_LINE = 86
 #: Of the line without noise, then of other lines to compare with.
 _DASHES = ((0, (6, 2)), (0, (2, 2)), (0, (2, 4)))
 
@@ -21,7 +25,7 @@ _DASHES = ((0, (6, 2)), (0, (2, 2)), (0, (2, 4)))
 def draw(price: Tradeoff, dark: bool) -> Figure:
     """What `Tradeoff.plot` draws."""
     theme = DARK if dark else LIGHT
-    figure, axes = one_axes(theme, 6.2, 3.9)
+    figure, axes = one_axes(theme, 6.2, 4.9)
     order = np.argsort(price.epsilons)
     at = np.array(price.epsilons)[order]
     values = measures.drawable(price.values[order])
@@ -54,11 +58,10 @@ def draw(price: Tradeoff, dark: bool) -> Figure:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     if measures.is_share(price.metric):
         axes.yaxis.set_major_formatter(percent)
-    row = price.rows[0]
-    axes.set_xlabel(
-        f"epsilon at delta = {row.delta:g} for one {row.unit} "
-        f"({row.relation.replace('_', ' ')}) against the {row.observer}"
-    )
+    # A picture is passed on by itself: what its epsilons rest on goes with it.
+    told = f"epsilon {about(vars(price.rows[0]), relation=True)}"
+    grounds = [textwrap.fill(words, _LINE) for words in price.grounds]
+    axes.set_xlabel("\n".join([told, *grounds]))
     title(axes, theme, measures.words(price.metric))
     legend(figure, theme, 2)
     return figure

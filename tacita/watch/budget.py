@@ -8,6 +8,7 @@ from tacita.privacy import Ledger
 from tacita.privacy.ledger import BrokenLedger
 from tacita.privacy.ledger.end import path_of
 from tacita.report.numbers import real
+from tacita.trace.terms import assumed, short
 from tacita.watch.kept import Kept
 from tacita.watch.view import Table
 
@@ -25,11 +26,11 @@ _COLUMNS = (
     "delta",
     "releases",
     "theorem",
+    "it holds if",
 )
 _NOTE = (
     "Over all runs of these rows, as the ledger says. Against everybody: all observers "
-    "count as one person unless the budget says who is separate. The assumptions are "
-    "those of the plans that the releases were charged under: privacy.json of each run."
+    "count as one person unless the budget says who is separate."
 )
 
 
@@ -82,6 +83,7 @@ def _rows(ledger: Ledger) -> list[tuple[str, ...]]:
         delta = (budget.delta if budget else None) or _DELTA
         spent = ledger.curve(agent, person).epsilon(delta)
         allowed = budget.epsilon if budget else None
+        basis = ledger.basis(agent, person)
         found.append(
             (
                 agent,
@@ -90,9 +92,10 @@ def _rows(ledger: Ledger) -> list[tuple[str, ...]]:
                 real(spent),
                 "no limit" if allowed is None else real(allowed),
                 "-" if allowed is None else real(max(0.0, allowed - spent)),
-                f"{delta:g}",
+                short(delta),
                 str(len(mine)),
-                "; ".join(dict.fromkeys(row.theorem or "" for row in mine)) or "-",
+                basis["theorem"],
+                assumed(basis["assumptions"]) or "-",
             )
         )
     return found

@@ -58,6 +58,7 @@ function mark(kind, x, y) {
 function scales(curve, width) {
   const values = curve.lines.flatMap((l) => l.values).filter((v) => v !== null);
   let low = Math.min(...values), high = Math.max(...values);
+  if (curve.from_zero) low = Math.min(0, low);
   const log = curve.log && low > 0;
   if (low === high) [low, high] = log ? [low / 2, high * 2] : [low - 1, high + 1];
   const first = curve.rounds[0], last = curve.rounds.at(-1);

@@ -32,6 +32,8 @@ class AgentDesk:
 
     def __init__(self, home: Path) -> None:
         self._book = OfferBook(home, AuditLog(home))
+        #: What each run would release, by its digest: that takes a moment to compute.
+        self._terms: dict[str, str] = {}
         self._offers = Kept([home / "offers"], self._read_offers)
         path = home / NAME
         self._log = Kept([path], lambda: _log(tail(path)))
@@ -61,14 +63,18 @@ class AgentDesk:
         if not found:
             return None
         found.sort(key=lambda offer: (offer.decision is not None, -offer.came))
-        return Offers("Offers", [_waiting(offer) for offer in found])
+        for run in (offer.run for offer in found):
+            if run.digest not in self._terms:
+                self._terms[run.digest] = terms_of(run)
+        told = [_waiting(offer, self._terms[offer.run.digest]) for offer in found]
+        return Offers("Offers", told)
 
 
-def _waiting(offer: Offer) -> Waiting:
+def _waiting(offer: Offer, terms: str) -> Waiting:
     run = offer.run
     came = time.strftime("%Y-%m-%d %H:%M", time.localtime(offer.came))
     facts = [
-        ("would release", terms_of(run)),
+        ("would release", terms),
         ("proposed by", run.starter),
         ("rounds", str(run.rounds)),
         ("algorithm", str(run.tables["algorithm"]["name"])),

@@ -39,11 +39,14 @@ function showHead(head) {
 }
 
 // A value; what is in brackets behind it, such as a range, goes below it.
+const said = new WeakMap(); // the words of every element that was filled
 function fill(element, words) {
-  if (element.dataset.words === words) return element;
-  element.dataset.words = words;
+  if (said.get(element) === words) return element;
+  said.set(element, words);
   const found = /^([-+\d.].*) \((.*)\)$/.exec(words);
-  element.replaceChildren(...(found ? [found[1], make("small", {}, found[2])] : [words]));
+  const only = element.childNodes.length === 1 && element.firstChild.nodeType === Node.TEXT_NODE;
+  if (!found && only) element.firstChild.data = words;
+  else element.replaceChildren(...(found ? [found[1], make("small", {}, found[2])] : [words]));
   return element;
 }
 
@@ -86,23 +89,30 @@ function fillRows(table, part) {
   const body = table.tBodies[0];
   while (body.rows.length > part.rows.length) body.deleteRow(-1);
   while (body.rows.length < part.rows.length) body.append(make("tr", { role: "row" }));
-  part.columns.forEach((name, column) => {
-    const words = part.rows.some((cells) => /^[^-+\d]/.test(cells[column]));
-    table.tHead.rows[0].cells[column].classList.toggle("words", words);
-    part.rows.forEach((cells, k) => {
-      const row = body.rows[k], kind = column ? ["td", { role: "cell" }] : ["th", { scope: "row", role: "rowheader" }];
-      if (!row.cells[column]) row.append(make(kind[0], { ...kind[1], "data-head": name }));
-      const cell = fill(row.cells[column], cells[column]);
-      cell.classList.toggle("words", words);
-      cell.classList.toggle("long", cells[column].length > LONG);
+  const inWords = part.columns.map((_, column) => part.rows.some((cells) => /^[^-+\d]/.test(cells[column])));
+  part.columns.forEach((_, column) => table.tHead.rows[0].cells[column].classList.toggle("words", inWords[column]));
+  [...body.rows].forEach((row, k) => {
+    const cells = [...row.children];
+    part.columns.forEach((name, column) => {
+      const kind = column ? ["td", { role: "cell" }] : ["th", { scope: "row", role: "rowheader" }];
+      if (!cells[column]) row.append(cells[column] = make(kind[0], { ...kind[1], "data-head": name }));
+      const words = part.rows[k][column], cell = fill(cells[column], words);
+      cell.classList.toggle("words", inWords[column]);
+      cell.classList.toggle("long", words.length > LONG);
     });
   });
 }
 
-// A table that is wider than its place shows its rows as lists instead.
-function fit(element) {
-  element.classList.remove("stack");
+// A table that is wider than its place shows its rows as lists instead. To try that
+// costs a layout: it is done where the place or the longest words of a column changed.
+const tried = new WeakMap();
+function fit(element, part) {
   const box = element.querySelector(".scroll");
+  const lengths = part.columns.map((_, k) => Math.max(0, ...part.rows.map((cells) => cells[k].length)));
+  const room = [innerWidth, ...lengths].join();
+  if (tried.get(element) === room) return;
+  tried.set(element, room);
+  element.classList.remove("stack");
   element.classList.toggle("stack", box.scrollWidth > box.clientWidth + 1);
 }
 
@@ -207,7 +217,7 @@ function update(changed) {
 function settle(name) {
   const part = parts.get(name);
   if (part?.kind === "curves") drawCurves(part, shown.get(name));
-  if (part?.kind === "table") fit(shown.get(name));
+  if (part?.kind === "table") fit(shown.get(name), part);
 }
 
 // Moves only what is not in its place: what moves loses its focus.

@@ -13,7 +13,7 @@ import numpy as np
 from tacita.federation import diary
 from tacita.federation.audit_log import NAME as LOG
 from tacita.report import numbers
-from tacita.trace import load_run
+from tacita.trace import load_run, reasons, short, terms
 from tacita.watch import recorded
 from tacita.watch.budget import Budget
 from tacita.watch.desk import AgentDesk
@@ -33,7 +33,7 @@ _AWAY = 45.0
 #: What is told of letters; the last is over all exchanges.
 _SIGNS = ("distance", "cosine", "length", "rank", "used")
 _OWN = "Measured here on own rows, without noise: for this house only."
-_WHERE = "theorem and assumptions stand in privacy.json of the agent's run"
+_LEAGUE = "Over all runs of these rows and all who may be in league"
 
 
 class PartyFolder:
@@ -119,7 +119,7 @@ class PartyFolder:
         if rows := list(_parties(told)):
             heads = ("party", "is there", "last letter", "round", "epsilon left")
             promise = told.get("promise")
-            note = f"Epsilon {_terms(promise)}, as each agent tells." if promise else ""
+            note = f"Epsilon as each agent tells, {terms(promise)}." if promise else ""
             parts["parties"] = Table("Parties", heads, rows, note)
         if refused := told.get("refused"):
             rows = [(str(why), str(count)) for why, count in refused.items()]
@@ -146,10 +146,8 @@ class PartyFolder:
             "spent": np.array(list(seen.values())),
             "allowed": np.full(len(seen), float(told["epsilon_allowed"])),
         }
-        curve = recorded.drawn("epsilon", np.array(list(seen)), lines)
-        note = (
-            f"Over all runs of these rows, {_terms(told)}. Drawn while this page runs."
-        )
+        curve = recorded.drawn("epsilon", np.array(list(seen)), lines, from_zero=True)
+        note = f"{_LEAGUE}, {terms(told)}. Drawn while this page runs."
         return Curves("Epsilon spent", [curve], note)
 
     def _recorded(self, told: Mapping[str, Any]) -> dict[str, Part]:
@@ -232,20 +230,12 @@ def _budget_of(told: Mapping[str, Any]) -> Table:
     left = numbers.real(max(0.0, allowed - spent))
     cells = (
         str(told["observer"]),
-        str(told["unit"]),
+        f"{told['unit']} ({told['relation']})".replace("_", " "),
         numbers.real(spent),
         numbers.real(allowed),
         left,
-        f"{told['delta']:g}",
+        short(told["delta"]),
     )
     heads = ("against", "unit", "epsilon spent", "allowed", "left", "delta")
-    note = f"Over all runs of these rows; {_WHERE}."
+    note = f"{_LEAGUE}, {reasons(told)}."
     return Table("Budget", heads, [cells], note)
-
-
-def _terms(told: Mapping[str, Any]) -> str:
-    """What an epsilon is about, and where its reasons stand."""
-    return (
-        f"at delta = {told['delta']:g} against the {told['observer']} and whoever may "
-        f"be in league with it, for one {told['unit']}; {_WHERE}"
-    )

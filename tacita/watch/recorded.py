@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacita.report import guarantees, numbers
-from tacita.trace import PrivacyReport, Run, measures
+from tacita.trace import PrivacyReport, Run, measures, terms
 from tacita.watch.view import Cards, Curve, Curves, Line, Pairs, Part, Table
 
 #: Points of a line, at most: a page is not wider.
@@ -64,6 +64,15 @@ def privacy_parts(report: PrivacyReport) -> dict[str, Part]:
     return made
 
 
+def spent_so_far(told: Mapping[str, Any]) -> Curves:
+    """How epsilon grew in a run that goes on, and what it rests on."""
+    values = np.array([np.nan if e is None else e for e in told["epsilon"]])
+    rounds, lines = np.asarray(told["rounds"]), {"spent most": values}
+    curve = drawn("epsilon so far", rounds, lines, from_zero=True)
+    note = f"Of the agent that took part most, {terms(told)}."
+    return Curves("Epsilon spent", [curve], note)
+
+
 def _lanes(metrics: Metrics, name: str) -> np.ndarray:
     return np.atleast_2d(np.asarray(metrics[name], dtype=float))
 
@@ -93,11 +102,15 @@ def _spent(told: Mapping[str, Any]) -> Curve:
     shown = dict(list(lines.items())[:_MOST_AGENTS])
     if told.get("budget") is not None:
         shown["budget"] = np.full(len(rounds), told["budget"])
-    return drawn(name.replace("_", " "), rounds, shown)
+    return drawn(name.replace("_", " "), rounds, shown, from_zero=True)
 
 
 def drawn(
-    name: str, rounds: np.ndarray, lines: Mapping[str, np.ndarray], log: bool = False
+    name: str,
+    rounds: np.ndarray,
+    lines: Mapping[str, np.ndarray],
+    log: bool = False,
+    from_zero: bool = False,
 ) -> Curve:
     """A curve of as many points as can be told apart, its ends among them."""
     count = len(rounds)
@@ -106,4 +119,4 @@ def drawn(
         Line(label, [float(f"{v:.5g}") for v in np.asarray(values)[chosen]])
         for label, values in lines.items()
     ]
-    return Curve(name, np.asarray(rounds)[chosen].tolist(), made, log)
+    return Curve(name, np.asarray(rounds)[chosen].tolist(), made, log, from_zero)

@@ -16,6 +16,7 @@ from tacita.report import numbers
 from tacita.runtime import checkpoint
 from tacita.runtime.checkpoint import Glance
 from tacita.trace import Run, load_run
+from tacita.trace.privacy_report import in_words
 from tacita.watch import recorded
 from tacita.watch.kept import Kept
 from tacita.watch.view import Cards, Head, Part, View
@@ -28,8 +29,8 @@ _UNSAID = (
     "simulation, not for an observer of it."
 )
 _LATER = (
-    "This run is private. What every observer may have learnt is computed when it "
-    "ends, and stands here then."
+    "This run is private. What every other observer may have learnt is computed when "
+    "it ends, and stands here then."
 )
 
 
@@ -73,7 +74,10 @@ class RunFolder:
         values = np.moveaxis(going.metrics, -2, 0)[: len(names)]
         metrics = dict(zip(names, values, strict=True))
         metrics["round"] = going.record_rounds
-        return going, recorded.parts(metrics, _UNSAID if going.aim.private else "")
+        told = recorded.parts(metrics, _UNSAID if going.aim.private else "")
+        if going.spent is not None:
+            told["epsilon"] = recorded.spent_so_far(going.spent)
+        return going, told
 
     def _load(self) -> tuple[Run, dict[str, Part]]:
         run = load_run(self._folder)
@@ -104,6 +108,8 @@ class RunFolder:
             ("time so far", numbers.seconds(going.seconds)),
             ("time left, about", "-" if quiet else numbers.seconds(left)),
         ]
+        if going.spent is not None:
+            figures.append(("epsilon so far", in_words(going.spent["epsilon"][-1])))
         head = Head(
             **self._named(),
             state=f"no sign of life for {age:.0f} s" if quiet else "running",

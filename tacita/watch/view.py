@@ -73,12 +73,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Curve:
-    """Lines over rounds."""
+    """Lines over rounds; `from_zero` draws nothing as the paper's lower edge."""
 
     name: str
     rounds: Sequence[int]
     lines: Sequence[Line]
     log: bool = False
+    from_zero: bool = False
 
 
 @dataclass(frozen=True)

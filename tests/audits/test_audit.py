@@ -146,7 +146,7 @@ def test_a_sound_run_is_not_refuted_and_most_of_its_epsilon_is_found():
     result = Case(rows(), honest(rows(), 4.0)).audit(runs=12_000)
     assert result.refuted is False and not result.faults, str(result)
     assert 0.8 * 4 < result.gaussian_epsilon < 4
-    assert "not refuted" in str(result)
+    assert "not refuted" in str(result) and "it holds if: " in str(result)
 
 
 @pytest.mark.long

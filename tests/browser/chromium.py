@@ -24,13 +24,14 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
 )
-#: Widths, and what else a look asks for.
+#: Widths in CSS pixels, and what else a look asks for. Paper is A4 within its margins
+#: of 14 mm.
 LOOKS: dict[str, dict[str, Any]] = {
     "desktop": {"width": 1200},
     "phone": {"width": 390},
     "dark": {"width": 1200, "dark": True},
     "phone-dark": {"width": 390, "dark": True},
-    "print": {"width": 794, "media": "print"},
+    "print": {"width": 688, "media": "print"},
 }
 
 
@@ -122,8 +123,11 @@ class Browser:
 
 
 @contextmanager
-def chromium(profile: Path) -> Iterator[Browser]:
-    """A browser with a profile of its own, closed at the end."""
+def chromium(profile: Path, logs: bool = True) -> Iterator[Browser]:
+    """A browser with a profile of its own, closed at the end.
+
+    Without `logs` it keeps no note of requests and complaints, which costs it time.
+    """
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -132,7 +136,7 @@ def chromium(profile: Path) -> Iterator[Browser]:
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     wanted = {"browser": "ALL", "performance": "ALL"}
-    options.set_capability("goog:loggingPrefs", wanted)
+    options.set_capability("goog:loggingPrefs", wanted if logs else {})
     driver = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
     try:
         yield Browser(driver)

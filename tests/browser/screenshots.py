@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tacita.watch import LivePage, federation_source, run_source
 from tests.browser.chromium import LOOKS, chromium, missing
 from tests.browser.looks import cut_or_crossed, pale_words
+from tests.browser.report_pages import REPORTS
 from tests.watch import folders
 
 OUT = Path(__file__).parents[2] / "build" / "screenshots"
@@ -45,6 +46,16 @@ def live(make: Callable[[Path], Any], source: Callable[[Path], Any]) -> Any:
     return address
 
 
+def written(write: Callable[[Path], Path]) -> Any:
+    """A page that is a file."""
+
+    @contextmanager
+    def address(place: Path) -> Iterator[str]:
+        yield f"file://{write(place)}"
+
+    return address
+
+
 def _going(folder: Path) -> Path:
     return folders.going_run(folder, done=64, lanes=3)
 
@@ -63,6 +74,7 @@ PAGES = [
     Page("live-finished", live(folders.finished_run, run_source), _SHOWN),
     Page("live-agent", live(_agent, federation_source), _SHOWN),
     Page("live-coordinator", live(_coordinator, federation_source), _SHOWN),
+    *(Page(name, written(write)) for name, write in REPORTS.items()),
 ]
 
 

@@ -63,6 +63,10 @@ def test_predictions_go_to_stdout(tacita_, folder):
     "table, words",
     [
         ("pet\ndog\n", "new.csv has no column 'age', which the model needs"),
+        (
+            "pet,AGE\ndog,3\n",
+            "no column 'age', which the model needs; did you mean 'AGE'",
+        ),
         ("pet,age\ncow,3\n", "holds 'cow' in data row 1, which the model never saw"),
         ("pet,age\ndog,old\n", "holds the text 'old' in data row 1"),
         ('pet,age\ndog,"3,5"\n', "holds the number '3,5' with a comma in data row 1"),

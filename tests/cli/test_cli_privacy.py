@@ -34,6 +34,17 @@ def test_a_plan_writes_a_run_file_that_keeps_the_budget(tacita_, small, place):
     assert "as it is" in refusal
 
 
+def test_a_plan_of_which_only_the_first_lines_are_read_is_written(
+    tacita_, small, place, monkeypatch
+):
+    def gone(*_, **__):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("tacita.cli.privacy.typer.echo", gone)
+    tacita_("privacy", "plan", small, *BUDGET, "--out", "safe.toml")
+    assert (place / "safe.toml").exists()
+
+
 def test_a_run_is_held_to_the_budget_in_its_file(tacita_, small, place):
     whole = ("--set", "run.participation=1.0")
     plan = ("privacy", "plan", small, *whole, *BUDGET, "--write", "safe.toml")
@@ -45,7 +56,8 @@ def test_a_run_is_held_to_the_budget_in_its_file(tacita_, small, place):
     table = tomllib.loads((place / "safe.toml").read_text())["privacy"]
     wanted = {"epsilon": 2.0, "delta": 1e-5, "observer": "coordinator"}
     assert table == wanted | {"unit": "record"}
-    last = tacita_.ok("run", "safe.toml", "--out", "kept").splitlines()[-1]
+    *_, why, last = tacita_.ok("run", "safe.toml", "--out", "kept").splitlines()
+    assert why.startswith("privacy by: ") and "(enforced)" in why
     assert last.startswith("privacy: epsilon 2 at") and last.endswith("budget of 2")
     run = tacita.load_run(place / "kept")
     assert run.privacy.promise == wanted | {"unit": "record", "relation": "replace_one"}
@@ -92,7 +104,9 @@ def test_a_report_is_signed_verified_and_shown(tacita_, small, place, monkeypatc
     book = ("--ledger", "ledger.db")
     said = tacita_.ok("privacy", "sign", "made", "--name", "Ann", *book)
     key = re.search(r"signed by Ann, key ([0-9a-f-]{39})", said)[1]
+    assert "by: " in said and "it holds if: " in said
     said = tacita_.ok("privacy", "verify", "made/privacy.json")
+    assert "by: " in said and "it holds if: " in said
     assert "no budget was set" in said and f"key {key}" in said
     assert f"head {head} was signed; not compared" in said
     with Ledger(place / "ledger.db") as ledger:

@@ -130,6 +130,7 @@ def bad_bytes(tmp_path, name, content):
         ("a.csv", b"age,ill\n1,0\n2,1,5,6\n", "cannot read"),
         ("a.csv", b"\xff\xfe\x00age\n1\n", "cannot read"),
         ("a.csv", b"age;ill\n1;0\n", "is the separator right?"),
+        ("a.csv", b"age;ill\n1,5;0\n2,5;1\n", "parted by ';', not by ','; say so"),
         ("a.csv.gz", b"age,ill\n1,0\n", "cannot read"),
         (
             "a.csv.gz",

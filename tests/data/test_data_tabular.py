@@ -25,8 +25,10 @@ def test_one_hot_equals_pandas():
     pd.testing.assert_frame_equal(ours[theirs.columns], theirs.astype(float))
     dropped = one_hot(frame, {"c": ["x", "y"]}, drop_first=True)
     assert dropped.columns.tolist() == ["n", "c=y", "m"]
-    unseen = one_hot(frame, {"c": ["x"]})
+    unseen = one_hot(frame, {"c": ["x"]}, unseen="zeros")
     assert unseen["c=x"].tolist() == [1.0, 0.0, 1.0]
+    with pytest.raises(TacitaError, match="column 'c' holds 'y', which is none of"):
+        one_hot(frame, {"c": ["x"]})
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,8 @@ def test_an_agent_knows_its_own_rows_and_its_ledger(results):
     for name in ("own_accuracy", "test_loss", "test_accuracy"):
         assert np.isfinite(run.metrics[name]).all()
     assert run.privacy is not None and not run.privacy.planned
+    metrics = dict(run.privacy.notes())["metrics"]
+    assert "this agent's own rows" in metrics and "simulation" not in metrics
     against = run.privacy.row("coordinator")
     spent = results["ada"].numbers["epsilon_spent"]
     assert against.epsilon == pytest.approx(spent) and spent <= 5.0

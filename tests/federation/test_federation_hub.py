@@ -298,14 +298,17 @@ def test_parties_tell_their_numbers(tmp_path: Path):
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 fetch(server.port, path)
     told = numbers_in(text)
-    about = 'party="ada",observer="coordinator",unit="record",delta="1e-05"'
-    assert told[f"tacita_epsilon_spent{{{about}}}"] == pytest.approx(5.0, rel=1e-2)
-    assert told[f"tacita_epsilon_allowed{{{about}}}"] == pytest.approx(5.0, rel=1e-2)
+    about = 'party="ada",observer="coordinator",unit="record",relation="replace_one",'
+    about += 'delta="1e-05",theorem="'
+    for word in ("spent", "allowed"):
+        (name,) = (n for n in told if n.startswith(f"tacita_epsilon_{word}"))
+        assert name.startswith(f"tacita_epsilon_{word}{{{about}")
+        assert "Gaussian composition" in name and "(enforced)" in name
+        assert told[name] == pytest.approx(5.0, rel=1e-2)
     for name in ("sent_bytes_total", "received_bytes_total", "roster_version"):
         assert told[f'tacita_{name}{{party="ada"}}'] > 0
     assert told['tacita_letters_sent_total{party="ada"}'] >= 3
     assert told['tacita_round{party="ada"}'] == 3
-    assert "privacy.json" in text
     # Nobody's budget is told anywhere else.
     with MetricsServer(0, centre.pulse) as server:
         text = fetch(server.port)

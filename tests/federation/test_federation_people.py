@@ -47,7 +47,11 @@ def test_a_run_waits_for_a_person_who_may_decline_it(tmp_path: Path):
         assert (told["kind"], told["code"]) == ("refuse", "waiting")
     assert town.answer_of(first)["code"] == "waiting"  # however often it is asked
     shown = invoke("offers", "--folder", home)
-    for word in (first.digest[:12], "epsilon 1 at delta 1e-05 against the coordinator"):
+    for word in (
+        first.digest[:12],
+        "would release: epsilon 1 at delta 1e-5",
+        "it holds if",
+    ):
         assert word in shown
     for word in ("x0, x1, x2", "for one record", "NO PRIVACY", "FedAvg", "waits"):
         assert word in shown

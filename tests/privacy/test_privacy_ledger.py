@@ -39,6 +39,7 @@ from tacita.privacy.accounting.releases import SampledGaussian
 from tacita.privacy.accounting.subsampling import WithReplacement
 from tacita.privacy.accounting.words import curve_of, words_of
 from tacita.privacy.ledger import store
+from tacita.privacy.ledger.rows import EARLIER, HEADER
 from tests.privacy import ledger_victim as victim
 
 KILLS = int(os.environ.get("TACITA_LEDGER_KILLS", "40"))
@@ -466,10 +467,46 @@ def test_another_version_with_other_orders_is_refused(path, monkeypatch):
         Ledger(path)
 
 
+def test_a_whole_ledger_of_the_format_before_is_refused_in_one_line(path):
+    with opened(path) as ledger:
+        charge(ledger, 0)
+    path.write_bytes(path.read_bytes().replace(HEADER, EARLIER[-1]))
+    with pytest.raises(TacitaError, match="an earlier format"):
+        Ledger(path)
+
+
+def test_a_ledger_knows_what_its_epsilons_rest_on(path):
+    other = replace(LETTER, theorem="another", assumptions=LETTER.assumptions[:1])
+    with opened(path) as ledger:
+        assert ledger.basis("clinic")["assumptions"] == []
+        for number in range(3):
+            charge(ledger, number)
+        charge(ledger, 3, other)
+    with Ledger(path, read_only=True) as ledger:
+        told, (person,) = ledger.basis("clinic"), ledger.people("clinic", "neighbour")
+        assert told == ledger.basis("clinic", person)
+        rows = [row for row in ledger.rows() if row.kind == "release"]
+    assert told["theorem"] == f"{LETTER.theorem}; another"
+    assert told["assumptions"] == [vars(one) for one in LETTER.assumptions]
+    # They are long, and written once.
+    assert [row.assumptions is None for row in rows] == [False, True, True, False]
+
+
+def test_reasons_of_a_refused_letter_are_written_with_the_next(path):
+    with opened(path, epsilon=0.01) as ledger:
+        with pytest.raises(BudgetExceeded):
+            charge(ledger, 0)
+        assert ledger.basis("clinic")["assumptions"] == []
+        ledger.allow(agent="clinic", epsilon=9.0, delta=1e-5)
+        charge(ledger, 0)
+        assert ledger.basis("clinic")["theorem"] == LETTER.theorem
+
+
+@pytest.mark.parametrize("begin", EARLIER)
 @pytest.mark.parametrize("read_only", (False, True))
-def test_a_file_of_another_format_is_refused_in_one_line(path, read_only):
-    path.write_bytes(b"SQLite format 3\0" + bytes(4080))  # what formats 1 and 2 were
-    with pytest.raises(TacitaError, match="an earlier format, this .* reads format 3"):
+def test_a_file_of_another_format_is_refused_in_one_line(path, begin, read_only):
+    path.write_bytes(begin + bytes(4080))
+    with pytest.raises(TacitaError, match="an earlier format, this .* reads format 4"):
         Ledger(path, read_only=read_only)
 
 

@@ -98,6 +98,32 @@ def test_seeds_resume_too(tmp_path):
     np.testing.assert_array_equal(run.agents, whole.agents)
 
 
+def test_a_private_run_tells_what_it_has_spent_so_far(tmp_path):
+    problem = synthetic.logistic(agents=4, features=2, samples=8)
+    oracle = tacita.Noisy(std=5.0, oracle=tacita.Clipped(norm=1.0))
+    algorithm, seen = tacita.ServerGD(step_size=1.0, oracle=oracle), []
+    choices = dict(participation=2, record=("loss",), checkpoint=tmp_path, resume=True)
+    for rounds in (6, 9):
+        run = tacita.simulate(
+            problem,
+            algorithm,
+            rounds,
+            on_record=lambda _: seen.append(glance(tmp_path).spent),
+            **choices,
+        )
+        row = run.privacy.row("coordinator")
+        told = glance(tmp_path).spent
+        # At the end it is what the report says; what was read before is kept.
+        assert told["epsilon"][-1] == row.epsilon and told["rounds"][-1] == rounds
+        assert told["theorem"] == row.theorem
+        assert told["assumptions"] == list(row.assumptions)
+    assert told["rounds"][0] == 1 and {"observer", "unit", "delta"} < set(told)
+    assert [len(one["rounds"]) for one in seen] == sorted(
+        len(one["rounds"]) for one in seen
+    )
+    assert seen[0]["epsilon"][-1] < told["epsilon"][-1]
+
+
 def test_another_runs_checkpoint_is_refused(tmp_path):
     problem, algorithm = setting()
     tacita.simulate(problem, algorithm, 5, checkpoint=tmp_path)

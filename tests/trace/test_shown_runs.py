@@ -145,14 +145,18 @@ def test_the_price_of_privacy_is_told_with_whom_it_is_paid_to(problem):
     assert len(table) == 6 and set(table.observer) == {"coordinator"}
     assert table.theorem.all() and table.assumptions.all()
     (axes,) = price.plot().axes
-    assert axes.get_xlabel() == (
-        "epsilon at delta = 1e-05 for one record (replace one) against the coordinator"
+    told, *grounds = axes.get_xlabel().split("\n")
+    assert told == (
+        "epsilon at delta 1e-5 for one record (replace one) against the coordinator"
     )
+    assert " ".join(grounds) == " ".join(price.grounds)  # they are wrapped, not cut
     names = [line.get_label() for line in axes.lines]
     assert any(name.startswith("no noise") for name in names)
     assert any(name.startswith("majority class") for name in names)
     assert "against the coordinator" in repr(price)
-    assert "theorem" in Words(price._repr_html_()).words
+    for page in (repr(price), Words(price._repr_html_()).words):
+        assert all(words in page for words in price.grounds)
+        assert "it holds if: " in page and "(enforced)" in page
     with pytest.raises(tacita.TacitaError, match="expected epsilons a list"):
         tacita.tradeoff(
             problem, tacita.ServerGD(), 1.0, delta=1e-5, observer="x", rounds=1

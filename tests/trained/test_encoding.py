@@ -134,3 +134,15 @@ def test_gaps_in_arrays_are_filled_or_refused():
 
 def test_the_fixture_has_gaps():
     assert patients().isna().any(axis=None)
+
+
+def test_levels_that_were_never_seen_are_refused_or_zeros_as_the_encoding_says():
+    pet = Column(name="pet", levels=("cat", "dog"))
+    cow = pd.DataFrame({"pet": ["cow", "dog"]})
+    with pytest.raises(TacitaError, match="holds 'cow' in data row 1"):
+        Encoding(columns=(pet,)).encode(cow)
+    lenient = Encoding(columns=(pet,), unseen="zeros")
+    assert lenient.encode(cow).tolist() == [[0, 0], [0, 1]]
+    assert Encoding.from_dict(lenient.as_dict()) == lenient
+    with pytest.raises(TacitaError, match="unseen"):
+        Encoding(columns=(pet,), unseen="guess")

@@ -27,6 +27,11 @@ FILLED = Encoding(
 )
 CASES = {
     "linear": (dict(y=X[:, 0], model="linear", intercept=True), SCALED),
+    "cut": (dict(y=X[:, 0], model="linear", intercept=True, bound=1.5), SCALED),
+    "cut network": (
+        dict(y=AGENT, model=mlp(4, (5,), 2), intercept=True, bound=2.0),
+        SCALED,
+    ),
     "huber": (dict(y=X[:, 0], model="huber"), None),
     "logistic": (dict(y=X[:, 0] > 3, model="logistic", intercept=True), SCALED),
     "softmax": (dict(y=WORDS, model="softmax", intercept=True), FILLED),

@@ -60,7 +60,7 @@ def test_torn_and_missing_files_are_refused(folder):
     (folder / CARD).write_text("{")
     refused(folder, "model.json is damaged")
     (folder / CARD).write_text("[]")
-    refused(folder, "is not of the format tacita-model-1")
+    refused(folder, "is not of the format tacita-model-2")
     (folder / CARD).unlink()
     refused(folder, "there is no model.json; name the folder of a model")
 

@@ -15,7 +15,7 @@ import tacita
 from tacita.federation.own_rows import own_problem
 from tacita.problem import Custom, Differentiable, cnn, from_arrays, graph, mlp
 from tacita.trained import TrainedModel, card_of, from_problem
-from tacita.trees import double_precision
+from tacita.trees import double_precision, replace
 from tacita.trust.explain import toward
 from tests.trained.conftest import patients
 
@@ -55,6 +55,21 @@ def test_training_accuracy_is_that_of_predictions(job, run):
         rows += counts[i]
     assert correct / rows == pytest.approx(job.problem.accuracy(run.params))
     assert model.card.features(NEW, "new").shape == (len(NEW), x.shape[2])
+
+
+def test_rows_are_cut_to_the_bound_wherever_the_model_looks_at_them(tmp_path):
+    long = X * np.array([30.0, 1, 1, 1])
+    how = {"bound": 1.0, "intercept": True, "test": (long, X[:, 0])}
+    problem = from_arrays(X, X[:, 0], AGENT, model="linear", **how)
+    run = tacita.simulate(problem, tacita.FedAvg(step_size=0.1), 2)
+    tested = predicted(problem, run.params, problem.population.test.x)
+    np.testing.assert_allclose(run.predict(long), tested, rtol=1e-12)
+    run.save(tmp_path)
+    model = tacita.load_model(tmp_path)
+    np.testing.assert_array_equal(model.predict(long), run.predict(long))
+    assert np.linalg.norm(model.card.features(long, "new"), axis=1).max() <= 1.0
+    uncut = from_problem(replace(problem, bound=None), run.params)
+    assert not np.allclose(uncut.predict(long), tested, rtol=0.1)
 
 
 def test_a_reloaded_model_gives_the_same_bits(run, saved):

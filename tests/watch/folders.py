@@ -38,6 +38,18 @@ RUN = {
     "run": {"rounds": 20},
     "privacy": {"epsilon": 1.0, "delta": 1e-5, "norm": 1.0, "observer": "coordinator"},
 }
+#: What an epsilon is about and rests on, as a status tells.
+PROMISE = {
+    "delta": 1e-5,
+    "observer": "coordinator",
+    "unit": "record",
+    "relation": "replace_one",
+    "theorem": "composition of Gaussian mechanisms (Dong, Roth, Su 2022)",
+    "assumptions": [
+        {"statement": "gradients are clipped to 1", "status": "enforced"},
+        {"statement": "the noise is unknown to the observer", "status": "believed"},
+    ],
+}
 
 
 def curve(records: int, lanes: int = 1) -> np.ndarray:
@@ -61,6 +73,9 @@ def going_run(
     (folder / "config.toml").write_text(CONFIG.format(name=name, rounds=rounds))
     recorded = np.arange(1, done + 1)
     saved = Saved(done, [np.zeros(5)], curve(done, lanes), recorded, 0.2 * done)
+    if private:
+        spent = {"rounds": recorded.tolist(), "epsilon": (recorded / 10).tolist()}
+        saved = saved._replace(spent={**PROMISE, **spent})
     aim = Aim(rounds, ("test_accuracy", "loss"), private)
     checkpoint.save(folder, saved, "any", aim)
     fresh = time.time() + AHEAD
@@ -176,8 +191,7 @@ def coordinator(home: Path, round: int = 12, parties: int = 50) -> Path:
         for name in names
     }
     since = {name: float(dice.exponential(2.0)) for name in names[1:]}
-    promise = {"delta": 1e-5, "observer": "coordinator", "unit": "record"}
-    more = {"agents": names, "told": told, "letters": letters, "promise": promise}
+    more = {"agents": names, "told": told, "letters": letters, "promise": PROMISE}
     write_status(home, status("coordinator", round, seconds_since=since, **more))
     return home
 
@@ -202,9 +216,8 @@ def letter(noise: float = 12.0) -> Guarantee:
 
 def agent_status(round: int = 12, **more: Any) -> dict[str, Any]:
     """An agent's, with its budget."""
-    budget = {"epsilon_spent": 0.8, "epsilon_allowed": 4.0, "delta": 1e-5}
-    budget |= {"observer": "coordinator", "unit": "record"}
-    return status("oslo", round, **{**budget, **more})
+    budget = {"epsilon_spent": 0.8, "epsilon_allowed": 4.0}
+    return status("oslo", round, **{**budget, **PROMISE, **more})
 
 
 def agent(home: Path, offers: int = 1, releases: int = 4, noise: float = 12.0) -> Path:

@@ -29,6 +29,18 @@ def at_once(monkeypatch):
     monkeypatch.setattr(kept, "_SHARE", float("inf"))
 
 
+def assert_whole(words: str) -> None:
+    """Beside an epsilon stands all that it is about and rests on."""
+    for part in (
+        "at delta 1e-5 for one record (replace one) against the coordinator",
+        "by: ",
+        "it holds if: ",
+        "(enforced)",
+        "(believed)",
+    ):
+        assert part in words
+
+
 def test_a_run_in_progress(tmp_path: Path, at_once):
     source = run_source(folders.going_run(tmp_path / "r", done=30, rounds=100))
     view = source.look()
@@ -72,7 +84,12 @@ def test_a_run_from_its_first_moment_to_its_end(tmp_path: Path, at_once):
     source = run_source(folder)
     assert source.look()["head"].state == "no round is over yet"
     folders.going_run(folder, done=3, rounds=9, private=True)
-    assert any("private" in words for words in source.look()["head"].warnings)
+    view = source.look()
+    assert any("private" in words for words in view["head"].warnings)
+    assert dict(view["figures"].pairs)["epsilon so far"] == "0.3"
+    assert view["epsilon"].curves[0].lines[0].values == [0.1, 0.2, 0.3]
+    assert view["epsilon"].curves[0].from_zero
+    assert_whole(view["epsilon"].note)
     folders.finished_run(folder, rounds=9)
     view = source.look()
     assert view["head"].state == "finished" and view["head"].tone == "done"
@@ -110,8 +127,7 @@ def test_a_coordinator_with_its_agents(tmp_path: Path):
     assert len(parties.rows) == 50
     assert parties.rows[0] == ("hospital-00", "no", "never", "12", "3.58")
     assert parties.rows[1][1] == "yes"
-    for word in ("delta = 1e-05", "against the coordinator", "one record", "theorem"):
-        assert word in parties.note
+    assert_whole(parties.note)
     assert view["refused"].rows == [("the signature does not fit", "3")]
     assert len(view["letters"].rows) == 50
     assert "offers" not in view and "log" not in view
@@ -143,12 +159,14 @@ def test_an_agent_with_budget_offers_and_log(tmp_path: Path):
     with Ledger(home / "ledger.db", read_only=True) as ledger:
         spent = ledger.spent(1e-5)["oslo", "everybody"]
     assert told["epsilon spent"] == f"{spent:.4g}"
-    assert told["left"] == f"{4.0 - spent:.4g}" and told["delta"] == "1e-05"
-    assert told["unit"] == "record (replace one)" and told["theorem"] != "-"
-    assert "assumptions" in view["budget"].note
+    assert told["left"] == f"{4.0 - spent:.4g}" and told["delta"] == "1e-5"
+    assert told["unit"] == "record (replace one)" and "Balle" in told["theorem"]
+    assert "(believed)" in told["it holds if"]
+    assert_whole(view["epsilon"].note)
     first = view["offers"].offers[0]
     assert first.decision == "waits"
-    assert "epsilon 1 at delta 1e-05 against the coordinator" in first.facts[0][1]
+    assert first.facts[0][1].startswith("epsilon 1 at delta 1e-5 for one record")
+    assert_whole(first.facts[0][1])
     log = view["log"]
     assert log.rows[0][1] == "release (4 letters)"
     assert [row[1] for row in log.rows[1:]] == ["waiting", "offer"] * 2
@@ -160,9 +178,10 @@ def test_the_budget_of_a_shared_ledger_is_what_the_program_tells(tmp_path: Path)
     (home / "ledger.db.end").unlink()
     view = federation_source(home).look()
     assert view["budget"].rows == [
-        ("coordinator", "record", "0.8", "4", "3.2", "1e-05")
+        ("coordinator", "record (replace one)", "0.8", "4", "3.2", "1e-5")
     ]
-    assert "theorem and assumptions" in view["budget"].note
+    assert "by: composition" in view["budget"].note
+    assert "(believed)" in view["budget"].note
     assert "head" in view and not view["head"].warnings
 
 

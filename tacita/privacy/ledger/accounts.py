@@ -5,9 +5,11 @@ Every answer comes from rows that were checked when they were read.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tacita.privacy import inputs
 from tacita.privacy.accounting.curve import Curve
@@ -17,6 +19,7 @@ from tacita.privacy.ledger.spending import cost_of
 from tacita.privacy.ledger.store import Store
 from tacita.privacy.ledger.totals import Totals, people_of
 from tacita.privacy.scope import Observer, Person, people, word
+from tacita.trace.terms import NOTHING_YET
 
 
 class Accounts:
@@ -65,12 +68,37 @@ class Accounts:
 
     def learnt(self, agent: str, observer: str, delta: float) -> float:
         """The most that a person knows of an agent who may be this observer."""
-        delta, who = inputs.inside_unit(delta=delta), word(Observer, observer)
+        delta = inputs.inside_unit(delta=delta)
         return max(
             self.curve(agent, person).epsilon(delta)
-            for person in people_of(self.budget(agent))
-            if who in person.observers
+            for person in self.people(agent, observer)
         )
+
+    def people(self, agent: str, observer: str) -> list[Person]:
+        """Whom the agent's budget counts as one, and who may be this observer."""
+        who = word(Observer, observer)
+        return [p for p in people_of(self.budget(agent)) if who in p.observers]
+
+    def basis(self, agent: str, *people: Person) -> dict[str, Any]:
+        """What the epsilons of an agent rest on: `theorem` and `assumptions`.
+
+        Args:
+            agent: Whose.
+            people: Against whom; everybody if nobody is named.
+        """
+        self._store.whole()
+        told = [
+            row
+            for row in self._store.reasons(agent)
+            if not people or any(row.observer in one.observers for one in people)
+        ]
+        theorems = dict.fromkeys(row.theorem or "" for row in told)
+        assumed = (one for row in told for one in json.loads(row.assumptions or "[]"))
+        each = {(one["status"], one["statement"]): one for one in assumed}
+        return {
+            "theorem": "; ".join(theorems) or NOTHING_YET,
+            "assumptions": list(each.values()),
+        }
 
     def after(
         self,

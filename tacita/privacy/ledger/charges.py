@@ -18,7 +18,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -258,7 +258,7 @@ class Ledger(Accounts):
         row = self._store.append(
             kind="release",
             observer=observer,
-            theorem=guarantee.theorem,
+            **self._reasons(agent, observer, guarantee),
             checkpoint=letter["checkpoint"],
             **identity,
             **cost,
@@ -274,6 +274,22 @@ class Ledger(Accounts):
                     "more"
                 )
         return Charge(row, new=True)
+
+    def _reasons(
+        self, agent: str, observer: str, guarantee: Guarantee
+    ) -> dict[str, str | None]:
+        """Theorem and assumptions; the latter once, for they are long."""
+        assumed = json.dumps([asdict(one) for one in guarantee.assumptions])
+        mine = (observer, guarantee.theorem, assumed)
+        told = (
+            (row.observer, row.theorem, row.assumptions)
+            for row in self._store.reasons(agent)
+        )
+        known = mine in told
+        return {
+            "theorem": guarantee.theorem,
+            "assumptions": None if known else assumed,
+        }
 
     def _known(self, identity: dict[str, Any], observer: str) -> Row | None:
         agent, *rest = identity.values()

@@ -20,6 +20,7 @@ class RowIndex:
         self._firsts: dict[tuple, Row] = {}
         self._notes: dict[tuple, Row] = {}
         self._by_agent: dict[str, list[Row]] = defaultdict(list)
+        self._reasons: dict[str, list[Row]] = defaultdict(list)
         self._budgets: dict[str, list[Row]] = defaultdict(list)
 
     def add(self, row: Row) -> None:
@@ -31,6 +32,8 @@ class RowIndex:
             self._releases[row.identity] = row
             self._firsts.setdefault(row.identity[:-1], row)
             self._by_agent[row.agent or ""].append(row)
+            if row.assumptions is not None:
+                self._reasons[row.agent or ""].append(row)
         elif row.kind == "note":
             self._notes[row.identity] = row
 
@@ -44,6 +47,8 @@ class RowIndex:
                 if self._firsts[row.identity[:-1]] is row:
                     del self._firsts[row.identity[:-1]]
                 self._by_agent[row.agent or ""].pop()
+                if row.assumptions is not None:
+                    self._reasons[row.agent or ""].pop()
             elif row.kind == "note":
                 del self._notes[row.identity]
         del self.rows[before:]
@@ -69,6 +74,10 @@ class RowIndex:
         """Releases of an agent, those after a row only."""
         mine = self._by_agent.get(agent, [])
         return mine[bisect_right(mine, after, key=lambda row: row.id) :]
+
+    def reasons(self, agent: str) -> Sequence[Row]:
+        """Releases of an agent that say under which assumptions they were charged."""
+        return self._reasons.get(agent, [])
 
     def budget(self, agent: str) -> Row | None:
         """The budget in force."""

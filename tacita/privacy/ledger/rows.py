@@ -23,8 +23,10 @@ class BrokenLedger(TacitaError):
 
 #: What stands in place of a digest before the first row.
 GENESIS = "0" * 64
-#: The first line of the file. Formats 1 and 2 were databases.
-HEADER = b"tacita ledger, format 3\n"
+#: The first line of the file.
+HEADER = b"tacita ledger, format 4\n"
+#: How files of other formats begin: 1 and 2 were databases, 3 kept no assumptions.
+EARLIER = (b"SQLite format 3", b"tacita ledger, format 3\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +34,12 @@ class Row:
     """One row. `kind` is `ledger` (the first), `budget`, `release` or `note`.
 
     The cost of a release is `mu_squared` (Gaussian part) and `loss` (the rest, in the
-    words of `accounting.words`); `content` is the letter's SHA-256, `checkpoint` the
-    number of the checkpoint that the letter builds on. A budget names in `separate`
-    (JSON) the groups of observers who do not compare notes, if there are any. A note
-    costs nothing: it is a word that was given and must not be given otherwise.
+    words of `accounting.words`); `assumptions` (JSON) stand in the first release that
+    has them, and hold for others of its theorem. `content` is the letter's SHA-256,
+    `checkpoint` the number of the checkpoint that the letter builds on. A budget names
+    in `separate` (JSON) the groups of observers who do not compare notes, if there are
+    any. A note costs nothing: it is a word that was given and must not be given
+    otherwise.
     """
 
     id: int
@@ -48,6 +52,7 @@ class Row:
     unit: str | None = None
     relation: str | None = None
     theorem: str | None = None
+    assumptions: str | None = None
     epsilon: float | None = None
     delta: float | None = None
     mu_squared: float | None = None

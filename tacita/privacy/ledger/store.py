@@ -21,7 +21,14 @@ from tacita.disk import sync_file, sync_folder, try_lock, unlock
 from tacita.privacy.accounting.renyi import ORDERS
 from tacita.privacy.ledger.end import End, path_of, read_end, write_end
 from tacita.privacy.ledger.index import RowIndex
-from tacita.privacy.ledger.rows import GENESIS, HEADER, BrokenLedger, Row, read_line
+from tacita.privacy.ledger.rows import (
+    EARLIER,
+    GENESIS,
+    HEADER,
+    BrokenLedger,
+    Row,
+    read_line,
+)
 
 #: Seconds in which whoever makes a ledger has written its first row.
 _MAKING = 1.0
@@ -42,7 +49,7 @@ class Store(RowIndex):
             check.refuse(f"no ledger at {self.path}")
         if self.path.is_file() and not end.exists():
             with open(self.path, "rb") as file:
-                self._refuse_database(file.read(16))
+                self._refuse_earlier(file.read(len(HEADER)))
             self._break(f"its end, {end.name}, is missing; {_RESTORE}")
         flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
         try:
@@ -193,6 +200,7 @@ class Store(RowIndex):
             if lines[0] == HEADER:
                 self._length = len(lines.pop(0))
             elif end.rows:
+                self._refuse_earlier(lines[0])
                 self._wrong("its first line was changed")
                 return
             else:
@@ -212,11 +220,11 @@ class Store(RowIndex):
         elif end.rows and self.rows[end.rows - 1].digest != end.head:
             self._wrong(f"row {end.rows} is not the one that was written last")
 
-    def _refuse_database(self, begin: bytes) -> None:
-        if begin.startswith(b"SQLite format 3"):
+    def _refuse_earlier(self, begin: bytes) -> None:
+        if begin.startswith(EARLIER):
             check.refuse(
                 f"{self.path} is a ledger of an earlier format, this version of Tacita "
-                "reads format 3; read it with the version that wrote it, and start a "
+                "reads format 4; read it with the version that wrote it, and start a "
                 "new ledger with what is left of the budget"
             )
 
