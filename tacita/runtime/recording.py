@@ -16,7 +16,7 @@ from tacita.problem.problem import Problem
 from tacita.runtime.rounds import World
 
 #: What records may add to the work of the rounds: less than 0.3, as it is an estimate.
-SHARE = 0.25
+SHARE = 0.22
 #: A record this small, a tenth of a millisecond, is made after every round.
 LITTLE = 1_000_000
 #: Multiply-adds that a round takes whoever is active: who that is, and small programs.
