@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
+from tacita.compiled import kept
 from tacita.keys import Keys
 from tacita.runtime import checkpoint
 from tacita.runtime.checkpoint import Aim, Saved
@@ -129,15 +130,16 @@ class Chunks:
 
     def _chunk(self, carry: Any, records: int, every: int) -> tuple[float, Any]:
         began = time.perf_counter()
-        carry, book, made = advance(
-            *self._fixed,
-            self.rounds,
-            carry,
-            self._book(carry),
-            records,
-            every,
-            *self._limits,
-        )
+        with kept(*self._fixed, self._limits):
+            carry, book, made = advance(
+                *self._fixed,
+                self.rounds,
+                carry,
+                self._book(carry),
+                records,
+                every,
+                *self._limits,
+            )
         made = int(made)
         self.metrics.append(np.asarray(book)[..., :made])
         self.record_rounds += [self.rounds + every * (k + 1) for k in range(made)]

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita.algorithm.base import GraphAlgorithm
+from tacita.compiled import kept
 from tacita.keys import Keys
 from tacita.participation import Schedule
 from tacita.robust.detection import SIGNS
@@ -87,7 +88,8 @@ def begin(
     # What decides nothing before the first round makes no other program either.
     who = Schedule(size=world.schedule.size)
     shape = RunPlan((), True, plan.lanes, plan.sweep, keeps=plan.keeps)
-    carry = _begin(shape, world._replace(schedule=who), algorithm, bases, start)
+    with kept(shape, world, algorithm):
+        carry = _begin(shape, world._replace(schedule=who), algorithm, bases, start)
     if plan.watch:
         nothing = jnp.full((len(SIGNS), world.population.n_agents), jnp.nan)
         carry = carry._replace(seen=nothing)

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from tacita import check, keys
+from tacita.compiled import kept
 from tacita.runtime import checkpoint
 from tacita.trace import SEED_ASKED_FOR, SEED_SECRET
 
@@ -44,9 +45,10 @@ class Seeds:
 
     def roots(self) -> keys.Keys:
         """The roots of all randomness, with a first axis over lanes, if any."""
-        if self.lanes is None:
-            return _root(np.int64(self.first))
-        return _roots(np.asarray(self.lanes, np.int64))
+        with kept():
+            if self.lanes is None:
+                return _root(np.int64(self.first))
+            return _roots(np.asarray(self.lanes, np.int64))
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -29,11 +26,3 @@ def test_rows_are_those_of_scikit_learn(features: int):
             mine = two_clusters(rows, features, seed)
             np.testing.assert_array_equal(mine[0], x)
             np.testing.assert_array_equal(mine[1], y)
-
-
-def test_a_first_problem_loads_no_scikit_learn():
-    code = (
-        "import sys, tacita; tacita.problem.synthetic.logistic(agents=2, samples=4); "
-        "sys.exit('sklearn' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
