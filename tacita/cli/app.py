@@ -14,7 +14,6 @@ from tacita.cli import (
     algorithms,
     attack,
     audit,
-    cache,
     compare,
     coordinate,
     data,
@@ -144,7 +143,6 @@ app.add_typer(federation.app, name="federation")
 
 def main() -> None:
     """The program `tacita`."""
-    cache.switch_on()
     arguments = sys.argv[1:]
     if "--debug" in arguments:  # wherever it stands
         arguments = ["--debug", *(a for a in arguments if a != "--debug")]

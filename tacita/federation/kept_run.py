@@ -62,7 +62,7 @@ class KeptRun:
         metrics = self.diary.attendance() if leads else self.diary.metrics()
         return Run(
             params=self.shared,
-            agents=none if self.own is None else self.own[None],
+            kept=none if self.own is None else self.own[None],
             metrics=metrics,
             config=self._config(),
             info=self._info(),

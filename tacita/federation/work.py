@@ -13,6 +13,7 @@ from jax import Array
 from tacita import check
 from tacita.aggregation import Aggregation, Mean
 from tacita.algorithm.base import GraphAlgorithm, Round
+from tacita.compiled import kept
 from tacita.federation.shapes import Form
 from tacita.problem import moduli
 from tacita.problem.graph import Graph
@@ -250,9 +251,16 @@ class GraphWork:
 _at_node = jax.jit(delivery.at_node)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def answer(
     phase: int, number: int, seat: Seat, key: Array, state: Any, told: Any
 ) -> Any:
     """An agent's step in round `number`: its new state, and its letter."""
+    with kept(phase, seat, state, told):
+        return _answer(phase, number, seat, key, state, told)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _answer(
+    phase: int, number: int, seat: Seat, key: Array, state: Any, told: Any
+) -> Any:
     return seat.answer(number, phase, key, state, told)

@@ -19,7 +19,7 @@ from tacita.job.records import table_of
 from tacita.job.run_file import RunFile, RunTable
 from tacita.participation import schedule_for
 from tacita.problem import Problem
-from tacita.runtime import Asynchronous, choices, measure, transit
+from tacita.runtime import Asynchronous, choices, measure, memory, transit
 from tacita.runtime.ready import prepare
 from tacita.runtime.simulate import simulate
 from tacita.trace import Run
@@ -218,7 +218,7 @@ def _options(run: RunTable, made: Problem, how: Algorithm) -> dict[str, Any]:
 
 def _usual_record(made: Problem) -> list[str]:
     """Everything that is cheap and tells something about this problem."""
-    found = ["loss", "grad_norm_sq", "disagreement"]
+    found = list(memory.recorded(made, measure.DEFAULT_RECORD))
     classify, tested = made.model.classes is not None, made.population.test is not None
     found += ["accuracy"] * classify + ["test_loss"] * tested
     return found + ["test_accuracy"] * (classify and tested)

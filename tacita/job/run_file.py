@@ -94,7 +94,9 @@ class RunTable(_Table):
     record: list[str] | None = Field(
         None, description='a list of metrics such as ["loss", "accuracy"]'
     )
-    record_every: int = Field(1, description="a whole number >= 1", ge=1)
+    record_every: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="a whole number >= 1"
+    )
     stop: Annotated[dict[str, Number], Field(min_length=1, max_length=1)] | None = (
         Field(
             None, description="a table with one metric, such as { grad_norm_sq = 1e-8 }"

@@ -8,11 +8,9 @@ import numpy as np
 
 from tacita import check
 from tacita.problem.arrays import from_arrays
+from tacita.problem.gaussian_clusters import LARGEST_SEED, two_clusters
 from tacita.problem.model.regulariser import Regulariser
 from tacita.problem.problem import Problem
-
-#: Of scikit-learn, whose generators take 32 bits.
-_LARGEST_SEED = 2**32 - 1
 
 
 def logistic(
@@ -42,14 +40,14 @@ def logistic(
     check.count(agents=agents)
     check.count(features=features)
     check.count(at_least=2, samples=samples)
-    check.seed(_LARGEST_SEED, seed=seed)
+    check.seed(LARGEST_SEED, seed=seed)
     if heterogeneous:
         seeds = np.random.SeedSequence(seed).generate_state(agents)
-        parts = [_clusters(samples, features, int(s)) for s in seeds]
+        parts = [two_clusters(samples, features, int(s)) for s in seeds]
         x = np.concatenate([p[0] for p in parts])
         y = np.concatenate([p[1] for p in parts])
     else:
-        x, y = _clusters(agents * samples, features, seed)
+        x, y = two_clusters(agents * samples, features, seed)
     agent = np.repeat(np.arange(agents), samples)
     return from_arrays(
         x,
@@ -64,22 +62,6 @@ def logistic(
         bound=bound,
         name=f"synthetic logistic, seed {seed}",
     )
-
-
-def _clusters(rows: int, features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    # Here, because importing scikit-learn takes a second that few callers need.
-    from sklearn.datasets import make_classification
-
-    informative = min(2, features)
-    x, y = make_classification(
-        rows,
-        features,
-        n_informative=informative,
-        n_redundant=min(2, features - informative),
-        n_clusters_per_class=1,
-        random_state=seed,
-    )
-    return np.asarray(x), np.asarray(y)
 
 
 def linear(

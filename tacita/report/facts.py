@@ -40,7 +40,7 @@ def sentence(runs: dict[str, Run]) -> str:
 
 def _problem(run: Run) -> str:
     told = measures.described(run).get("problem", {})
-    agents = told.get("agents", run.agents.shape[-2])
+    agents = told.get("agents", run.kept.shape[-2])
     # Of a federation a party knows its own rows only, and the coordinator none.
     where = " at this party" if "federation" in run.config else ""
     rows = f"{numbers.whole(told['rows'])} rows{where}" if "rows" in told else "no rows"

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
+from tacita.compiled import kept
 from tacita.keys import Keys
 from tacita.privacy.meter import Meter
 from tacita.runtime import checkpoint
@@ -25,6 +26,7 @@ from tacita.runtime.engine import CAPACITY, RunPlan, advance
 from tacita.runtime.fingerprint import fingerprint
 from tacita.runtime.measure import name_of
 from tacita.runtime.progress import Bar, wanted
+from tacita.runtime.recording import Every
 from tacita.runtime.rounds import World
 
 #: What was measured in one round: numbers by metric, of several seeds an array.
@@ -85,10 +87,15 @@ class Chunks:
         self._fingerprint += ":" + ",".join(names)
 
     def run(
-        self, carry: Any, rounds: int, every: int, progress: bool | None, resume: bool
+        self,
+        carry: Any,
+        rounds: int,
+        recorded: Every,
+        progress: bool | None,
+        resume: bool,
     ) -> Any:
         """Do the rounds that are left and return the last carry."""
-        self._asked = rounds
+        self._asked, every = rounds, recorded.rounds
         if resume and self._folder is not None:
             carry = self._resume(carry, rounds, every)
         shown = wanted(progress)
@@ -99,7 +106,7 @@ class Chunks:
         if not self._plan.record and not self._plan.watch and not watched:
             every = look
         size, most = 1 if watched else CAPACITY, max(1, look // every)
-        with Bar(shown, rounds, self.rounds) as bar:
+        with Bar(shown, rounds, self.rounds, recorded.words) as bar:
             while self.rounds < rounds and not self.stopped:
                 left = rounds - self.rounds
                 # A run that goes on off the grid of records first returns to it.
@@ -127,19 +134,20 @@ class Chunks:
         lanes = self._bases.agents.shape[:1] if self._plan.lanes else ()
         rows = len(self._plan.record)
         rows += np.size(carry.seen) if self._plan.watch else 0
-        return jnp.zeros((*lanes, rows, CAPACITY), jnp.float64)
+        return jax.device_put(np.zeros((*lanes, rows, CAPACITY)))  # compiles nothing
 
     def _chunk(self, carry: Any, records: int, every: int) -> tuple[float, Any]:
         began = time.perf_counter()
-        carry, book, made = advance(
-            *self._fixed,
-            self.rounds,
-            carry,
-            self._book(carry),
-            records,
-            every,
-            *self._limits,
-        )
+        with kept(*self._fixed, self._limits):
+            carry, book, made = advance(
+                *self._fixed,
+                self.rounds,
+                carry,
+                self._book(carry),
+                records,
+                every,
+                *self._limits,
+            )
         made = int(made)
         self.metrics.append(np.asarray(book)[..., :made])
         self.record_rounds += [self.rounds + every * (k + 1) for k in range(made)]

@@ -23,9 +23,10 @@ from tacita.algorithm.base import GraphAlgorithm
 from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
-from tacita.runtime import choices, measure
+from tacita.runtime import choices, measure, memory, recording
 from tacita.runtime.finish import describe, versions
 from tacita.runtime.gather import Mail, finite_rows
+from tacita.runtime.measure import DEFAULT_RECORD
 from tacita.runtime.ready import make_world, prepare
 from tacita.runtime.rounds import (
     Carry,
@@ -41,7 +42,6 @@ from tacita.runtime.rounds import (
 from tacita.runtime.seat import combine
 from tacita.runtime.secret_noise import context_of, secret_bytes
 from tacita.runtime.seeds import seeds_of
-from tacita.runtime.simulate import DEFAULT_RECORD
 from tacita.runtime.transit import Asynchronous
 from tacita.trace import Run
 from tacita.trained import card_of
@@ -61,6 +61,7 @@ def debug(
     participation: Any = 1.0,
     start: Any = None,
     record: Sequence[Any] = DEFAULT_RECORD,
+    record_every: int | None = None,
     *,
     reference: Any = None,
     asynchronous: Asynchronous | None = None,
@@ -78,15 +79,19 @@ def debug(
     )
     drawn = seeds_of(is_private(ready), seed)
     base = drawn.roots()
-    chosen = measure.choose(record, problem, reference)
+    chosen = measure.choose(memory.recorded(problem, record), problem, reference)
+    every = recording.of(problem, ready, world, chosen, record_every)
     point = choices.start_of(problem, start)
     reference = choices.reference_of(problem, reference)
     check.count(rounds=check.given(rounds=rounds))
     with jax.disable_jit():
         carry = first_carry(world, ready, base, point)
-        pages = []
+        pages, recorded = [], []
         for number in range(1, rounds + 1):
             carry = _round(problem, Stage(world, ready, base, number), carry)
+            if number % every.rounds and number < rounds:
+                continue
+            recorded.append(number)
             shared, agents = _models(ready, carry)
             own = isinstance(ready, GraphAlgorithm)
             pages.append(
@@ -99,12 +104,13 @@ def debug(
         shared, agents = _models(ready, carry)
     book = np.array([np.asarray(page) for page in pages]).T
     metrics = {measure.name_of(m): book[k] for k, m in enumerate(chosen)}
-    metrics["round"] = np.arange(1, rounds + 1)
+    metrics["round"] = np.array(recorded)
     config = {
         "problem": problem.describe(),
         "algorithm": describe(ready),
         "run": {
             "rounds": rounds,
+            **every.told,
             "participation": participation,
             "asynchronous": describe(asynchronous),
             "aggregation": describe(aggregation),

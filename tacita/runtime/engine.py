@@ -16,7 +16,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita.algorithm.base import GraphAlgorithm
+from tacita.compiled import kept
 from tacita.keys import Keys
+from tacita.participation import Schedule
 from tacita.robust.detection import SIGNS
 from tacita.runtime.measure import measure
 from tacita.runtime.rounds import Carry, Stage, World, first_carry, one_round
@@ -37,6 +39,7 @@ class RunPlan:
         stop: Position of the metric that stops the run, or None.
         rising: Whether it stops the run by being large, as an accuracy does.
         watch: Whether it is recorded how letters lay among each other.
+        keeps: Whether every agent's state is kept; see `runtime.memory`.
     """
 
     record: tuple[Any, ...]
@@ -46,6 +49,7 @@ class RunPlan:
     stop: int | None = None
     rising: bool = False
     watch: bool = False
+    keeps: bool = True
 
     def enough(self, values: Any, tolerance: Any) -> Any:
         """Whether values of the stopping metric are good enough to stop."""
@@ -60,8 +64,14 @@ def _per_lane(plan: RunPlan, function: Any, arguments: int) -> Any:
     return jax.vmap(function, axes)
 
 
-def models(algorithm: Any, carry: Carry) -> tuple[Array, Array]:
-    """The shared model (d,) and every agent's model (N, d), of one lane."""
+def models(plan: RunPlan, algorithm: Any, carry: Carry) -> tuple[Array, Array]:
+    """The shared model (d,) and every agent's model (N, d), of one lane.
+
+    Where no states are kept, the agents' models are none, (0, d).
+    """
+    if not plan.keeps:
+        shared = algorithm.shared(carry.broadcast)
+        return shared, jnp.zeros((0, *shared.shape), shared.dtype)
     agents = jax.vmap(algorithm.model)(carry.states)
     if isinstance(algorithm, GraphAlgorithm):
         return agents.mean(axis=0), agents
@@ -73,21 +83,32 @@ def begin(
 ) -> Any:
     """The carry before the first round, of every lane.
 
-    Not compiled: it is a handful of operations, and a program of its own would take
-    longer to make than they take.
+    One program, which is made sooner than one for each of its few operations.
     """
-    first = _per_lane(plan, lambda a, base: first_carry(world, a, base, start), 2)
-    # A letter may be the state itself, but `advance` takes every array as its own.
-    carry = jax.tree.map(jnp.copy, first(algorithm, bases))
+    # What decides nothing before the first round makes no other program either.
+    who = Schedule(size=world.schedule.size)
+    shape = RunPlan((), True, plan.lanes, plan.sweep, keeps=plan.keeps)
+    with kept(shape, world, algorithm):
+        carry = _begin(shape, world._replace(schedule=who), algorithm, bases, start)
     if plan.watch:
         nothing = jnp.full((len(SIGNS), world.population.n_agents), jnp.nan)
         carry = carry._replace(seen=nothing)
     return carry
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def _begin(
+    plan: RunPlan, world: World, algorithm: Any, bases: Keys, start: Array
+) -> Any:
+    def first(a: Any, base: Keys) -> Carry:
+        return first_carry(world, a, base, start, plan.keeps)
+
+    return _per_lane(plan, first, 2)(algorithm, bases)
+
+
 def finish(plan: RunPlan, algorithm: Any, carry: Any) -> tuple[Array, Array]:
     """The shared and the agents' models at the end, of every lane."""
-    return _per_lane(plan, models, 2)(algorithm, carry)
+    return _per_lane(plan, functools.partial(models, plan), 2)(algorithm, carry)
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=(5, 6))
@@ -128,14 +149,18 @@ def advance(
             0,
             every,
             lambda j, c: one_round(
-                Stage(world, a, base, first + j + 1, plan.together, plan.watch), c
+                Stage(
+                    *(world, a, base, first + j + 1),
+                    *(plan.together, plan.watch, plan.keeps),
+                ),
+                c,
             ),
             state,
         )
         seen = jnp.ravel(state.seen) if plan.watch else jnp.zeros(0, jnp.float64)
         if not plan.record:
             return state, seen
-        shared, agents = models(a, state)
+        shared, agents = models(plan, a, state)
         own = isinstance(a, GraphAlgorithm)
         values = measure(plan.record, world.population, shared, agents, own, reference)
         return state, jnp.concatenate([values, seen])

@@ -145,7 +145,7 @@ def by_configuration(run: Run, algorithm: Any, configurations: int) -> Run:
     return dataclasses.replace(
         run,
         params=parted(run.params),
-        agents=parted(run.agents),
+        kept=parted(run.kept),
         metrics=metrics,
         config={**run.config, "algorithm": describe(algorithm)},
         info=info,

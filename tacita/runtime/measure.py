@@ -65,6 +65,8 @@ def _error(
     return jnp.linalg.norm(point - reference)
 
 
+#: What is recorded where nobody says.
+DEFAULT_RECORD = ("loss", "grad_norm_sq", "disagreement")
 METRICS: dict[str, Metric] = {
     "loss": _loss,
     "grad_norm_sq": _grad_norm_sq,

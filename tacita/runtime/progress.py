@@ -32,9 +32,17 @@ def _shell() -> Any:
 
 
 class Bar:
-    """A bar in a terminal or a notebook, or nothing at all."""
+    """A bar in a terminal or a notebook, or nothing at all.
 
-    def __init__(self, shown: bool, rounds: int, done: int = 0) -> None:
+    Args:
+        shown: Whether there is one.
+        rounds: In all.
+        done: Of these, before now.
+        note: Said behind the loss.
+    """
+
+    def __init__(self, shown: bool, rounds: int, done: int = 0, note: str = "") -> None:
+        self._note = f", {note}" if note else ""
         self._drawn: _Terminal | _Notebook | None = None
         if shown:
             kind = _Terminal if _shell() is None else _Notebook
@@ -43,7 +51,8 @@ class Bar:
     def update(self, done: int, loss: float | None) -> None:
         """Tell how many rounds are done and the last loss, if it is recorded."""
         if self._drawn is not None:
-            self._drawn.update(done, "" if loss is None else f"loss {loss:.6g}")
+            told = "" if loss is None else f"loss {loss:.6g}{self._note}"
+            self._drawn.update(done, told)
 
     def __enter__(self) -> Self:
         if self._drawn is not None:

@@ -54,7 +54,7 @@ class Carry(NamedTuple):
 
     memory: Any  # the coordinator's own state
     broadcast: Any  # what all agents are told next
-    states: Any  # every agent's state, stacked
+    states: Any  # every agent's state, stacked; where none is kept, one for its form
     mail: Mail  # what stays valid of the letters of the round's last exchange
     turns: Array  # in how many rounds every agent was active
     transit: Any = ()  # letters under way, of an asynchronous run
@@ -70,14 +70,21 @@ def mean_weights(algorithm: Any, population: Population) -> Array:
     return jnp.ones(population.n_agents, dtype)
 
 
-def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> Carry:
-    """Everything before the first round; `start` is (d,) or (N, d)."""
+def first_carry(
+    world: World, algorithm: Any, base: keys.Keys, start: Array, keeps: bool = True
+) -> Carry:
+    """Everything before the first round; `start` is (d,) or (N, d).
+
+    Where no states are kept all agents begin alike, so that a few stand for them.
+    """
     n, seats = world.population.n_agents, world.seats(algorithm)
-    everyone = jnp.broadcast_to(start, (n, start.shape[-1]))
+    few = n if keeps else _answering(world)
+    everyone = jnp.broadcast_to(start, (few, start.shape[-1]))
     turns = jnp.zeros(n, jnp.int32)
     states, letters = jax.vmap(lambda own, w: seats.at(own).begin(w))(
-        seats.stacked, everyone
+        tree_rows(seats.stacked, slice(few)), everyone
     )
+    states = states if keeps else tree_rows(states, 0)
     if isinstance(algorithm, GraphAlgorithm):
         under_way = ()
         if world.asynchronous is not None:
@@ -86,7 +93,7 @@ def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> 
         return Carry((), (), states, Mail((), letters), turns, under_way)
     key, weights = (
         keys.coordinator_key(base, 0, 0),
-        mean_weights(algorithm, world.population),
+        mean_weights(algorithm, world.population)[:few],
     )
     # These letters depend on no rows, and nobody lies yet.
     centre = tree_rows(letters, 0)
@@ -97,6 +104,13 @@ def first_carry(world: World, algorithm: Any, base: keys.Keys, start: Array) -> 
     kept = Mail(joint, letters) if algorithm.averages == "all" else NOTHING
     before = () if world.attack is None else broadcast
     return Carry(memory, broadcast, states, kept, turns, before=before)
+
+
+def _answering(world: World) -> int:
+    """Letters that a rule joins in a round; of a mean one that all are like."""
+    if isinstance(world.aggregation, Mean):
+        return 1
+    return world.schedule.size or world.population.n_agents
 
 
 def rule_key(key: Array) -> Array:
@@ -113,6 +127,7 @@ class Stage(NamedTuple):
     number: Any  # of the round; the first is 1
     together: bool = True  # whether agents are computed vmapped
     watch: bool = False  # whether it is seen how letters lay among each other
+    keeps: bool = True  # whether every agent's state is kept
 
     def agent_key(self, agent: Any, phase: int) -> Array:
         """The key of one agent's exchange."""
@@ -223,6 +238,7 @@ def _server_exchange(
 ) -> Carry:
     """The agents answer the broadcast, the coordinator makes the next one."""
     states, post, count = _exchange(stage, phase, carry, active, ())
+    states = states if stage.keeps else carry.states
     told = stage.algorithm.phases[phase].combine(
         stage.coordinator_key(phase),
         carry.memory,
@@ -277,13 +293,16 @@ def _exchange(
 
     def one(key: Array, mine: Slice) -> tuple[Any, Any]:
         told = mine.inbox if graph else carry.broadcast
-        return seats.at(mine.own).answer(stage.number, phase, key, mine.state, told)
+        before = mine.state if stage.keeps else carry.states
+        seat = seats.at(mine.own)
+        state, letter = seat.answer(stage.number, phase, key, before, told)
+        return state if stage.keeps else (), letter
 
     gathering = Gathering(
         one,
         # Hashed for all agents at once, outside the loop over agents.
         jax.vmap(lambda agent: stage.agent_key(agent, phase)),
-        Slice(seats.stacked, carry.states, inbox),
+        Slice(seats.stacked, carry.states if stage.keeps else (), inbox),
         carry.mail,
         mean_weights(stage.algorithm, world.population),
         None if graph else world.aggregation,

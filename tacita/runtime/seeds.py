@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tacita import check, keys
+from tacita.compiled import kept
 from tacita.runtime import checkpoint
 from tacita.trace import SEED_ASKED_FOR, SEED_SECRET
 
@@ -45,9 +45,10 @@ class Seeds:
 
     def roots(self) -> keys.Keys:
         """The roots of all randomness, with a first axis over lanes, if any."""
-        if self.lanes is None:
-            return keys.from_seed(self.first)
-        return jax.vmap(keys.from_seed)(jnp.asarray(self.lanes))
+        with kept():
+            if self.lanes is None:
+                return _root(np.int64(self.first))
+            return _roots(np.asarray(self.lanes, np.int64))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -94,6 +95,11 @@ def seeds_of(
     if seeds is not None and listed is None:
         lanes = list(range(first, first + check.count(seeds=seeds)))
     return Seeds(first, lanes, private, asked)
+
+
+# One program each, not one for every hash.
+_root = jax.jit(keys.from_seed)
+_roots = jax.jit(jax.vmap(keys.from_seed))
 
 
 def _is_count(seeds: Any) -> bool:

@@ -22,18 +22,18 @@ from tacita.privacy.meter import Meter
 from tacita.privacy.statement import attach
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
-from tacita.runtime import choices
+from tacita.runtime import choices, memory, recording
 from tacita.runtime.chunks import Chunks, OnRecord
 from tacita.runtime.engine import RunPlan, begin, finish
 from tacita.runtime.finish import by_configuration, describe, to_run
+from tacita.runtime.measure import DEFAULT_RECORD
 from tacita.runtime.ready import make_plan, make_world, prepare
+from tacita.runtime.recording import Every
 from tacita.runtime.rounds import World
 from tacita.runtime.seeds import Seeds, seeds_of
 from tacita.runtime.transit import Asynchronous
 from tacita.trace import SEED_ASKED_FOR, Run
 from tacita.trees import in_double_precision
-
-DEFAULT_RECORD = ("loss", "grad_norm_sq", "disagreement")
 
 
 @in_double_precision
@@ -45,7 +45,7 @@ def simulate(
     participation: float | int | Sequence[float] | np.ndarray = 1.0,
     start: Any = None,
     record: Sequence[str | Callable[..., Any]] = DEFAULT_RECORD,
-    record_every: int = 1,
+    record_every: int | None = None,
     *,
     seeds: int | Sequence[int] | None = None,
     stop: Mapping[str, float] | None = None,
@@ -59,6 +59,7 @@ def simulate(
     attack: Attack | None = None,
     watch: bool = False,
     on_record: OnRecord | None = None,
+    keep_agents: bool | None = None,
 ) -> Run:
     """Simulate a federation and return the run.
 
@@ -73,7 +74,9 @@ def simulate(
             everybody and 1 is one agent.
         start: Starting point, (d,) or (N, d); default the problem's own.
         record: Metrics: names, or functions of (shared model, agents' models).
-        record_every: Rounds between records; the last round is always recorded.
+        record_every: Rounds between records; the last round is always recorded. Left
+            out, as many as keep what records cost below 0.3 of what rounds do, by an
+            estimate from shapes; small problems are recorded after every round.
         seeds: Run several seeds at once: a number (seed, seed+1, ...) or a list. All
             arrays of the run then have a first axis over seeds.
         stop: Stop early, e.g. {"grad_norm_sq": 1e-10}, at the first record at which
@@ -94,6 +97,9 @@ def simulate(
         on_record: Called with every record, {"round": 10, "loss": 0.3}, of several
             seeds with arrays, a few times a second, between rounds; see
             docs/how-to-follow-a-run.md. It sees what is measured on rows without noise.
+        keep_agents: Whether `run.agents` holds every agent's model. Left out, they are
+            kept if the algorithm or a metric needs them, or if they take no more than
+            256 MiB in all.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=20)
@@ -107,6 +113,7 @@ def simulate(
     liars = choices.attack_of(problem, ready, attack)
     problem = problem if liars is None else liars.poison(problem)
     many = seeds is not None
+    record = memory.recorded(problem, record)
     plan = make_plan(problem, ready, record, reference, stop, mapping, many)
     world = make_world(
         problem, ready, participation, asynchronous, aggregation, many, liars
@@ -114,6 +121,11 @@ def simulate(
     choices.hook_of(on_record)
     if choices.watch_of(ready, watch, many):
         plan = dataclasses.replace(plan, watch=True)
+    kept = memory.keeps(
+        problem, ready, world, plan.record, start, reference, keep_agents
+    )
+    plan = dataclasses.replace(plan, keeps=kept)
+    every = recording.of(problem, ready, world, plan.record, record_every)
     folder = choices.folder_of(checkpoint, resume)
     drawn = seeds_of(is_private(ready), seed, seeds, folder if resume else None)
     return _run(
@@ -124,14 +136,14 @@ def simulate(
         drawn,
         {
             "participation": participation,
-            "record_every": record_every,
+            **every.told,
             "stop": dict(stop) if stop else None,
             "asynchronous": describe(asynchronous),
             "aggregation": describe(rule_of(ready, aggregation)),
             "attack": describe(attack),
         },
         rounds=rounds,
-        every=record_every,
+        every=every,
         start=start,
         stop=stop,
         reference=reference,
@@ -152,7 +164,7 @@ def sweep(
     participation: Any = 1.0,
     start: Any = None,
     record: Sequence[str | Callable[..., Any]] = DEFAULT_RECORD,
-    record_every: int = 1,
+    record_every: int | None = None,
     *,
     seeds: int | Sequence[int] | None = None,
     stop: Mapping[str, float] | None = None,
@@ -191,19 +203,24 @@ def sweep(
     drawn = [seeds_of(private, seed, 1 if seeds is None else seeds) for _ in ready]
     each = [one.lanes or [] for one in drawn]
     lanes = dataclasses.replace(drawn[0], lanes=[one for some in each for one in some])
+    record = memory.recorded(problem, record)
     plan = make_plan(problem, ready[0], record, reference, stop, lanes=True)
     world = make_world(problem, ready[0], participation, lanes=True)
+    kept = memory.keeps(problem, ready[0], world, plan.record, start, reference)
+    plan = dataclasses.replace(plan, sweep=True, keeps=kept)
+    every = recording.of(problem, ready[0], world, plan.record, record_every)
     # Lanes are configurations here, so no list of seeds is told.
     told = {"seeds": None, "configs": len(ready), "participation": participation}
+    told |= every.told
     run = _run(
         problem,
         jax.tree.map(lambda leaf: jnp.repeat(leaf, len(each[0]), axis=0), stacked),
-        dataclasses.replace(plan, sweep=True),
+        plan,
         world,
         lanes,
         told,
         rounds=rounds,
-        every=record_every,
+        every=every,
         start=start,
         stop=stop,
         reference=reference,
@@ -221,7 +238,7 @@ def _run(
     told: dict[str, Any],
     *,
     rounds: int,
-    every: int,
+    every: Every,
     start: Any,
     stop: Mapping[str, float] | None,
     reference: Any,
@@ -233,7 +250,6 @@ def _run(
 ) -> Run:
     """Check what is left of the user's choices, run, and put the run together."""
     rounds = check.count(rounds=check.given(rounds=rounds))
-    every = check.count(record_every=check.given(record_every=every))
     usual = choices.start_of(problem, None)
     start = usual if start is None else choices.start_of(problem, start)
     if seeds.private and stop:
@@ -263,7 +279,7 @@ def _run(
         if told_of:
             known = {"looked": looked, "seeded": seeds.told == SEED_ASKED_FOR}
             meter = Meter(problem, algorithm, told, world.aggregation, **known)
-        chunks.keep_in(folder, parts, every, meter)
+        chunks.keep_in(folder, parts, every.rounds, meter)
     carry = chunks.run(carry, rounds, every, progress, resume)
     models = finish(plan, algorithm, carry)
 

@@ -47,7 +47,8 @@ class Run:
 
     Attributes:
         params: The shared model, shape (d,).
-        agents: Every agent's model, shape (N, d).
+        kept: What was kept of the agents' models: all, (N, d), or none, (0, d). Read
+            them as `agents`.
         metrics: Recorded metrics by name; "round" names the rounds they belong to.
         config: What was run: problem, algorithm, run; the content of `config.toml`.
         info: Seed (of a private run only whether it was asked for), versions, timings,
@@ -57,12 +58,22 @@ class Run:
     """
 
     params: np.ndarray
-    agents: np.ndarray
+    kept: np.ndarray
     metrics: dict[str, np.ndarray]
     config: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
     privacy: PrivacyReport | None = None
     card: ModelCard | None = None
+
+    @property
+    def agents(self) -> np.ndarray:
+        """Every agent's model, shape (N, d); refused where they were not kept."""
+        if self.kept.shape[-2] == 0:
+            check.refuse(
+                "this run holds no agents' models: a coordinator has none, and a "
+                "simulation keeps large ones only with keep_agents=True"
+            )
+        return self.kept
 
     @property
     def rounds(self) -> int:
@@ -103,7 +114,7 @@ class Run:
         path = check.folder(folder=Path(folder))
         # Without run.json a folder holds no run: parts of two runs never pass for one.
         (path / "run.json").unlink(missing_ok=True)
-        arrays = {"params": self.params, "agents": self.agents}
+        arrays = {"params": self.params, "agents": self.kept}
         arrays |= {f"metric_{k}": v for k, v in self.metrics.items()}
         with _whole(path / "trace.npz") as file:
             np.savez_compressed(file, **arrays)  # pyright: ignore

@@ -36,7 +36,7 @@ def _part(run: Run, k: int, n: int) -> Run:
     return dataclasses.replace(
         run,
         params=run.params[k],
-        agents=run.agents[k],
+        kept=run.kept[k],
         metrics={m: v if m == "round" else v[k] for m, v in run.metrics.items()},
         config=config,
         info=info,

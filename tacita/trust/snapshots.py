@@ -64,7 +64,7 @@ class Snapshots:
         """Keep the models of a run as it stands; returns the new head."""
         name = f"round-{run.rounds:06d}.npz"
         with open(self.folder / name, "xb") as file:
-            np.savez_compressed(file, params=run.params, agents=run.agents)
+            np.savez_compressed(file, params=run.params, agents=run.kept)
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         link = {
             "round": run.rounds,

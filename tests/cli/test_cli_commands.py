@@ -1,4 +1,4 @@
-"""The commands around a run: help, lists, the demo, the cache, changes."""
+"""The commands around a run: help, lists, the demo, changes."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import pytest
 
 import tacita
 from tacita.algorithm import ALGORITHMS
-from tacita.cli import cache, demo
+from tacita.cli import demo
 from tacita.cli.app import app, main
 from tacita.job import changes
 
@@ -152,50 +152,3 @@ def test_a_change_leaves_the_original_alone():
     table = {"run": {"rounds": 5}}
     changes.with_changes(table, ["run.rounds=6", "run.seed=1", "name=x"])
     assert table == {"run": {"rounds": 5}}
-
-
-class TestCache:
-    """Compiled programs are kept in a folder that nobody else can write to."""
-
-    @pytest.fixture
-    def settings(self, place, monkeypatch):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(place))
-        for name in ("JAX_COMPILATION_CACHE_DIR", *cache._SETTINGS):
-            monkeypatch.setenv(name, "x")
-            monkeypatch.delenv(name)
-        # This process is not the program's own: its JAX must stay as it is.
-        monkeypatch.delitem(sys.modules, "jax")
-        return place / "tacita" / "compiled"
-
-    def test_is_switched_on(self, settings):
-        cache.switch_on()
-        assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(settings)
-        assert settings.stat().st_mode & 0o777 == 0o700
-
-    def test_leaves_what_the_user_has_set(self, settings, monkeypatch):
-        monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
-        cache.switch_on()
-        assert os.environ["JAX_COMPILATION_CACHE_DIR"] == ""
-        assert not settings.exists()
-
-    def test_is_not_used_where_others_can_write(self, settings):
-        settings.mkdir(parents=True)
-        settings.chmod(0o777)
-        cache.switch_on()
-        assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
-
-    def test_does_not_grow_without_end(self, settings):
-        settings.mkdir(parents=True)
-        for i in range(cache._MOST_FILES + 5):
-            (settings / str(i)).touch()
-            os.utime(settings / str(i), (i, i))
-        cache.switch_on()
-        left = sorted(int(path.name) for path in settings.iterdir())
-        assert left == list(range(5, cache._MOST_FILES + 5))
-
-    def test_a_home_that_cannot_be_written_does_no_harm(self, place, monkeypatch):
-        monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
-        (place / "file").touch()
-        monkeypatch.setenv("XDG_CACHE_HOME", str(place / "file"))
-        cache.switch_on()
-        assert "JAX_COMPILATION_CACHE_DIR" not in os.environ

@@ -105,7 +105,7 @@ def test_the_coordinator_knows_who_took_part_and_no_number_from_rows(results):
     assert set(run.metrics) == {"took_part", "round"}
     assert run.metrics["took_part"].tolist() == [3.0] * ROUNDS
     assert run.info["turns"] == [ROUNDS] * 3
-    assert run.agents.shape == (0, 3) and run.privacy is None
+    assert run.kept.shape == (0, 3) and run.privacy is None
     words = "".join((folder / f).read_text() for f in ("run.json", "rounds.jsonl"))
     for name in ("loss", "accuracy", "holdings", "evaluation", "measured"):
         assert name not in words

@@ -20,7 +20,7 @@ def make_run(
     held |= {label: [3 + k] * agents for k, label in enumerate(classes)}
     return Run(
         params=np.zeros(4) if seeds == 1 else np.zeros((seeds, 4)),
-        agents=np.zeros((agents, 4) if seeds == 1 else (seeds, agents, 4)),
+        kept=np.zeros((agents, 4) if seeds == 1 else (seeds, agents, 4)),
         metrics={"loss": loss, "test_accuracy": right, "round": at},
         config={
             "name": name,

@@ -23,7 +23,7 @@ def run_of(values: np.ndarray, name: str = "plain", **run) -> Run:
     size = values.shape[-1]
     return Run(
         params=np.zeros(2),
-        agents=np.zeros((3, 2)),
+        kept=np.zeros((3, 2)),
         metrics={"loss": values, "round": np.arange(1, size + 1)},
         config={"name": name, "algorithm": {"name": "FedAvg"}, "run": run},
         info={"rounds": size, "diverged": False},
