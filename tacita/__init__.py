@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         NetworkClassifier,
         NetworkRegressor,
     )
+    from tacita.mesh import Mesh, use_cores
     from tacita.privacy import Clipped, NoiseSchedule, Noisy, private
     from tacita.problem import Full, GTVMin, Minibatch, Problem, from_arrays
     from tacita.runtime import Asynchronous, debug, simulate, sweep
@@ -86,6 +87,7 @@ __all__ = [
     "GossipSGD",
     "GradientTracking",
     "GraphADMM",
+    "Mesh",
     "Minibatch",
     "ModelAgnosticFedRelax",
     "NetworkClassifier",
@@ -129,6 +131,7 @@ __all__ = [
     "train_vertical",
     "trust",
     "tune",
+    "use_cores",
     "validate",
 ]
 
@@ -137,7 +140,7 @@ _ROOMS = (
     *("algorithm", "problem", "runtime", "trace", "trained", "privacy", "tuning"),
     *("variants",),
     *("check", "estimators", "audits", "aggregation", "data", "federation", "job"),
-    *("keys",),
+    *("keys", "mesh"),
     *("participation", "report", "robust", "sampling", "theory", "trees", "trust"),
 )
 

@@ -106,20 +106,44 @@ class Chunks:
                     size = self._next_size(size, took / asked)
         return carry
 
+    def whole(self, carry: Any) -> Any:
+        """A carry as one device would have it, however it is spread."""
+        spread = self._plan.spread
+        return carry if spread is None else spread.back(carry, spread.specs_of_carry())
+
     def first(self, metric: str, carry: Any) -> np.ndarray:
         """A metric before the first round, of every lane, by the program of the run."""
         names = [name_of(item) for item in self._plan.record]
         _, book, _ = advance(
             *self._fixed, 0, carry, self._book(carry), 1, 0, *self._limits
         )
-        return np.asarray(book)[..., names.index(metric), 0]
+        return self._pages(book)[..., names.index(metric), 0]
+
+    def _pages(self, book: jax.Array) -> np.ndarray:
+        """What the program wrote, on this side."""
+        spread = self._plan.spread
+        if spread is None:
+            return np.asarray(book)
+        return spread.fetch(book, spread.spec_of_book)
+
+    def _turns(self, carry: Any) -> np.ndarray:
+        """In how many rounds every agent was active."""
+        spread = self._plan.spread
+        if spread is None:
+            return np.asarray(carry.turns)
+        return spread.fetch(carry.turns, spread.cut)
 
     def _book(self, carry: Any) -> jax.Array:
         """Where the program writes metrics."""
         lanes = self._bases.agents.shape[:1] if self._plan.lanes else ()
         rows = len(self._plan.record)
         rows += np.size(carry.seen) if self._plan.watch else 0
-        return jnp.zeros((*lanes, rows, CAPACITY), jnp.float64)
+        spread = self._plan.spread
+        if spread is None:
+            return jnp.zeros((*lanes, rows, CAPACITY), jnp.float64)
+        # Keys have been filled up already.
+        empty = np.zeros((*lanes, rows, CAPACITY))
+        return spread.lay_whole(empty, spread.spec_of_book)
 
     def _chunk(self, carry: Any, records: int, every: int) -> tuple[float, Any]:
         began = time.perf_counter()
@@ -133,11 +157,11 @@ class Chunks:
             *self._limits,
         )
         made = int(made)
-        self.metrics.append(np.asarray(book)[..., :made])
+        self.metrics.append(self._pages(book)[..., :made])
         self.record_rounds += [self.rounds + every * (k + 1) for k in range(made)]
         self.rounds += every * made
         self.turn_rounds.append(self.rounds)
-        self.turns.append(np.asarray(carry.turns))
+        self.turns.append(self._turns(carry))
         self.stopped = made < records or self._reached()
         took = time.perf_counter() - began
         self.seconds += took
@@ -176,7 +200,7 @@ class Chunks:
         return float(np.mean(self.metrics[-1][..., names.index(metric), -1]))
 
     def _save(self, carry: Any) -> None:
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(carry)]
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(self.whole(carry))]
         metrics = np.concatenate(self.metrics, axis=-1)
         saved = Saved(
             self.rounds,
@@ -211,5 +235,8 @@ class Chunks:
         self.metrics = [saved.metrics[..., :kept]]
         self.record_rounds = saved.record_rounds[:kept].tolist()
         self.stopped = self._reached()
-        leaves = [jnp.asarray(leaf) for leaf in saved.leaves]
-        return jax.tree.unflatten(jax.tree.structure(carry), leaves)
+        structure, spread = jax.tree.structure(carry), self._plan.spread
+        if spread is not None:
+            kept = jax.tree.unflatten(structure, saved.leaves)
+            return spread.put(kept, spread.specs_of_carry())
+        return jax.tree.unflatten(structure, map(jnp.asarray, saved.leaves))

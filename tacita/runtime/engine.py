@@ -20,6 +20,7 @@ from tacita.keys import Keys
 from tacita.robust.detection import SIGNS
 from tacita.runtime.measure import measure
 from tacita.runtime.rounds import Carry, Stage, World, first_carry, one_round
+from tacita.runtime.spread import Spread
 
 #: Records that one call of the compiled program can hold.
 CAPACITY = 512
@@ -37,6 +38,7 @@ class RunPlan:
         stop: Position of the metric that stops the run, or None.
         rising: Whether it stops the run by being large, as an accuracy does.
         watch: Whether it is recorded how letters lay among each other.
+        spread: How lanes or agents lie on several devices; None for one device.
     """
 
     record: tuple[Any, ...]
@@ -46,6 +48,7 @@ class RunPlan:
     stop: int | None = None
     rising: bool = False
     watch: bool = False
+    spread: Spread | None = None
 
     def enough(self, values: Any, tolerance: Any) -> Any:
         """Whether values of the stopping metric are good enough to stop."""
@@ -76,13 +79,21 @@ def begin(
     Not compiled: it is a handful of operations, and a program of its own would take
     longer to make than they take.
     """
-    first = _per_lane(plan, lambda a, base: first_carry(world, a, base, start), 2)
-    # A letter may be the state itself, but `advance` takes every array as its own.
-    carry = jax.tree.map(jnp.copy, first(algorithm, bases))
-    if plan.watch:
-        nothing = jnp.full((len(SIGNS), world.population.n_agents), jnp.nan)
-        carry = carry._replace(seen=nothing)
-    return carry
+
+    def first(world: World, algorithm: Any, bases: Keys, start: Array) -> Any:
+        carry = _per_lane(plan, lambda a, base: first_carry(world, a, base, start), 2)(
+            algorithm, bases
+        )
+        # A letter may be the state itself, but `advance` takes every array as its own.
+        carry = jax.tree.map(jnp.copy, carry)
+        if plan.watch:
+            nothing = jnp.full((len(SIGNS), world.population.n_agents), jnp.nan)
+            carry = carry._replace(seen=nothing)
+        return carry
+
+    if plan.spread is None:
+        return first(world, algorithm, bases, start)
+    return plan.spread.begin(first, plan.sweep, world, algorithm, bases, start)
 
 
 def finish(plan: RunPlan, algorithm: Any, carry: Any) -> tuple[Array, Array]:
@@ -122,6 +133,27 @@ def advance(
     Returns:
         The carry, the book, and the number of records made.
     """
+    rest = (done, carry, book, records, every, tolerance, reference)
+    if plan.spread is None:
+        return _advance(plan, world, algorithm, bases, *rest)
+    program = functools.partial(_advance, plan)
+    return plan.spread.run(program, plan.sweep, world, algorithm, bases, *rest)
+
+
+def _advance(
+    plan: RunPlan,
+    world: World,
+    algorithm: Any,
+    bases: Keys,
+    done: Any,
+    carry: Any,
+    book: Array,
+    records: Any,
+    every: Any,
+    tolerance: Any,
+    reference: Any,
+) -> tuple[Any, Array, Array]:
+    """The program of `advance`: on a mesh, that of one device."""
 
     def rounds_then_measure(a: Any, base: Keys, state: Any, first: Array) -> Any:
         state = jax.lax.fori_loop(
@@ -150,6 +182,8 @@ def advance(
         reached = jnp.asarray(False)
         if plan.stop is not None:
             reached = jnp.all(plan.enough(values[..., plan.stop], tolerance))
+            if plan.spread is not None:
+                reached = plan.spread.all(reached)
         return k + 1, state, pages, reached
 
     def go_on(loop: tuple) -> Array:
