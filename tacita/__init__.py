@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         NetworkClassifier,
         NetworkRegressor,
     )
-    from tacita.mesh import Mesh, use_cores
+    from tacita.mesh import Mesh, use_cores, use_processes
     from tacita.privacy import Clipped, NoiseSchedule, Noisy, private
     from tacita.problem import Full, GTVMin, Minibatch, Problem, from_arrays
     from tacita.runtime import Asynchronous, debug, simulate, sweep
@@ -132,6 +132,7 @@ __all__ = [
     "trust",
     "tune",
     "use_cores",
+    "use_processes",
     "validate",
 ]
 

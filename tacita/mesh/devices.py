@@ -62,7 +62,12 @@ def mesh_of(given: Any) -> Mesh:
 
 def found(mesh: Mesh) -> list[Any]:
     """The devices that a mesh asks for, a power of two of them; or a refusal."""
-    there = jax.devices()
+    there, processes = jax.devices(), jax.process_count()
+    if processes > 1 and len(there) & (len(there) - 1):
+        check.refuse(
+            f"{processes} processes have {len(there)} devices in all, which is no "
+            "power of two; start another number of processes, or of cores in each"
+        )
     if mesh.devices is None:
         return there[: 1 << (len(there).bit_length() - 1)]
     if mesh.devices > len(there):
@@ -70,10 +75,10 @@ def found(mesh: Mesh) -> list[Any]:
             f"mesh asks for {mesh.devices} devices and JAX has {len(there)}; call "
             f"tacita.use_cores({mesh.devices}) before anything else uses JAX"
         )
-    if jax.process_count() > 1 and mesh.devices < len(there):
+    if processes > 1 and mesh.devices < len(there):
         check.refuse(
-            f"mesh asks for {mesh.devices} of the {len(there)} devices of "
-            f"{jax.process_count()} processes; leave devices out, every process works"
+            f"mesh asks for {mesh.devices} of the {len(there)} devices of {processes} "
+            "processes; leave devices out, every process works"
         )
     return there[: mesh.devices]
 

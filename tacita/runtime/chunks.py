@@ -18,6 +18,7 @@ import numpy as np
 
 from tacita import check
 from tacita.keys import Keys
+from tacita.mesh import processes
 from tacita.runtime import checkpoint
 from tacita.runtime.checkpoint import Aim, Saved
 from tacita.runtime.engine import CAPACITY, RunPlan, advance
@@ -83,9 +84,11 @@ class Chunks:
         self._asked = rounds
         if resume and self._folder is not None:
             carry = self._resume(carry, rounds, every)
-        shown = wanted(progress)
+        shown = wanted(progress) and processes.is_first()
         kept = self._folder is not None
         watched = shown or kept or self._on_record is not None
+        # Only the first process has a terminal, and all must take the same steps.
+        watched = bool(processes.agreed(watched))
         # A report of privacy shows how epsilon grew, so it looks at turns this often.
         look = -(-rounds // _LOOKS) if self._counts_turns else rounds
         if not self._plan.record and not self._plan.watch and not watched:
@@ -97,6 +100,7 @@ class Chunks:
                 # A run that goes on off the grid of records first returns to it.
                 span = min(every - self.rounds % every, left)
                 asked = max(1, min(size, most, left // span)) if span == every else 1
+                asked = int(processes.agreed(asked))
                 took, carry = self._chunk(carry, asked, span)
                 bar.update(self.rounds, self._last("loss"))
                 if self._folder is not None:
@@ -127,7 +131,7 @@ class Chunks:
         return spread.fetch(book, spread.spec_of_book)
 
     def _turns(self, carry: Any) -> np.ndarray:
-        """In how many rounds every agent was active."""
+        """In how many rounds every agent was active, by now."""
         spread = self._plan.spread
         if spread is None:
             return np.asarray(carry.turns)
@@ -160,8 +164,9 @@ class Chunks:
         self.metrics.append(self._pages(book)[..., :made])
         self.record_rounds += [self.rounds + every * (k + 1) for k in range(made)]
         self.rounds += every * made
-        self.turn_rounds.append(self.rounds)
-        self.turns.append(self._turns(carry))
+        if self._counts_turns:
+            self.turn_rounds.append(self.rounds)
+            self.turns.append(self._turns(carry))
         self.stopped = made < records or self._reached()
         took = time.perf_counter() - began
         self.seconds += took
@@ -171,7 +176,7 @@ class Chunks:
     def _tell(self) -> None:
         """Hand the records of the last chunk on, one by one."""
         made = self.metrics[-1]
-        if self._on_record is None:
+        if self._on_record is None or not processes.is_first():
             return
         names = [name_of(item) for item in self._plan.record]
         rounds = self.record_rounds[len(self.record_rounds) - made.shape[-1] :]
@@ -200,7 +205,9 @@ class Chunks:
         return float(np.mean(self.metrics[-1][..., names.index(metric), -1]))
 
     def _save(self, carry: Any) -> None:
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(self.whole(carry))]
+        spread = self._plan.spread
+        own = carry if spread is None else spread.own(carry)
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(own)]
         metrics = np.concatenate(self.metrics, axis=-1)
         saved = Saved(
             self.rounds,
@@ -218,9 +225,11 @@ class Chunks:
 
     def _resume(self, carry: Any, rounds: int, every: int) -> Any:
         assert self._folder is not None
-        saved = checkpoint.load(self._folder, self._fingerprint)
-        if saved is None:
+        found = checkpoint.load(self._folder, self._fingerprint)
+        common = checkpoint.latest_of_all([saved.rounds for saved in found])
+        if not common:
             return carry
+        (saved,) = (saved for saved in found if saved.rounds == common)
         if saved.rounds > rounds:
             check.refuse(
                 f"the checkpoint in {self._folder} is at round {saved.rounds}, beyond "
@@ -237,6 +246,5 @@ class Chunks:
         self.stopped = self._reached()
         structure, spread = jax.tree.structure(carry), self._plan.spread
         if spread is not None:
-            kept = jax.tree.unflatten(structure, saved.leaves)
-            return spread.put(kept, spread.specs_of_carry())
+            return spread.put_own(jax.tree.unflatten(structure, saved.leaves))
         return jax.tree.unflatten(structure, map(jnp.asarray, saved.leaves))

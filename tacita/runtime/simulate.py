@@ -17,6 +17,7 @@ from tacita.aggregation import Choice, Summed
 from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import Algorithm
 from tacita.mesh.devices import Mesh, mesh_of
+from tacita.mesh.processes import guarded
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.letters import is_private
 from tacita.privacy.statement import attach
@@ -283,7 +284,8 @@ def _run(
             told_reference,
         )
         chunks.keep_in(folder, parts, every)
-    carry = chunks.whole(chunks.run(carry, rounds, every, progress, resume))
+    with guarded():
+        carry = chunks.whole(chunks.run(carry, rounds, every, progress, resume))
     models = finish(plan, algorithm, carry)
 
     def at_start() -> np.ndarray:

@@ -111,6 +111,69 @@ class Spread:
         found = fetched(leaf)
         return found if spec == WHOLE else found[: self.count]
 
+    def own(self, carry: Any) -> Any:
+        """This process's part of a carry, without what fills up."""
+
+        def one(leaf: Array, spec: Spec) -> np.ndarray:
+            if spec == WHOLE:
+                return fetched(leaf)
+            parts = sorted(
+                leaf.addressable_shards, key=lambda part: part.index[0].start or 0
+            )
+            found = np.concatenate([np.asarray(part.data) for part in parts])
+            return found[: max(0, self.count - self.first_here)]
+
+        return self._each(carry, one)
+
+    def put_own(self, carry: Any) -> Any:
+        """A carry on the devices, out of what every process has of it."""
+
+        def one(leaf: np.ndarray, spec: Spec) -> Array:
+            if spec == WHOLE:
+                return self.lay_whole(leaf, spec)
+            return self.lay_own(leaf)
+
+        return self._each(carry, one)
+
+    def lay_own(self, array: np.ndarray) -> Array:
+        """What is cut, on the devices, out of what this process has of it."""
+        first, here = self.first_here, self.slots_here
+        if len(array) < here:
+            # The last one again: what fills up is as sound as what is real.
+            last = array[-1:] if len(array) else np.zeros((1, *array.shape[1:]))
+            extra = np.repeat(last.astype(array.dtype), here - len(array), axis=0)
+            array = np.concatenate([array, extra])
+
+        def part(at: tuple[slice, ...]) -> np.ndarray:
+            start, stop, _ = at[0].indices(self.slots)
+            return array[start - first : stop - first]
+
+        where = NamedSharding(self.mesh, self.cut)
+        shape = (self.slots, *array.shape[1:])
+        return jax.make_array_from_callback(shape, where, part)
+
+    def _each(self, carry: Any, one: Callable[[Any, Spec], Any]) -> Any:
+        """A carry with every array replaced, told how it is cut."""
+        return jax.tree.map(
+            lambda spec, part: jax.tree.map(lambda leaf: one(leaf, spec), part),
+            self.specs_of_carry(),
+            carry,
+            is_leaf=_is_spec,
+        )
+
+    @property
+    def slots_here(self) -> int:
+        """Places along the axis that lie in this process."""
+        mine = sum(
+            d.process_index == jax.process_index() for d in self.mesh.devices.flat
+        )
+        return self.slots // self.mesh.size * mine
+
+    @property
+    def first_here(self) -> int:
+        """The first place of this process; processes have equally many."""
+        return self.slots_here * jax.process_index()
+
     def all(self, reached: Array) -> Array:
         """Whether it holds on every device, told inside the program of one."""
         return jax.lax.pmin(reached.astype(int), self.mesh.axis_names) > 0
@@ -249,6 +312,8 @@ class OverAgents(Spread):
 
 def fetched(leaf: Any) -> np.ndarray:
     """An array of all processes, in each of them."""
+    if isinstance(leaf, Array) and leaf.is_fully_replicated:
+        return np.asarray(leaf.addressable_data(0))
     if isinstance(leaf, Array) and not leaf.is_fully_addressable:
         return np.asarray(multihost_utils.process_allgather(leaf, tiled=True))
     return np.asarray(leaf)
