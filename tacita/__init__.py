@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         NetworkClassifier,
         NetworkRegressor,
     )
+    from tacita.mesh import Mesh, use_cores, use_processes
     from tacita.privacy import Clipped, NoiseSchedule, Noisy, private
     from tacita.problem import Full, GTVMin, Minibatch, Problem, from_arrays
     from tacita.runtime import Asynchronous, debug, simulate, sweep
@@ -87,6 +88,7 @@ __all__ = [
     "GradientTracking",
     "GraphADMM",
     "GraphLED",
+    "Mesh",
     "Minibatch",
     "ModelAgnosticFedRelax",
     "NetworkClassifier",
@@ -130,6 +132,8 @@ __all__ = [
     "train_vertical",
     "trust",
     "tune",
+    "use_cores",
+    "use_processes",
     "validate",
 ]
 
@@ -138,7 +142,7 @@ _ROOMS = (
     *("algorithm", "problem", "runtime", "trace", "trained", "privacy", "tuning"),
     *("variants",),
     *("check", "estimators", "audits", "aggregation", "data", "federation", "job"),
-    *("keys",),
+    *("keys", "mesh"),
     *("participation", "report", "robust", "sampling", "theory", "trees", "trust"),
 )
 

@@ -16,6 +16,7 @@ ORDER = (
     ("trees",),
     ("random_numbers", "keys", "theme", "disk", "gaussian_table", "host_call"),
     ("compiled",),
+    ("mesh",),
     ("sampling", "integer_noise", "encoding", "notebook"),
     ("participation",),
     ("data",),

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita.aggregation.rule import Heard
+from tacita.mesh.places import Places
 from tacita.trees import frozen
 
 
@@ -51,10 +52,11 @@ class Mean:
     def __call__(self, heard: Heard) -> Any:
         """The mean; zero where nobody is heard."""
         if heard.active is None:
-            return mean_of(heard.weights, heard.letters)
+            return mean_of(heard.weights, heard.letters, heard.places)
         weights = jnp.where(heard.active, heard.weights, 0)
         silent = jax.tree.map(jnp.zeros_like, heard.letters)
-        return mean_of(weights, keep_silent(heard.active, heard.letters, silent))
+        letters = keep_silent(heard.active, heard.letters, silent)
+        return mean_of(weights, letters, heard.places)
 
 
 def keep_silent(active: Array, new: Any, old: Any) -> Any:
@@ -67,15 +69,13 @@ def keep_silent(active: Array, new: Any, old: Any) -> Any:
     return jax.tree.map(choose, new, old)
 
 
-def weighted_sum(weights: Array, letters: Any) -> Any:
-    """sum_i weight_i letter_i over the first axis."""
-    return jax.tree.map(
-        lambda a: jnp.tensordot(weights.astype(a.dtype), a, axes=1), letters
-    )
-
-
-def mean_of(weights: Array, letters: Any) -> Any:
+def mean_of(weights: Array, letters: Any, places: Places | None = None) -> Any:
     """The weighted mean over the first axis; zero where all weights are zero."""
-    total = jnp.sum(weights)
-    share = weights / jnp.where(total > 0, total, 1)
-    return weighted_sum(share, letters)
+    where = Places.of(len(weights)) if places is None else places
+    return shared_out(where.sum(letters, weights), where.sum(weights))
+
+
+def shared_out(sums: Any, total: Array) -> Any:
+    """Sums of weighted letters, by the sum of the weights."""
+    least = jnp.where(total > 0, total, 1)
+    return jax.tree.map(lambda s: s / least.astype(s.dtype), sums)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 from jax import Array
 
+from tacita.mesh.places import Places
+
 #: A letter, or letters stacked over agents: any tree of arrays.
 Letters = Any
 
@@ -22,6 +24,7 @@ class Heard(NamedTuple):
     active: Array | None  # whether it is heard; None: all of them are
     key: Array  # for rules that draw
     centre: Letters = None  # what honest letters lie around; None: zero
+    places: Places | None = None  # where agents are, for a mean; None: all are here
 
 
 class Aggregation(Protocol):

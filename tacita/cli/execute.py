@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import shutil
 from pathlib import Path
@@ -11,6 +12,14 @@ import typer
 
 import tacita
 from tacita.cli.show import show
+
+
+def use_every_core() -> None:
+    """Have JAX know the cores of this process, unless somebody has decided before."""
+    told = os.environ.get("JAX_NUM_CPU_DEVICES"), os.environ.get("XLA_FLAGS", "")
+    if told[0] is None and "host_platform_device_count" not in told[1]:
+        with contextlib.suppress(tacita.TacitaError):  # JAX has started
+            tacita.use_cores()
 
 
 def execute(job: tacita.job.Job, folder: Path, *, resume: bool = False) -> tacita.Run:
@@ -23,11 +32,10 @@ def execute(job: tacita.job.Job, folder: Path, *, resume: bool = False) -> tacit
         with tacita.job.folder.held(folder):
             run = job.simulate(checkpoint=folder, resume=resume)
             run.save(folder)
-            for name in (tacita.job.folder.CHECKPOINT, tacita.job.folder.SECRET):
-                (folder / name).unlink(missing_ok=True)
+            tacita.job.folder.clear(folder)
             return run
     except KeyboardInterrupt:
-        told = f"interrupted; go on with: {_command('resume', folder)}"
+        told = f"interrupted; go on with: {command('resume', folder)}"
         typer.echo(told, err=True)
         raise
     except tacita.TacitaError:
@@ -45,7 +53,7 @@ def finish(run: tacita.Run, folder: Path, page: Path | None = None) -> None:
         table = tacita.report.metrics_of_one(run)
         show(table.columns, table.rows, "right")
     typer.echo(f"run:    {folder}")
-    typer.echo(f"report: {page or _command('report', folder)}")
+    typer.echo(f"report: {page or command('report', folder)}")
     if run.privacy is not None:
         told = tacita.trace.verdict(run.privacy)
         typer.echo(f"privacy {told.grounds}")
@@ -68,6 +76,6 @@ def _clear(folder: Path, resume: bool) -> None:
                 folder.parent.rmdir()
 
 
-def _command(name: str, folder: Path) -> str:
+def command(name: str, folder: Path) -> str:
     """What to type next, also where the folder's name has spaces."""
     return f"tacita {name} {shlex.quote(str(folder))}"

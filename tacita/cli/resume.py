@@ -9,13 +9,23 @@ from typing import Annotated
 import typer
 
 import tacita
-from tacita.cli.execute import execute, finish
+from tacita.cli.execute import execute, finish, use_every_core
+from tacita.cli.together import (
+    Coordinator,
+    Process,
+    Processes,
+    run_together,
+    team_of,
+)
 
 EXAMPLE = "Example:  tacita resume runs/digits-fedavg-1"
 
 
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
+    processes: Processes = 1,
+    coordinator: Coordinator = None,
+    process: Process = None,
 ) -> None:
     """Go on with a run that was interrupted, from its last checkpoint.
 
@@ -32,5 +42,10 @@ def resume(
             if own
             else f"no run in {folder}; name a folder that `tacita run` has made"
         )
+    team = team_of(processes, coordinator, process)
+    if team is not None:
+        run_together(team, folder, resume=True)
+        return
+    use_every_core()
     job = tacita.job.read(folder / tacita.job.folder.CONFIG)
     finish(execute(job, folder, resume=True), folder)

@@ -78,6 +78,21 @@ def next_free(name: str) -> Path:
     return path
 
 
+def share(out: Path, config: str) -> Path:
+    """As `create`, where several processes may make the same folder at once."""
+    if (out / "run.json").exists() or checkpoint.own_file(out).exists():
+        refuse(f"--out {out} holds a run already; choose another folder, or resume it")
+    words = config.encode()
+    write_whole(out / CONFIG, lambda path: path.write_bytes(words))
+    return out
+
+
+def clear(folder: Path) -> None:
+    """Remove what only an unfinished run needs."""
+    checkpoint.clear(folder)
+    (folder / SECRET).unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Keep other processes out of a run folder; refused while one is in it."""

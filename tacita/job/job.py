@@ -17,6 +17,7 @@ from tacita.job.calls import call, plain_name, told_of
 from tacita.job.changes import with_changes
 from tacita.job.records import table_of
 from tacita.job.run_file import RunFile, RunTable
+from tacita.mesh import Mesh
 from tacita.participation import schedule_for
 from tacita.problem import Problem
 from tacita.runtime import Asynchronous, choices, measure, memory, transit
@@ -149,6 +150,8 @@ def job_from(table: dict[str, Any], folder: Path) -> Job:
         how = _summed(file, made, how)
     with told_of("run"):
         options = _options(file.run, made, how)
+    if file.mesh is not None:
+        options["mesh"] = call("mesh", Mesh, dict(file.mesh))
     job = Job(config, made, how, options, notes)
     _rehearse(job)
     if file.privacy is None:

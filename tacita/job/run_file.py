@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tacita.check import LARGEST_SEED, TacitaError, nearest, refuse
+from tacita.mesh.devices import BLOCKS
 
 
 class _Table(BaseModel):
@@ -135,6 +136,17 @@ class PrivacyTable(_Table):
     )
 
 
+class MeshTable(_Table):
+    """[mesh]: the devices that share the work."""
+
+    devices: int | None = Field(
+        None, description="1, 2, 4, 8 or another power of two", ge=1
+    )
+    blocks: int = Field(
+        BLOCKS, description="a power of two such as 64, at least the devices", ge=1
+    )
+
+
 class RunFile(_Table):
     """A whole run file."""
 
@@ -151,6 +163,9 @@ class RunFile(_Table):
     )
     privacy: PrivacyTable | None = Field(
         None, description="a table [privacy] with epsilon, delta and observer"
+    )
+    mesh: MeshTable | None = Field(
+        None, description="a table [mesh] such as devices = 4"
     )
 
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tacita.mesh.places import Places
 from tacita.problem.model.linear import Model
 from tacita.problem.model.regulariser import Regulariser
 from tacita.trees import frozen, static
@@ -156,17 +157,28 @@ class Population:
     test: Rows | None
     model: Model = static()
     by_feature: bool = static(default=False)
+    spread: Places | None = static(default=None)  # None: all agents are here
+
+    @property
+    def here(self) -> int:
+        """Number of agents whose rows are here: all but on one device of a mesh."""
+        return self.rows.y.shape[0]
+
+    @property
+    def places(self) -> Places:
+        """Where agents are."""
+        return Places.of(self.here) if self.spread is None else self.spread
 
     @property
     def n_agents(self) -> int:
         """Number of agents, a static number."""
-        return self.rows.y.shape[0]
+        return self.here if self.spread is None else self.spread.agents
 
     @property
     def counts(self) -> Array:
-        """Real rows of every agent."""
+        """Real rows of every agent here."""
         if self.rows.filled is None:
-            return jnp.full(self.n_agents, self.rows.y.shape[1])
+            return jnp.full(self.here, self.rows.y.shape[1])
         return self.rows.filled
 
     def local(self, rows: Rows) -> Local:
@@ -180,6 +192,10 @@ class Population:
             by_feature=self.by_feature,
         )
 
+    def mean(self, each: Array) -> Array:
+        """The plain mean over agents."""
+        return self.places.sum(each) / self.n_agents
+
     def _sum(self, method: str, w: Array) -> Array:
         """Sum over agents of a method of `Local`, at one w or at everyone's own."""
 
@@ -187,7 +203,7 @@ class Population:
             return getattr(self.local(rows), method)(v)
 
         axis = 0 if w.ndim == 2 else None
-        return jnp.sum(jax.vmap(one, (0, axis))(self.rows, w), axis=0)
+        return self.places.sum(jax.vmap(one, (0, axis))(self.rows, w))
 
     def smooth_loss(self, w: Array) -> Array:
         """sum_i f_i(w), or sum_i f_i(w_i) for w of shape (N, d)."""
@@ -195,7 +211,7 @@ class Population:
 
     def loss(self, w: Array) -> Array:
         """sum_i f_i(w) + h(w)."""
-        shared = w.mean(axis=0) if w.ndim == 2 else w
+        shared = self.mean(w) if w.ndim == 2 else w
         return self.smooth_loss(w) + (0.0 if self.h is None else self.h(shared))
 
     def grad(self, w: Array) -> Array:
@@ -206,4 +222,4 @@ class Population:
 
     def accuracy(self, w: Array) -> Array:
         """Share of all rows whose label is predicted rightly."""
-        return self._sum("hits", w) / jnp.sum(self.counts)
+        return self._sum("hits", w) / self.places.sum(self.counts)

@@ -3,6 +3,9 @@
 A checkpoint is one `.npz` file with plain arrays and a line of JSON, never a pickle. It
 is written to a temporary file, flushed to the disk and renamed: at any moment the file
 on the disk is a whole checkpoint, the old one or the new one.
+
+Of a run in several processes each keeps its own part, and the one before it: a process
+may be killed when others have written already what it has not.
 """
 
 from __future__ import annotations
@@ -11,15 +14,22 @@ import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from tacita import check
 from tacita.disk import write_whole
+from tacita.mesh import processes
 
 NAME = "checkpoint.npz"
+#: Of a process of several, "checkpoint-2-of-4.npz"; and the part before it.
+PART, BEFORE = "checkpoint-{}-of-{}.npz", ".before"
+#: All that a run may keep.
+ALL = "checkpoint*.npz*"
 #: Bytes of the line of JSON, at most, for those who only glance at it.
 _MOST_HEAD = 1 << 20
 
@@ -92,17 +102,65 @@ def save(folder: Path, saved: Saved, fingerprint: str, aim: Aim) -> None:
     def fill(path: Path) -> None:
         path.write_bytes(json.dumps(head).encode() + b"\n" + content)
 
-    write_whole(folder / NAME, fill)
+    path = own_file(folder)
+    if path.name != NAME and path.exists():
+        path.replace(_before(path))
+    write_whole(path, fill)
 
 
-def load(folder: Path, fingerprint: str) -> Saved | None:
-    """Read a checkpoint back; None if there is none, refused if it is not this run's.
+def own_file(folder: Path) -> Path:
+    """Where this process keeps its checkpoint."""
+    of = jax.process_count()
+    return folder / (NAME if of == 1 else PART.format(jax.process_index() + 1, of))
+
+
+def _before(path: Path) -> Path:
+    return path.with_name(path.name + BEFORE)
+
+
+def clear(folder: Path) -> None:
+    """Remove the checkpoints of a finished run."""
+    for path in folder.glob(ALL):
+        path.unlink(missing_ok=True)
+
+
+def latest_of_all(rounds: Sequence[int]) -> int:
+    """The last round of which every process has its part; 0 if there is none.
+
+    Args:
+        rounds: Of the parts that this process has, two at most.
+    """
+    known = [*rounds, 0, 0][:2]
+    everybody = processes.everybodys(np.array(known))
+    common = set(known).intersection(*map(set, everybody.tolist()))
+    return max(common, default=0)
+
+
+def load(folder: Path, fingerprint: str) -> list[Saved]:
+    """Read what this process keeps, the latest first; refused if of another run.
 
     A torn or altered file is refused: its checksum would not fit.
     """
-    path = folder / NAME
-    if not path.exists():
-        return None
+    path = own_file(folder)
+    _refuse_others(folder, path)
+    return [_read(p, fingerprint) for p in (path, _before(path)) if p.exists()]
+
+
+def _refuse_others(folder: Path, own: Path) -> None:
+    """Refuse what another number of processes has kept."""
+    there = {p.name.removesuffix(BEFORE) for p in folder.glob(ALL)}
+    of = own.name.rpartition("-")[2]
+    others = sorted(name for name in there if name.rpartition("-")[2] != of)
+    if others:
+        told = others[0].rpartition("-")[2].removesuffix(".npz")
+        count = told if told.isdecimal() else "one"
+        check.refuse(
+            f"the run in {folder} was begun in {count} process(es) and there are "
+            f"{jax.process_count()} now; go on with as many"
+        )
+
+
+def _read(path: Path, fingerprint: str) -> Saved:
     head, _, content = path.read_bytes().partition(b"\n")
     try:
         told = json.loads(head)

@@ -19,6 +19,7 @@ import numpy as np
 from tacita import check
 from tacita.compiled import kept
 from tacita.keys import Keys
+from tacita.mesh import processes
 from tacita.privacy.meter import Meter
 from tacita.runtime import checkpoint
 from tacita.runtime.checkpoint import Aim, Saved
@@ -98,9 +99,11 @@ class Chunks:
         self._asked, every = rounds, recorded.rounds
         if resume and self._folder is not None:
             carry = self._resume(carry, rounds, every)
-        shown = wanted(progress)
+        shown = wanted(progress) and processes.is_first()
         kept = self._folder is not None
         watched = shown or kept or self._on_record is not None
+        # Only the first process has a terminal, and all must take the same steps.
+        watched = bool(processes.agreed(watched))
         # A report of privacy shows how epsilon grew, so it looks at turns this often.
         look = -(-rounds // _LOOKS) if self._counts_turns else rounds
         if not self._plan.record and not self._plan.watch and not watched:
@@ -112,6 +115,7 @@ class Chunks:
                 # A run that goes on off the grid of records first returns to it.
                 span = min(every - self.rounds % every, left)
                 asked = max(1, min(size, most, left // span)) if span == every else 1
+                asked = int(processes.agreed(asked))
                 took, carry = self._chunk(carry, asked, span)
                 bar.update(self.rounds, self._last("loss"))
                 if self._folder is not None:
@@ -121,20 +125,44 @@ class Chunks:
                     size = self._next_size(size, took / asked)
         return carry
 
+    def whole(self, carry: Any) -> Any:
+        """A carry as one device would have it, however it is spread."""
+        spread = self._plan.spread
+        return carry if spread is None else spread.back(carry, spread.specs_of_carry())
+
     def first(self, metric: str, carry: Any) -> np.ndarray:
         """A metric before the first round, of every lane, by the program of the run."""
         names = [name_of(item) for item in self._plan.record]
         _, book, _ = advance(
             *self._fixed, 0, carry, self._book(carry), 1, 0, *self._limits
         )
-        return np.asarray(book)[..., names.index(metric), 0]
+        return self._pages(book)[..., names.index(metric), 0]
+
+    def _pages(self, book: jax.Array) -> np.ndarray:
+        """What the program wrote, on this side."""
+        spread = self._plan.spread
+        if spread is None:
+            return np.asarray(book)
+        return spread.fetch(book, spread.spec_of_book)
+
+    def _turns(self, carry: Any) -> np.ndarray:
+        """In how many rounds every agent was active, by now."""
+        spread = self._plan.spread
+        if spread is None:
+            return np.asarray(carry.turns)
+        return spread.fetch(carry.turns, spread.cut)
 
     def _book(self, carry: Any) -> jax.Array:
         """Where the program writes metrics."""
         lanes = self._bases.agents.shape[:1] if self._plan.lanes else ()
         rows = len(self._plan.record)
         rows += np.size(carry.seen) if self._plan.watch else 0
-        return jax.device_put(np.zeros((*lanes, rows, CAPACITY)))  # compiles nothing
+        empty = np.zeros((*lanes, rows, CAPACITY))
+        spread = self._plan.spread
+        if spread is None:
+            return jax.device_put(empty)  # compiles nothing
+        # Keys have been filled up already.
+        return spread.lay_whole(empty, spread.spec_of_book)
 
     def _chunk(self, carry: Any, records: int, every: int) -> tuple[float, Any]:
         began = time.perf_counter()
@@ -149,11 +177,12 @@ class Chunks:
                 *self._limits,
             )
         made = int(made)
-        self.metrics.append(np.asarray(book)[..., :made])
+        self.metrics.append(self._pages(book)[..., :made])
         self.record_rounds += [self.rounds + every * (k + 1) for k in range(made)]
         self.rounds += every * made
-        self.turn_rounds.append(self.rounds)
-        self.turns.append(np.asarray(carry.turns))
+        if self._counts_turns:
+            self.turn_rounds.append(self.rounds)
+            self.turns.append(self._turns(carry))
         self.stopped = made < records or self._reached()
         took = time.perf_counter() - began
         self.seconds += took
@@ -163,7 +192,7 @@ class Chunks:
     def _tell(self) -> None:
         """Hand the records of the last chunk on, one by one."""
         made = self.metrics[-1]
-        if self._on_record is None:
+        if self._on_record is None or not processes.is_first():
             return
         names = [name_of(item) for item in self._plan.record]
         rounds = self.record_rounds[len(self.record_rounds) - made.shape[-1] :]
@@ -192,7 +221,9 @@ class Chunks:
         return float(np.mean(self.metrics[-1][..., names.index(metric), -1]))
 
     def _save(self, carry: Any) -> None:
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(carry)]
+        spread = self._plan.spread
+        own = carry if spread is None else spread.own(carry)
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(own)]
         metrics = np.concatenate(self.metrics, axis=-1)
         saved = Saved(
             self.rounds,
@@ -216,9 +247,11 @@ class Chunks:
 
     def _resume(self, carry: Any, rounds: int, every: int) -> Any:
         assert self._folder is not None
-        saved = checkpoint.load(self._folder, self._fingerprint)
-        if saved is None:
+        found = checkpoint.load(self._folder, self._fingerprint)
+        common = checkpoint.latest_of_all([saved.rounds for saved in found])
+        if not common:
             return carry
+        (saved,) = (saved for saved in found if saved.rounds == common)
         if saved.rounds > rounds:
             check.refuse(
                 f"the checkpoint in {self._folder} is at round {saved.rounds}, beyond "
@@ -235,5 +268,7 @@ class Chunks:
         self.metrics = [saved.metrics[..., :kept]]
         self.record_rounds = saved.record_rounds[:kept].tolist()
         self.stopped = self._reached()
-        leaves = [jnp.asarray(leaf) for leaf in saved.leaves]
-        return jax.tree.unflatten(jax.tree.structure(carry), leaves)
+        structure, spread = jax.tree.structure(carry), self._plan.spread
+        if spread is not None:
+            return spread.put_own(jax.tree.unflatten(structure, saved.leaves))
+        return jax.tree.unflatten(structure, map(jnp.asarray, saved.leaves))

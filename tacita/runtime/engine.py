@@ -7,6 +7,7 @@ compiles anew, and a run cut into chunks anywhere gives the same bits.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from tacita.participation import Schedule
 from tacita.robust.detection import SIGNS
 from tacita.runtime.measure import measure
 from tacita.runtime.rounds import Carry, Stage, World, first_carry, one_round
+from tacita.runtime.spread import Spread
 
 #: Records that one call of the compiled program can hold.
 CAPACITY = 512
@@ -40,6 +42,7 @@ class RunPlan:
         rising: Whether it stops the run by being large, as an accuracy does.
         watch: Whether it is recorded how letters lay among each other.
         keeps: Whether every agent's state is kept; see `runtime.memory`.
+        spread: How lanes or agents lie on several devices; None for one device.
     """
 
     record: tuple[Any, ...]
@@ -50,6 +53,7 @@ class RunPlan:
     rising: bool = False
     watch: bool = False
     keeps: bool = True
+    spread: Spread | None = None
 
     def enough(self, values: Any, tolerance: Any) -> Any:
         """Whether values of the stopping metric are good enough to stop."""
@@ -85,25 +89,35 @@ def begin(
 
     One program, which is made sooner than one for each of its few operations.
     """
+    if plan.spread is not None:
+        return plan.spread.begin(
+            functools.partial(_first, plan), plan.sweep, world, algorithm, bases, start
+        )
     # What decides nothing before the first round makes no other program either.
     who = Schedule(size=world.schedule.size)
-    shape = RunPlan((), True, plan.lanes, plan.sweep, keeps=plan.keeps)
+    shape = RunPlan(
+        (), True, plan.lanes, plan.sweep, watch=plan.watch, keeps=plan.keeps
+    )
     with kept(shape, world, algorithm):
-        carry = _begin(shape, world._replace(schedule=who), algorithm, bases, start)
+        return _begin(shape, world._replace(schedule=who), algorithm, bases, start)
+
+
+def _first(
+    plan: RunPlan, world: World, algorithm: Any, bases: Keys, start: Array
+) -> Any:
+    """The program of `begin`: on a mesh, that of one device."""
+
+    def first(a: Any, base: Keys) -> Carry:
+        return first_carry(world, a, base, start, plan.keeps)
+
+    carry = _per_lane(plan, first, 2)(algorithm, bases)
     if plan.watch:
         nothing = jnp.full((len(SIGNS), world.population.n_agents), jnp.nan)
         carry = carry._replace(seen=nothing)
     return carry
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _begin(
-    plan: RunPlan, world: World, algorithm: Any, bases: Keys, start: Array
-) -> Any:
-    def first(a: Any, base: Keys) -> Carry:
-        return first_carry(world, a, base, start, plan.keeps)
-
-    return _per_lane(plan, first, 2)(algorithm, bases)
+_begin = jax.jit(_first, static_argnums=0)
 
 
 def finish(plan: RunPlan, algorithm: Any, carry: Any) -> tuple[Array, Array]:
@@ -143,6 +157,27 @@ def advance(
     Returns:
         The carry, the book, and the number of records made.
     """
+    rest = (done, carry, book, records, every, tolerance, reference)
+    if plan.spread is None:
+        return _advance(plan, world, algorithm, bases, *rest)
+    program = functools.partial(_advance, plan)
+    return plan.spread.run(program, plan.sweep, world, algorithm, bases, *rest)
+
+
+def _advance(
+    plan: RunPlan,
+    world: World,
+    algorithm: Any,
+    bases: Keys,
+    done: Any,
+    carry: Any,
+    book: Array,
+    records: Any,
+    every: Any,
+    tolerance: Any,
+    reference: Any,
+) -> tuple[Any, Array, Array]:
+    """The program of `advance`: on a mesh, that of one device."""
 
     def rounds_then_measure(a: Any, base: Keys, state: Any, first: Array) -> Any:
         state = jax.lax.fori_loop(
@@ -175,6 +210,8 @@ def advance(
         reached = jnp.asarray(False)
         if plan.stop is not None:
             reached = jnp.all(plan.enough(values[..., plan.stop], tolerance))
+            if plan.spread is not None:
+                reached = plan.spread.all(reached)
         return k + 1, state, pages, reached
 
     def go_on(loop: tuple) -> Array:

@@ -8,6 +8,9 @@ A silent agent's last letter stays valid. For algorithms that average the letter
 all agents, the coordinator keeps a running mean and adds the changes, so that it needs
 one vector, not one per agent (an agent remembers its own last letter). For those that
 average the active agents only, nothing is kept.
+
+On a mesh a device asks its own agents: states, letters and weights are theirs, numbers
+and who is active are told of everybody.
 """
 
 from __future__ import annotations
@@ -21,14 +24,17 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from tacita.aggregation import Aggregation, Heard
-from tacita.aggregation.mean import keep_silent, weighted_sum
+from tacita.aggregation.mean import keep_silent, shared_out
 from tacita.aggregation.robust_rule import RobustRule
+from tacita.mesh.places import Places
 from tacita.robust.detection import look
 from tacita.trees import tree_rows
 
 #: Multiply-adds of one local gradient above which agents are computed one by one.
 #: Measured: 1,250 is faster together, 78,400 faster one by one.
 ONE_BY_ONE_WORK = 20_000
+#: How many agents of a cohort a device of a mesh computes together.
+OWN_BLOCK = 16
 
 
 class Mail(NamedTuple):
@@ -70,46 +76,49 @@ class Gathering(NamedTuple):
     lies: Callable[[Any, Array | None, Array | None], Any] | None
     keep: bool  # every agent's last letter stays valid
     together: bool  # vmapped rather than one by one
+    places: Places  # where agents are
     watch: bool = False  # whether to see how letters lay
 
     def everyone(self) -> tuple[Any, Mail, Any]:
         """All agents answer."""
         if self.lies is not None:
-            return self.mask(jnp.ones(len(self.weights), bool))
+            return self.mask(jnp.ones(self.places.agents, bool))
         if self._adds_up:
-            return self._added_up(jnp.arange(len(self.weights)))
+            everybody = jnp.ones(self.places.agents, bool)
+            return *self.few(everybody, 1)[:2], self.places.agents
         states, letters = self._ask_everyone()
         joint = self._join(letters, self.weights, None)
         seen = self._seen(letters, joint, None, None)
         kept = letters if self.keep else ()
-        return states, Mail(joint, kept, seen), len(self.weights)
+        return states, Mail(joint, kept, seen), self.places.agents
 
     def cohort(self, numbers: Array) -> tuple[Any, Mail, Any]:
         """The agents `numbers` answer: gather, compute, scatter."""
         if self._adds_up:
-            return self._added_up(numbers)
-        fresh, letters = self._ask(self.slices, numbers)
+            return self.own_cohort(numbers)
+        fresh, letters = self._ask(self.slices, numbers, numbers)
         states = _write(self.slices.state, numbers, fresh)
         weights, count = self.weights[numbers], len(numbers)
         letters, heard = self._told(letters, numbers, None)
         if heard is not None:
             count = jnp.sum(heard)
         if not self.keep:
-            joint = self._join(letters, weights, heard)
+            joint = self._join(letters, weights, heard, numbers)
             seen = self._seen(letters, joint, heard, numbers)
             return states, Mail(joint, (), seen), count
         if heard is not None:
             old = tree_rows(self.post.letters, numbers)
             letters = keep_silent(heard, letters, old)
-        return states, self._replaced(self.post, numbers, weights, letters), count
+        return states, self._replaced(numbers, weights, letters), count
 
     def mask(self, active: Array) -> tuple[Any, Mail, Any]:
         """Everybody is computed, only the active ones are heard."""
+        active = self.places.own(active)
         fresh, letters = self._ask_everyone()
         states = keep_silent(active, fresh, self.slices.state)
         letters, heard = self._told(letters, None, active)
         active = active if heard is None else heard
-        count = jnp.sum(active)
+        count = self.places.sum(active.astype(int))
         if not self.keep:
             joint = self._join(letters, self.weights, active)
             seen = self._seen(letters, joint, active, None)
@@ -119,76 +128,83 @@ class Gathering(NamedTuple):
         seen = self._seen(letters, joint, None, None)
         return states, Mail(joint, letters, seen), count
 
-    def blocks(self, active: Array, block: int) -> tuple[Any, Mail, Any]:
+    def own_cohort(self, numbers: Array) -> tuple[Any, Mail, Any]:
+        """As `cohort`, in blocks: those of `numbers` that are on this device."""
+        k, n = len(numbers), self.places.agents
+        block = OWN_BLOCK if self.together else 1
+        here = self.places.local(numbers) < self.places.here
+        order = jnp.nonzero(here, size=k + block, fill_value=k)[0]
+        order = jnp.append(numbers, n)[jnp.minimum(order, k)]
+        return *self._blocks(order, jnp.sum(here), block), k
+
+    def few(self, active: Array, block: int) -> tuple[Any, Mail, Any]:
         """The active agents are gathered and computed `block` at a time."""
+        here, first = self.places.own(active), self.places.first()
+        order = jnp.nonzero(here, size=len(here) + block, fill_value=len(here))[0]
+        return *self._blocks(order + first, jnp.sum(here), block), jnp.sum(active)
+
+    def _blocks(self, order: Array, total: Array, block: int) -> tuple[Any, Mail]:
+        """Some agents of this device answer, gathered and computed `block` at a time.
+
+        Args:
+            order: Their numbers, rising, and behind them at least `block` others.
+            total: How many they are.
+            block: How many are computed together.
+        """
+        places = self.places
 
         def step(carry: tuple, numbers: Array, real: Array) -> tuple:
-            states, post, total = carry
-            fresh, letters = self._ask(self.slices._replace(state=states), numbers)
-            letters = keep_silent(real, letters, jax.tree.map(jnp.zeros_like, letters))
-            weights = jnp.where(real, self.weights[numbers], 0)
-            states = _write(states, numbers, fresh)
+            states, kept, sums = carry
+            # Blocks are filled up with agents past the end, who weigh nothing.
+            local = jnp.where(real, places.local(numbers), places.here)
+            slices = self.slices._replace(state=states)
+            fresh, letters = self._ask(slices, local, numbers)
+            states = _write(states, local, fresh)
+            said = letters
             if self.keep:
-                return states, self._replaced(post, numbers, weights, letters), total
-            joint = jax.tree.map(jnp.add, post.joint, weighted_sum(weights, letters))
-            return states, Mail(joint, ()), total + jnp.sum(weights)
+                said = jax.tree.map(jnp.subtract, letters, tree_rows(kept, local))
+                kept = _write(kept, local, letters)
+            if self.rule is not None:
+                said = keep_silent(real, said, jax.tree.map(jnp.zeros_like, said))
+                weights = jnp.where(real, self.weights[local], 0)
+                sums = places.add(sums, numbers, weights, (said, one))
+            return states, kept, sums
 
-        post = self.post if self.keep else Mail(self._no_letters(block), ())
-        zero = jnp.zeros((), self.weights.dtype)
-        states, post, total = _in_blocks(
-            step, (self.slices.state, post, zero), active, block
-        )
-        if not self.keep:
-            total = jnp.where(total > 0, total, 1)
-            mean = jax.tree.map(lambda s: s / total.astype(s.dtype), post.joint)
-            post = Mail(mean, ())
-        return states, post, jnp.sum(active)
+        one = jnp.ones(block, self.weights.dtype)
+        sums = () if self.rule is None else places.nothing(self._nobody(block))
+        begun = (self.slices.state, self.post.letters if self.keep else (), sums)
+        states, kept, sums = _in_blocks(step, begun, order, total, block)
+        if self.rule is None:
+            return states, Mail((), kept)
+        shift, weight = places.joined(sums)
+        if self.keep:
+            return states, Mail(self._shifted(shift), kept)
+        return states, Mail(shared_out(shift, weight), ())
 
     @property
     def _adds_up(self) -> bool:
-        """Whether letters can be added one by one, and nobody needs them again."""
+        """Whether letters can be added one by one, and nobody needs them again.
+
+        Then no two letters, and no two new states, are there at a time.
+        """
         plain = self.lies is None and not self.keep and not self.watch
         additive = self.rule is not None and self.rule.additive
         return plain and additive and not self.together
 
-    def _added_up(self, numbers: Array) -> tuple[Any, Mail, Any]:
-        """One agent after the other: its state is written, its letter added.
-
-        No two letters, and no two states, are there at a time.
-        """
-        weights = self.weights[numbers]
-        total = jnp.sum(weights)
-
-        def step(carry: tuple, given: tuple) -> tuple[tuple, None]:
-            states, joint = carry
-            key, number, share = given
-            mine = tree_rows(self.slices._replace(state=states), number)
-            fresh, letter = self.one(key, mine)
-            states = jax.tree.map(lambda a, b: a.at[number].set(b), states, fresh)
-            joint = jax.tree.map(
-                lambda s, a: s + share.astype(a.dtype) * a, joint, letter
-            )
-            return (states, joint), None
-
-        first = self.slices.state, self._no_letters(1)
-        each = self.keys_of(numbers), numbers, weights / jnp.where(total > 0, total, 1)
-        (states, joint), _ = jax.lax.scan(step, first, each)
-        return states, Mail(joint, ()), len(numbers)
-
     def _ask_everyone(self) -> tuple[Any, Any]:
-        keys = self.keys_of(jnp.arange(len(self.weights)))
+        keys = self.keys_of(self.places.numbers())
         if self.together:
             return jax.vmap(self.one)(keys, self.slices)
         return jax.lax.map(lambda pair: self.one(*pair), (keys, self.slices))
 
-    def _ask(self, slices: Slice, numbers: Array) -> tuple[Any, Any]:
-        """Answers of the agents `numbers`, stacked in that order."""
+    def _ask(self, slices: Slice, local: Array, numbers: Array) -> tuple[Any, Any]:
+        """Answers of the agents `numbers`, which lie at `local`, in that order."""
         keys = self.keys_of(numbers)
         if self.together:
-            return jax.vmap(self.one)(keys, tree_rows(slices, numbers))
+            return jax.vmap(self.one)(keys, tree_rows(slices, local))
         # Slicing inside the loop never copies more than one agent's rows.
         return jax.lax.map(
-            lambda pair: self.one(pair[0], tree_rows(slices, pair[1])), (keys, numbers)
+            lambda pair: self.one(pair[0], tree_rows(slices, pair[1])), (keys, local)
         )
 
     def _told(
@@ -197,15 +213,41 @@ class Gathering(NamedTuple):
         """Letters as they come, and who is heard: none whose letter is not finite."""
         if self.lies is None:
             return letters, active
-        letters = self.lies(letters, numbers, active)
+        everybody = self.places.gather
+        said = self.lies(
+            everybody(letters), numbers, None if active is None else everybody(active)
+        )
+        letters = jax.tree.map(self.places.own, said) if numbers is None else said
         sound = finite_rows(letters)
         return letters, sound if active is None else sound & active
 
-    def _join(self, letters: Any, weights: Array, active: Array | None) -> Any:
-        """The rule's letter; nothing on a graph."""
+    def _join(
+        self,
+        letters: Any,
+        weights: Array,
+        active: Array | None,
+        numbers: Array | None = None,
+    ) -> Any:
+        """The rule's letter, of everybody or of `numbers`; nothing on a graph."""
         if self.rule is None:
             return ()
-        return self.rule(Heard(letters, weights, active, self.key, self.centre))
+        heard = Heard(letters, weights, active, self.key, self.centre)
+        if numbers is None:
+            return join(self.rule, heard, self.places)
+        if not self.rule.additive:
+            return self.rule(heard)
+        if active is not None:
+            weights = jnp.where(active, weights, 0)
+            silent = jax.tree.map(jnp.zeros_like, letters)
+            letters = keep_silent(active, letters, silent)
+        return shared_out(*self._sum_of(numbers, weights, letters))
+
+    def _sum_of(self, numbers: Array, weights: Array, letters: Any) -> tuple[Any, Any]:
+        """Of the agents `numbers`, all of them here: letters and weights, added."""
+        said = (letters, jnp.ones(len(numbers), weights.dtype))
+        like = jax.eval_shape(lambda: tree_rows(said, 0))
+        sums = self.places.add(self.places.nothing(like), numbers, weights, said)
+        return self.places.joined(sums)
 
     def _seen(
         self, letters: Any, joint: Any, active: Array | None, numbers: Array | None
@@ -213,36 +255,48 @@ class Gathering(NamedTuple):
         """How the letters lay, (signs, N); nothing where nobody watches."""
         if not self.watch:
             return ()
+        if numbers is None:
+            letters, active = self.places.gather((letters, active))
         weights = jnp.ones(len(jax.tree.leaves(letters)[0]))
         heard = Heard(letters, weights, active, self.key, self.centre)
         table = look(RobustRule().vectors(heard), ravel_pytree(joint)[0], self.rule)
         if numbers is None:
             return table
-        empty = jnp.full((len(table), len(self.weights)), jnp.nan)
+        empty = jnp.full((len(table), self.places.agents), jnp.nan)
         return empty.at[:, numbers].set(table)
 
-    def _replaced(
-        self, post: Mail, numbers: Array, weights: Array, letters: Any
-    ) -> Mail:
+    def _replaced(self, numbers: Array, weights: Array, letters: Any) -> Mail:
         """The mail after the letters of the agents `numbers` were replaced."""
-        kept = _write(post.letters, numbers, letters)
+        kept = _write(self.post.letters, numbers, letters)
         if self.rule is None or not self.rule.additive:
             joint = self._join(kept, self.weights, None)
             return Mail(joint, kept, self._seen(kept, joint, None, None))
-        change = jax.tree.map(jnp.subtract, letters, tree_rows(post.letters, numbers))
-        # Blocks are filled up with agents of weight zero.
-        shift, total = weighted_sum(weights, change), jnp.sum(self.weights)
-        mean = jax.tree.map(
-            lambda m, c: m + c / total.astype(m.dtype), post.joint, shift
-        )
+        before = tree_rows(self.post.letters, numbers)
+        change = jax.tree.map(jnp.subtract, letters, before)
+        mean = self._shifted(self._sum_of(numbers, weights, change)[0])
         return Mail(mean, kept, self._seen(kept, mean, None, None))
 
-    def _no_letters(self, block: int) -> Any:
-        """A sum of letters before any was added."""
-        sample = jax.eval_shape(
-            lambda: self._ask(self.slices, jnp.zeros(block, jnp.int32))[1]
+    def _shifted(self, shift: Any) -> Any:
+        """The running mean after weighted letters changed by `shift` in all."""
+        total = self.places.sum(self.weights)
+        return jax.tree.map(
+            lambda m, c: m + c / total.astype(m.dtype), self.post.joint, shift
         )
-        return jax.tree.map(lambda s: jnp.zeros(s.shape[1:], s.dtype), sample)
+
+    def _nobody(self, block: int) -> Any:
+        """Shapes of a letter and of a weight."""
+        none = jnp.zeros(block, jnp.int32)
+        like = jax.eval_shape(lambda: self._ask(self.slices, none, none)[1])
+        like = jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape[1:], s.dtype), like)
+        return like, jax.ShapeDtypeStruct((), self.weights.dtype)
+
+
+def join(rule: Aggregation, heard: Heard, places: Places) -> Any:
+    """The rule's letter of everybody, where a device has heard its own agents."""
+    if rule.additive:
+        return rule(heard._replace(places=places))
+    letters, weights, active = places.gather(heard[:3])
+    return rule(heard._replace(letters=letters, weights=weights, active=active))
 
 
 def finite_rows(letters: Any) -> Array:
@@ -260,21 +314,23 @@ def _write(old: Any, numbers: Array, new: Any) -> Any:
 
 
 def _in_blocks(
-    step: Callable[[Any, Array, Array], Any], carry: Any, active: Array, block: int
+    step: Callable[[Any, Array, Array], Any],
+    carry: Any,
+    order: Array,
+    total: Array,
+    block: int,
 ) -> Any:
-    """Run `step(carry, numbers, real)` over the active agents, `block` at a time.
+    """Run `step(carry, numbers, real)` over the first `total` numbers of an order.
 
-    The last block is filled up with numbers past the end, which `real` marks False.
-    The number of blocks follows the number of active agents.
+    The last block is filled up with what follows, which `real` marks False. The number
+    of blocks follows the number of active agents.
     """
-    n = active.shape[0]
-    total = jnp.sum(active)
-    order = jnp.nonzero(active, size=n + block, fill_value=n)[0]
 
     def body(state: tuple[Array, Any]) -> tuple[Array, Any]:
         first, inner = state
         numbers = jax.lax.dynamic_slice(order, (first,), (block,))
-        return first + block, step(inner, numbers, numbers < n)
+        real = first + jnp.arange(block) < total
+        return first + block, step(inner, numbers, real)
 
-    start = (jnp.zeros((), order.dtype), carry)
+    start = (jnp.zeros((), total.dtype), carry)
     return jax.lax.while_loop(lambda state: state[0] < total, body, start)[1]

@@ -32,13 +32,13 @@ def _grad_norm_sq(
 def _mean_grad_norm_sq(
     p: Population, shared: Array, agents: Array, own: bool, _: Any
 ) -> Array:
-    return jnp.sum(p.grad(agents.mean(axis=0)) ** 2)
+    return jnp.sum(p.grad(p.mean(agents)) ** 2)
 
 
 def _disagreement(
     p: Population, shared: Array, agents: Array, own: bool, _: Any
 ) -> Array:
-    return jnp.mean(jnp.sum((agents - agents.mean(axis=0)) ** 2, axis=-1))
+    return p.mean(jnp.sum((agents - p.mean(agents)) ** 2, axis=-1))
 
 
 def _accuracy(p: Population, shared: Array, agents: Array, own: bool, _: Any) -> Array:
@@ -61,7 +61,7 @@ def _test_accuracy(
 def _error(
     p: Population, shared: Array, agents: Array, own: bool, reference: Any
 ) -> Array:
-    point = agents if jnp.ndim(reference) == 2 else shared
+    point = p.places.gather(agents) if jnp.ndim(reference) == 2 else shared
     return jnp.linalg.norm(point - reference)
 
 
@@ -138,7 +138,7 @@ def measure(
     values = [
         METRICS[item](population, shared, agents, own, reference)
         if isinstance(item, str)
-        else _one_number(item, shared, agents)
+        else _one_number(item, shared, population.places.gather(agents))
         for item in record
     ]
     return jnp.stack([jnp.asarray(v, jnp.float64) for v in values])

@@ -22,7 +22,7 @@ from tacita.problem.population import Population
 from tacita.robust import Attack
 from tacita.runtime import transit
 from tacita.runtime.delivery import Links, deliver, deliver_by_rule
-from tacita.runtime.gather import NOTHING, Gathering, Mail, Slice
+from tacita.runtime.gather import NOTHING, Gathering, Mail, Slice, join
 from tacita.runtime.seat import Seats
 from tacita.runtime.transit import Asynchronous
 from tacita.trees import tree_rows
@@ -67,7 +67,7 @@ def mean_weights(algorithm: Any, population: Population) -> Array:
     dtype = population.rows.x.dtype
     if algorithm.weights == "samples":
         return population.counts.astype(dtype)
-    return jnp.ones(population.n_agents, dtype)
+    return jnp.ones(population.here, dtype)
 
 
 def first_carry(
@@ -75,15 +75,16 @@ def first_carry(
 ) -> Carry:
     """Everything before the first round; `start` is (d,) or (N, d).
 
-    Where no states are kept all agents begin alike, so that a few stand for them.
+    Where no states are kept all agents begin alike, so that one stands for them.
     """
-    n, seats = world.population.n_agents, world.seats(algorithm)
-    few = n if keeps else _answering(world)
-    everyone = jnp.broadcast_to(start, (few, start.shape[-1]))
-    turns = jnp.zeros(n, jnp.int32)
-    states, letters = jax.vmap(lambda own, w: seats.at(own).begin(w))(
-        tree_rows(seats.stacked, slice(few)), everyone
-    )
+    places, seats = world.population.places, world.seats(algorithm)
+    own, weights = seats.stacked, mean_weights(algorithm, world.population)
+    if not keeps:
+        few = _answering(world)
+        own, weights = tree_rows(own, jnp.zeros(few, int)), weights[jnp.zeros(few, int)]
+    everyone = jnp.broadcast_to(start, (len(weights), start.shape[-1]))
+    turns = jnp.zeros(places.here, jnp.int32)
+    states, letters = jax.vmap(lambda mine, w: seats.at(mine).begin(w))(own, everyone)
     states = states if keeps else tree_rows(states, 0)
     if isinstance(algorithm, GraphAlgorithm):
         under_way = ()
@@ -91,15 +92,19 @@ def first_carry(
             assert world.links is not None and world.links.slots is not None
             under_way = transit.first(world.links.slots, letters)
         return Carry((), (), states, Mail((), letters), turns, under_way)
-    key, weights = (
-        keys.coordinator_key(base, 0, 0),
-        mean_weights(algorithm, world.population)[:few],
-    )
+    key = keys.coordinator_key(base, 0, 0)
     # These letters depend on no rows, and nobody lies yet.
-    centre = tree_rows(letters, 0)
-    joint = world.aggregation(Heard(letters, weights, None, rule_key(key), centre))
+    first = Heard(letters, weights, None, rule_key(key), tree_rows(letters, 0))
+    if keeps:
+        centre, middle = places.of_first(letters), world.population.mean(everyone)
+        joint = join(world.aggregation, first._replace(centre=centre), places)
+    else:
+        joint, middle = world.aggregation(first), everyone.mean(axis=0)
     memory, broadcast = algorithm.phases[-1].combine(
-        key, algorithm.init_coordinator(everyone.mean(axis=0)), joint, world.round(0, n)
+        key,
+        algorithm.init_coordinator(middle),
+        joint,
+        world.round(0, places.agents),
     )
     kept = Mail(joint, letters) if algorithm.averages == "all" else NOTHING
     before = () if world.attack is None else broadcast
@@ -151,7 +156,7 @@ def one_round(stage: Stage, carry: Carry) -> Carry:
     if world.asynchronous is not None:
         return _event(stage, carry)
     active = _who(world, keys.schedule_key(stage.keys, stage.number))
-    carry = carry._replace(turns=_count_turns(world.schedule, carry.turns, active))
+    carry = carry._replace(turns=_count_turns(world, carry.turns, active))
     if isinstance(stage.algorithm, GraphAlgorithm):
         assert world.links is not None
         inbox = received(stage, carry)
@@ -276,12 +281,14 @@ def _who(world: World, key: Array) -> Array | None:
     )
 
 
-def _count_turns(schedule: Schedule, turns: Array, active: Array | None) -> Array:
+def _count_turns(world: World, turns: Array, active: Array | None) -> Array:
+    places = world.population.places
     if active is None:
         return turns + 1
-    if schedule.kind == "cohort":
-        return turns.at[active].add(1, unique_indices=True)
-    return turns + active
+    if world.schedule.kind == "cohort":
+        local = places.local(active)
+        return turns.at[local].add(1, mode="drop", unique_indices=True)
+    return turns + places.own(active)
 
 
 def _exchange(
@@ -311,15 +318,18 @@ def _exchange(
         lied(stage, phase, carry),
         stage.keeps_letters(phase),
         stage.together,
+        world.population.places,
         stage.watch and not graph,
     )
     if active is None:
         return gathering.everyone()
     if world.asynchronous is None and world.schedule.kind == "cohort":
-        return gathering.cohort(active)
+        if world.population.places.devices == 1:
+            return gathering.cohort(active)
+        return gathering.own_cohort(active)
     # A rule that needs the letters one by one takes none in blocks.
     few = world.asynchronous is None and (graph or world.aggregation.additive)
     few = few and world.attack is None and not stage.watch
     if few and world.schedule.block:
-        return gathering.blocks(active, world.schedule.block)
+        return gathering.few(active, world.schedule.block)
     return gathering.mask(active)

@@ -64,7 +64,7 @@ class Seats:
 
     def __init__(self, algorithm: Any, population: Population, edges: Any = ()) -> None:
         self._population = population
-        numbers, self._for_agent = split_numbers(algorithm, population.n_agents)
+        numbers, self._for_agent = split_numbers(algorithm, population.here)
         self.stacked = Own(population.rows, numbers, edges)
 
     def at(self, own: Own) -> Seat:

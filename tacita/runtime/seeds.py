@@ -18,6 +18,7 @@ import numpy as np
 
 from tacita import check, keys
 from tacita.compiled import kept
+from tacita.mesh import processes
 from tacita.runtime import checkpoint
 from tacita.trace import SEED_ASKED_FOR, SEED_SECRET
 
@@ -64,7 +65,7 @@ class Seeds:
 
     def keep_in(self, folder: Path) -> None:
         """Keep a secret beside the checkpoint, for whoever goes on with the run."""
-        if self.private and not self.asked:
+        if self.private and not self.asked and processes.is_first():
             words = str(self.first)
             checkpoint.write_whole(folder / NAME, lambda path: _write(path, words))
 
@@ -90,7 +91,7 @@ def seeds_of(
     elif listed is not None or not private:
         first = 0
     else:
-        first = _secret(resumed)
+        first = int(processes.agreed(_secret(resumed) if processes.is_first() else 0))
     lanes = listed
     if seeds is not None and listed is None:
         lanes = list(range(first, first + check.count(seeds=seeds)))
@@ -118,7 +119,7 @@ def _listed(seeds: Any) -> list[int]:
 def _secret(resumed: Path | None) -> int:
     """The secret of a run that is gone on with, or one from the operating system."""
     # Without its checkpoint nothing tells whether it is the same run that goes on.
-    if resumed is None or not (resumed / checkpoint.NAME).exists():
+    if resumed is None or not checkpoint.own_file(resumed).exists():
         return secrets.randbits(_BITS)
     path = resumed / NAME
     if not path.exists():

@@ -1,4 +1,4 @@
-"""Run an algorithm on a problem, all agents in one process, as fast as JAX goes."""
+"""Run an algorithm on a problem, all agents simulated, as fast as JAX goes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from tacita import check
 from tacita.aggregation import Choice, Summed
 from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import Algorithm
+from tacita.mesh.devices import Mesh, mesh_of
+from tacita.mesh.processes import guarded
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.letters import is_private
 from tacita.privacy.meter import Meter
@@ -24,13 +26,20 @@ from tacita.problem.problem import Problem
 from tacita.robust import Attack
 from tacita.runtime import choices, memory, recording
 from tacita.runtime.chunks import Chunks, OnRecord
+from tacita.runtime.devices import in_blocks, spread_of
 from tacita.runtime.engine import RunPlan, begin, finish
-from tacita.runtime.finish import by_configuration, describe, to_run
+from tacita.runtime.finish import (
+    algorithm_of_first_lane,
+    by_configuration,
+    describe,
+    to_run,
+)
 from tacita.runtime.measure import DEFAULT_RECORD
 from tacita.runtime.ready import make_plan, make_world, prepare
 from tacita.runtime.recording import Every
 from tacita.runtime.rounds import World
 from tacita.runtime.seeds import Seeds, seeds_of
+from tacita.runtime.spread import WHOLE
 from tacita.runtime.transit import Asynchronous
 from tacita.trace import SEED_ASKED_FOR, Run
 from tacita.trees import in_double_precision
@@ -60,6 +69,7 @@ def simulate(
     watch: bool = False,
     on_record: OnRecord | None = None,
     keep_agents: bool | None = None,
+    mesh: Mesh | int | None = None,
 ) -> Run:
     """Simulate a federation and return the run.
 
@@ -100,6 +110,9 @@ def simulate(
         keep_agents: Whether `run.agents` holds every agent's model. Left out, they are
             kept if the algorithm or a metric needs them, or if they take no more than
             256 MiB in all.
+        mesh: How many devices share the work, or a `tacita.Mesh`; None lets the engine
+            choose among those that JAX has, see `tacita.use_cores`. Same seed, same
+            bits, on one device or on eight.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=20)
@@ -152,6 +165,7 @@ def simulate(
         resume=resume,
         looked=drawn.private and looks_at_rows(algorithm, problem),
         on_record=on_record,
+        mesh=mesh,
     )
 
 
@@ -170,6 +184,7 @@ def sweep(
     stop: Mapping[str, float] | None = None,
     reference: Any = None,
     progress: bool | None = None,
+    mesh: Mesh | int | None = None,
 ) -> Run:
     """Run many configurations of one algorithm at once, vmapped over their numbers.
 
@@ -225,6 +240,7 @@ def sweep(
         stop=stop,
         reference=reference,
         progress=progress,
+        mesh=mesh,
     )
     return run if seeds is None else by_configuration(run, stacked, len(ready))
 
@@ -247,6 +263,7 @@ def _run(
     resume: bool = False,
     looked: bool = False,
     on_record: OnRecord | None = None,
+    mesh: Mesh | int | None = None,
 ) -> Run:
     """Check what is left of the user's choices, run, and put the run together."""
     rounds = check.count(rounds=check.given(rounds=rounds))
@@ -258,13 +275,21 @@ def _run(
             "ends would tell of them; leave stop out, or clip and noise nothing"
         )
     tolerance = choices.tolerance_of(stop)
-    reference = choices.reference_of(problem, reference)
+    told_reference = reference = choices.reference_of(problem, reference)
     bases = seeds.roots()
-    carry = begin(plan, world, algorithm, bases, start)
+    chosen = mesh_of(mesh)
+    world = in_blocks(world, chosen)
+    first_lane = algorithm_of_first_lane(plan, algorithm)
+    lanes = len(seeds.lanes or ())
+    spread = spread_of(chosen, problem, first_lane, world, plan, lanes)
+    plan = dataclasses.replace(plan, spread=spread)
+    laid = (world, algorithm, bases)
+    if spread is not None:
+        laid = spread.lay(*laid, plan.sweep)
+        reference = spread.put(reference, WHOLE)
+    carry = begin(plan, *laid, start)
     told_of = seeds.private and not plan.sweep  # a sweep has no one report of privacy
-    chunks = Chunks(
-        plan, world, algorithm, bases, tolerance, reference, told_of, on_record
-    )
+    chunks = Chunks(plan, *laid, tolerance, reference, told_of, on_record)
     if folder is not None:
         seeds.keep_in(folder)
         parts = (
@@ -273,20 +298,21 @@ def _run(
             (world.schedule, world.asynchronous, world.aggregation, world.attack),
             jax.tree.map(jax.random.key_data, bases),
             start,
-            reference,
+            told_reference,
         )
         meter = None
         if told_of:
             known = {"looked": looked, "seeded": seeds.told == SEED_ASKED_FOR}
             meter = Meter(problem, algorithm, told, world.aggregation, **known)
         chunks.keep_in(folder, parts, every.rounds, meter)
-    carry = chunks.run(carry, rounds, every, progress, resume)
+    with guarded():
+        carry = chunks.whole(chunks.run(carry, rounds, every, progress, resume))
     models = finish(plan, algorithm, carry)
 
     def at_start() -> np.ndarray:
         # A start near the optimum is no measure of what is far from it.
         points = (start,) if start is usual else (start, usual)
-        firsts = [begin(plan, world, algorithm, bases, point) for point in points]
+        firsts = [begin(plan, *laid, point) for point in points]
         return np.max([chunks.first("loss", first) for first in firsts], axis=0)
 
     run = to_run(

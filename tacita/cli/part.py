@@ -1,0 +1,91 @@
+"""One process of a run in several: started by `tacita.cli.together`, not by people.
+
+    python -m tacita.cli.part FOLDER HOST:PORT 2/4 CORES begin|resume
+
+It ends at once when it has said what went wrong: JAX would wait for processes that
+are gone, and then tell of itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+import tacita
+from tacita.cli import cache
+from tacita.cli.app import tell
+from tacita.cli.execute import finish
+from tacita.cli.together import LOST, Part
+
+
+def main() -> None:
+    """Run the part and leave."""
+    folder, coordinator, which, cores, how = sys.argv[1:]
+    cache.switch_on()
+    threading.Thread(target=_end_with_starter, daemon=True).start()
+    try:
+        with _unheard():
+            run = work(Path(folder), coordinator, which, int(cores), how == "resume")
+        code = 0 if run is None else _tell(run, Path(folder))
+    except KeyboardInterrupt:
+        code = 130
+    except tacita.mesh.processes.PeerLostError:
+        code = LOST  # whoever started this process knows more
+    except Exception as error:
+        code = tell(error)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def work(
+    folder: Path, coordinator: str, which: str, cores: int, resume: bool
+) -> tacita.Run | None:
+    """Do this process's share; the first one keeps the run and returns it."""
+    part = Part.read(which)
+    tacita.use_cores(cores)
+    tacita.use_processes(coordinator, part.number - 1, part.of)
+    job = tacita.job.read(folder / tacita.job.folder.CONFIG)
+    run = job.simulate(checkpoint=folder, resume=resume)
+    if part.number == 1:
+        run.save(folder)
+    # Nobody forgets how far it was before the run is kept.
+    with tacita.mesh.processes.guarded():
+        tacita.mesh.processes.everybodys(part.number)
+    tacita.job.folder.clear(folder)
+    return run if part.number == 1 else None
+
+
+def _end_with_starter() -> None:
+    """Leave when whoever started this process is gone, and its end of the pipe."""
+    sys.stdin.buffer.read()
+    os._exit(LOST)
+
+
+def _tell(run: tacita.Run, folder: Path) -> int:
+    try:
+        finish(run, folder)
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Keep from stdout what libraries write there: how they found each other."""
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Several devices and several processes: the same bits, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import tacita
+from tacita.cli.together import Part, team_of
+from tacita.mesh.devices import mesh_of
+from tacita.mesh.places import Places
+from tacita.trees import in_double_precision
+from tests.patience import HANG
+
+ROOT = Path(__file__).parents[2]
+
+
+def program(*words: str, **options) -> subprocess.Popen:
+    """A program of its own, which can tell JAX of its devices."""
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "PYTHONPATH": paths}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, "-m", *words], stdout=pipe, stderr=pipe, env=env, **options
+    )
+
+
+def compared(which: str) -> dict[str, bool]:
+    said, wrong = program("tests.mesh.on_devices", which).communicate()
+    assert said, wrong.decode()
+    return json.loads(said)
+
+
+@pytest.fixture(scope="module")
+def quick() -> dict[str, bool]:
+    return compared("quick")
+
+
+def test_devices_change_no_bit(quick):
+    assert [name for name, fine in quick.items() if not fine] == []
+    assert len(quick) > 10
+
+
+@pytest.mark.long
+def test_every_algorithm_with_a_server_on_two_devices():
+    found = compared("every")
+    assert [name for name, fine in found.items() if not fine] == []
+    assert len(found) > 40
+
+
+@pytest.mark.parametrize("agents", [1, 2, 3, 10, 100, 1000, 12_345])
+def test_blocks_leave_few_places_empty(agents):
+    places = Places.of(agents)
+    empty = places.blocks * places.block - agents
+    assert 0 <= empty <= max(2, agents // 16)
+    assert places.blocks & (places.blocks - 1) == 0
+
+
+@in_double_precision
+def test_sums_of_some_are_sums_of_their_blocks():
+    places, values = Places.of(37), np.arange(37.0) ** 2
+    some = np.array([0, 5, 6, 20, 36])
+    weights = np.full(5, 0.5)
+    sums = places.add(places.nothing(np.zeros(())), some, weights, values[some])
+    assert float(places.joined(sums)) == 0.5 * values[some].sum()
+    assert float(places.sum(values)) == values.sum()
+    assert float(places.sum(values, np.arange(37.0))) == np.sum(values * np.arange(37))
+
+
+@pytest.mark.parametrize("mesh", [3, 0, "two", True, 1.5])
+def test_meshes_that_are_none(mesh):
+    with pytest.raises(tacita.TacitaError, match="expected (mesh|devices)"):
+        mesh_of(mesh)
+
+
+def test_cores_are_told_before_jax_starts():
+    jax.devices()
+    with pytest.raises(tacita.TacitaError, match="started already, with 1 devices"):
+        tacita.use_cores(64)
+    assert tacita.use_cores(1) == 1
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        (dict(coordinator="here", process=0, of=2), "HOST:PORT"),
+        (dict(coordinator="here:99999", process=0, of=2), "HOST:PORT"),
+        (dict(coordinator="here:1", process=2, of=2), "process below of=2"),
+        (dict(coordinator="127.0.0.1:1", process=0, of=2), "started already"),
+    ],
+)
+def test_processes_that_are_none(given, words):
+    with pytest.raises(tacita.TacitaError, match=words):
+        tacita.use_processes(**given)
+
+
+def test_whom_a_command_starts():
+    assert team_of(1, None, None) is None
+    four = team_of(4, None, None)
+    assert four is not None and four.parts[-1] == Part(4, 4)
+    one = team_of(1, "host:70", "2/8")
+    assert one is not None and one.parts == (Part(2, 8),)
+    for wrong in [(1, "host:70", None), (1, None, "2/8"), (2, "host:70", "2/8")]:
+        with pytest.raises(tacita.TacitaError, match="go together"):
+            team_of(*wrong)
+    for wrong in ["0/8", "9/8", "2", "a/b"]:
+        with pytest.raises(tacita.TacitaError, match="from 1/N to N/N"):
+            team_of(1, "host:70", wrong)
+
+
+RUN = """
+[problem]
+data = "synthetic-logistic"
+agents = 8
+features = 3
+samples = 10
+l2 = 0.1
+
+[algorithm]
+name = "FedAvg"
+step_size = 0.1
+
+[run]
+rounds = 6000
+record_every = 100
+participation = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> Path:
+    """A folder with a run file and its run in one process."""
+    place = tmp_path_factory.mktemp("runs")
+    (place / "run.toml").write_text(RUN)
+    begun = program("tacita", "run", "run.toml", "--out", "one", cwd=place)
+    assert begun.wait(HANG) == 0
+    return place
+
+
+def same_run(place: Path, name: str) -> bool:
+    one, two = (tacita.load_run(place / which) for which in ("one", name))
+    assert two.rounds == 6000 and not list((place / name).glob("checkpoint*"))
+    return np.array_equal(one.params, two.params) and np.array_equal(
+        one.agents, two.agents
+    )
+
+
+@pytest.mark.long
+def test_two_processes_are_as_one_and_say_no_more(alone):
+    run = program(
+        "tacita", "run", "run.toml", "--out", "two", "--processes", "2", cwd=alone
+    )
+    said, wrong = run.communicate(timeout=HANG)
+    assert run.returncode == 0, wrong.decode()
+    assert said.decode().startswith("metric") and wrong == b""
+    assert same_run(alone, "two")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_process_ends_the_other_and_all_go_on(alone, victim):
+    name = f"killed-{victim}"
+    run = program(
+        "tacita", "run", "run.toml", "--out", name, "--processes", "2", cwd=alone
+    )
+    until = time.monotonic() + HANG
+    while not (alone / name / "checkpoint-1-of-2.npz").exists():
+        assert run.poll() is None and time.monotonic() < until
+        time.sleep(0.01)
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+    os.kill(int(children[victim]), signal.SIGKILL)
+    _, wrong = run.communicate(timeout=HANG)
+    assert run.returncode == 1
+    (line,) = wrong.decode().splitlines()
+    assert f"process {victim + 1} of 2 was ended by signal 9" in line
+    assert line.endswith(f"tacita resume {name} --processes 2")
+    fewer = program("tacita", "resume", name, cwd=alone)
+    assert b"begun in 2 process(es)" in fewer.communicate(timeout=HANG)[1]
+    again = program("tacita", "resume", name, "--processes", "2", cwd=alone)
+    _, wrong = again.communicate(timeout=HANG)
+    assert again.returncode == 0, wrong.decode()
+    assert same_run(alone, name)
