@@ -15,6 +15,7 @@ ORDER = (
     ("check",),
     ("trees",),
     ("random_numbers", "keys", "theme", "disk", "gaussian_table", "host_call"),
+    ("gaussian_pairs",),
     ("sampling", "integer_noise", "encoding", "notebook"),
     ("participation",),
     ("data",),
