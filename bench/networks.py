@@ -1,22 +1,21 @@
-"""Networks: steps of Tacita against the same arithmetic in bare JAX, and PyTorch.
+"""Networks: steps of Tacita against the same arithmetic in bare JAX, and its peers.
 
-    python -m bench.networks            # all works
-    python -m bench.networks --only C
+    python -m bench.networks                                  # all works
+    python -m bench.networks --only C --peers /path/to/venv/bin/python
 
-C: CNN (32, 64) on 28 x 28, 2 agents, 10 steps of batch 20 each. D: perceptron
-784-200-200-10, 10 agents, 10 steps each. E: private steps of both, every record's
-gradient clipped. F: an LSTM over 20 characters. Bare JAX calls one compiled step after
-the other, parameters in a tree, gradients as JAX makes them, as one writes it by hand.
-Milliseconds of processor time for a step, medians and quartiles, contestants in turns
-in one process; PyTorch takes part where it is installed.
+Milliseconds of processor time for a step of batch 20, all contestants in turns. Bare
+JAX calls one compiled step after the other, parameters in a tree, gradients as JAX
+makes them, as one writes it by hand. PyTorch, pfl, Opacus and jax-privacy take part
+where they are installed: `pip install '.[bench]'` into a virtual environment of its
+own, which is named by `--peers`. A run of all works is kept in
+bench/results/networks.json; `python -m bench.page` makes docs/benchmarks.md of it.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from typing import Any
 
 import jax
@@ -24,174 +23,206 @@ import jax.numpy as jnp
 import numpy as np
 
 import tacita
+from bench import turns
+from bench.own_networks import (
+    CHARACTERS,
+    LENGTH,
+    equinox_cnn,
+    flax_cnn,
+    lstm,
+    transformer,
+)
 from bench.simulator import tacita_rounds
-from tacita.problem import cnn, from_function, mlp
+from tacita.problem import cnn, mlp, resnet10
 from tacita.problem.model.layers import Layers
+from tacita.problem.model.linear import Softmax
 
-STEP, STEPS, BATCH = 0.05, 10, 20
-Work = dict[str, tuple[Callable[[], Any], int]]  # by name: what to do, steps of it
+STEP, STEPS, BATCH, NORM, NOISE = 0.05, 10, 20, 1.0, 0.1
+IMAGES, COLOURS, TEXT = (784, 10), (3072, 10), (LENGTH, CHARACTERS)
+Rows = tuple[int, int]  # numbers in a row, classes
 
 
-def rounds_of(model: Any, agents: int, features: int, classes: int, private: bool):
+def rounds_of(
+    model: Any, rows: Rows, agents: int = 2, private: bool = False, steps: int = STEPS
+) -> turns.Turn:
     """A round of FedAvg: every agent takes its steps."""
-    rng = np.random.default_rng(0)
-    n = agents * 2 * BATCH
-    x, y = rng.random((n, features), np.float32), rng.integers(0, classes, n)
-    owner = np.arange(n) % agents
-    problem = tacita.from_arrays(x, y, owner, model=model)
+    x, y = _rows(rows, agents * 2 * BATCH)
+    problem = tacita.from_arrays(
+        x, y, np.arange(len(x)) % agents, model=model, dtype=np.float32
+    )
     oracle: Any = tacita.Minibatch(size=BATCH, sampling="with_replacement")
     if private:
-        oracle = tacita.Noisy(std=0.1, oracle=tacita.Clipped(norm=1.0, oracle=oracle))
-    algorithm = tacita.FedAvg(step_size=STEP, local_steps=STEPS, oracle=oracle)
-    return tacita_rounds(problem, algorithm, 1.0, 1), agents * STEPS
+        clipped = tacita.Clipped(norm=NORM, oracle=oracle)
+        oracle = tacita.Noisy(std=NOISE, oracle=clipped)
+    algorithm = tacita.FedAvg(step_size=STEP, local_steps=steps, oracle=oracle)
+    return turns.own_turn(tacita_rounds(problem, algorithm, 1.0, 1), agents * steps)
 
 
-def bare_steps(model: Any, shapes: Any, features: int, classes: int, private: bool):
-    """Compiled steps on a tree of arrays, called one after the other."""
-    layers, rng = Layers(shapes), np.random.default_rng(0)
-    x = jnp.asarray(rng.random((BATCH, features), np.float32))
-    y = jnp.asarray(rng.integers(0, classes, BATCH))
-    start = layers.unpack(jnp.asarray(model.start()))
+def bare_steps(
+    apply: Any,
+    start: np.ndarray,
+    shapes: Any,
+    rows: Rows,
+    private: bool = False,
+    steps: int = STEPS,
+    in_a_loop: bool = False,
+) -> turns.Turn:
+    """Compiled steps on a tree of arrays, called one after the other or in a loop."""
+    layers = Layers(shapes)
+    x, y = map(jnp.asarray, _rows(rows, BATCH))
+    first = layers.unpack(jnp.asarray(start, jnp.float32)), jax.random.key(0)
 
-    def loss(parts, x, y):
-        scores = model.apply(layers.pack(parts), x)
+    def loss(parts: Any, x: Any, y: Any) -> Any:
+        scores = apply(layers.pack(parts), x)
         chosen = jnp.take_along_axis(scores, y[:, None], axis=1)[:, 0]
         return jnp.mean(jax.nn.logsumexp(scores, axis=1) - chosen)
 
-    def clipped(parts, x, y):
+    def clipped(parts: Any, key: Any) -> Any:
         each = jax.vmap(lambda a, b: jax.grad(loss)(parts, a[None], b[None]))(x, y)
         squares = sum(jnp.sum(g.reshape(BATCH, -1) ** 2, axis=1) for g in each)
-        factor = jnp.minimum(1, 1 / jnp.sqrt(squares)) / BATCH
-        return [jnp.tensordot(factor, g, axes=1) for g in each]
+        factor = jnp.minimum(1, NORM / jnp.sqrt(squares)) / BATCH
+        keys = jax.random.split(key, len(each))
+        return [
+            jnp.tensordot(factor, g, axes=1)
+            + NOISE * jax.random.normal(k, g.shape[1:], g.dtype)
+            for k, g in zip(keys, each, strict=True)
+        ]
 
-    gradient = clipped if private else jax.grad(loss)
+    def one(held: Any) -> Any:
+        parts, key = held
+        if private:
+            key, now = jax.random.split(key)
+            found = clipped(parts, now)
+        else:
+            found = jax.grad(loss)(parts, x, y)
+        return [p - STEP * g for p, g in zip(parts, found, strict=True)], key
 
-    @jax.jit
-    def step(parts, x, y):
-        return [p - STEP * g for p, g in zip(parts, gradient(parts, x, y), strict=True)]
-
-    def work() -> None:
-        parts = start
-        for _ in range(STEPS):
-            parts = step(parts, x, y)
-        jax.block_until_ready(parts)
-
-    return work, STEPS
-
-
-def torch_steps(layers: Callable[[Any], Any], features: int, classes: int):
-    """The same in PyTorch, on one thread."""
-    torch = importlib.import_module("torch")
-    torch.set_num_threads(1)
-    network = layers(torch.nn)
-    x, y = torch.rand(BATCH, features), torch.randint(0, classes, (BATCH,))
-    optimiser = torch.optim.SGD(network.parameters(), lr=STEP)
+    step = jax.jit(one)
+    looped = jax.jit(
+        lambda held: jax.lax.fori_loop(0, steps, lambda _, h: one(h), held)
+    )
 
     def work() -> None:
-        for _ in range(STEPS):
-            optimiser.zero_grad()
-            torch.nn.functional.cross_entropy(network(x), y).backward()
-            optimiser.step()
+        held = first
+        if in_a_loop:
+            held = looped(held)
+        else:
+            for _ in range(steps):
+                held = step(held)
+        jax.block_until_ready(held[0])
 
-    return work, STEPS
-
-
-def torch_cnn(nn: Any) -> Any:
-    parts = [nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 32, 3, padding=1), nn.ReLU()]
-    parts += [nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU()]
-    return nn.Sequential(*parts, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3136, 10))
+    return turns.own_turn(work, steps)
 
 
-def torch_mlp(nn: Any) -> Any:
-    first, second = (nn.Linear(784, 200), nn.ReLU()), (nn.Linear(200, 200), nn.ReLU())
-    return nn.Sequential(*first, *second, nn.Linear(200, 10))
+def _rows(rows: Rows, count: int) -> tuple[np.ndarray, np.ndarray]:
+    rng, (features, classes) = np.random.default_rng(0), rows
+    if rows == TEXT:
+        x = rng.integers(0, classes, (count, features)).astype(np.float32)
+    else:
+        x = rng.random((count, features), np.float32)
+    return x, rng.integers(0, classes, count)
 
 
-def lstm(width: int = 128, characters: int = 60):
-    """A user's own LSTM, which makes its own zeros."""
-    rng = np.random.default_rng(0)
-    parameters = {
-        "letters": rng.normal(0, 0.1, (characters, 32)).astype(np.float32),
-        "gates": rng.normal(0, 0.1, (32 + width, 4 * width)).astype(np.float32),
-        "scores": rng.normal(0, 0.1, (width, characters)).astype(np.float32),
-    }
-
-    def apply(p: Any, codes: Any) -> Any:
-        def cell(state: Any, x: Any) -> Any:
-            h, c = state
-            gates = jnp.concatenate([x, h], axis=-1) @ p["gates"]
-            i, f, g, o = jnp.split(gates, 4, axis=-1)
-            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-            return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
-
-        letters = p["letters"][codes.astype(jnp.int32)].swapaxes(0, 1)
-        start = jnp.zeros((codes.shape[0], width))
-        return jax.lax.scan(cell, (start, start), letters)[0][0] @ p["scores"]
-
-    shapes = tuple(v.shape for _, v in sorted(parameters.items()))
-    return from_function(apply, parameters, classes=characters), shapes
+def plain(model: Any, rows: Rows, shapes: Any = None, **options: Any) -> Any:
+    """A network of any kind against bare JAX."""
+    shapes = shapes or model.shapes
+    steps = options.get("steps", STEPS)
+    bare = bare_steps(model.apply, model.start(), shapes, rows, steps=steps)
+    return {"tacita": rounds_of(model, rows, **options), "bare JAX": bare}
 
 
-def works() -> dict[str, Callable[[], Work]]:
-    convolutions, perceptron = cnn((28, 28, 1), 10, (32, 64)), mlp(784, (200, 200), 10)
-    recurrent, shapes = lstm()
-    peers = importlib.util.find_spec("torch") is not None
+def text(made: tuple[Any, Any]) -> Any:
+    model, shapes = made
+    told = model.apply, model.start(), shapes, TEXT
+    looped = bare_steps(*told, in_a_loop=True)
+    return plain(model, TEXT, shapes) | {"bare JAX, in a loop": looped}
 
-    def images(model: Any, agents: int, private: bool, peer: Any = None) -> Work:
-        found = {
-            "tacita": rounds_of(model, agents, 784, 10, private),
-            "bare JAX": bare_steps(model, model.shapes, 784, 10, private),
-        }
-        if peer is not None and peers:
-            found["PyTorch"] = torch_steps(peer, 784, 10)
-        return found
 
-    def characters() -> Work:
-        return {
-            "tacita": rounds_of(recurrent, 2, 20, 60, False),
-            "bare JAX": bare_steps(recurrent, shapes, 20, 60, False),
-        }
-
-    def private(model: Any) -> Work:
-        return images(model, 2, True) | {
-            "tacita, not private": rounds_of(model, 2, 784, 10, False)
-        }
-
+def private(model: Any, told: Any) -> Any:
+    """Clipped and noised steps, beside those that are not."""
     return {
-        "C: CNN": lambda: images(convolutions, 2, False, torch_cnn),
-        "D: perceptron": lambda: images(perceptron, 10, False, torch_mlp),
-        "E: private CNN": lambda: private(convolutions),
-        "E: private perceptron": lambda: private(perceptron),
-        "F: LSTM": characters,
+        "tacita": rounds_of(model, IMAGES, private=True),
+        "tacita, not private": rounds_of(model, IMAGES),
+        "bare JAX": bare_steps(told.apply, told.start(), told.shapes, IMAGES, True),
     }
 
 
-def measure(title: str, work: Work, repeats: int) -> str:
-    """Processor time in turns: other programs on the machine do not count."""
-    times: dict[str, list[float]] = {name: [] for name in work}
-    for do, _ in work.values():
-        do()
-    for _ in range(repeats):
-        for name, (do, steps) in work.items():
-            began = time.process_time()
-            do()
-            times[name].append((time.process_time() - began) / steps * 1e3)
-    lines, against = [title], float(np.median(times["bare JAX"]))
-    for name, found in times.items():
-        low, middle, high = np.quantile(found, [0.25, 0.5, 0.75])
-        told = f"{middle:9.2f} ms ({low:.2f} to {high:.2f})"
-        lines.append(f"  {name:<22}{told:<32}{middle / against:6.2f} x bare JAX")
-    return "\n".join(lines)
+def images() -> Any:
+    twins = {"tacita, Flax": flax_cnn(), "tacita, Equinox": equinox_cnn()}
+    ours = plain(cnn((28, 28, 1), 10, (32, 64)), IMAGES)
+    return ours | {name: rounds_of(one, IMAGES) for name, one in twins.items()}
+
+
+class _LinearTwin:
+    """Softmax regression as bare JAX takes it: a function and shapes."""
+
+    def __init__(self) -> None:
+        self.model = Softmax(784, 10)
+        self.apply, self.start = self.model.scores, self.model.start
+        self.shapes = ((10, 784),)
+
+
+PERCEPTRON, CONVOLUTIONS = mlp(784, (200, 200), 10), cnn((28, 28, 1), 10, (32, 64))
+#: By title: what it is, and its contestants in this process.
+WORKS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "C: CNN": ("3 x 3 convolutions (32, 64) on 28 x 28, two agents", images),
+    "D: perceptron": (
+        "784-200-200-10, ten agents",
+        lambda: plain(PERCEPTRON, IMAGES, agents=10),
+    ),
+    "E: private softmax": (
+        "784 x 10, records clipped, noise in every step",
+        lambda: private("softmax", _LinearTwin()),
+    ),
+    "E: private perceptron": (
+        "as D, records clipped, noise in every step",
+        lambda: private(PERCEPTRON, PERCEPTRON),
+    ),
+    "E: private CNN": (
+        "as C, records clipped, noise in every step",
+        lambda: private(CONVOLUTIONS, CONVOLUTIONS),
+    ),
+    "F: LSTM": ("128 units over 20 characters", lambda: text(lstm())),
+    "G: transformer": (
+        "two layers of 64 over 20 characters",
+        lambda: text(transformer()),
+    ),
+    "H: CNN of FedAvg": (
+        "5 x 5 convolutions (32, 64), 512 dense, on 28 x 28: 1.7 million parameters",
+        lambda: plain(cnn((28, 28, 1), 10, (32, 64), kernel=5, hidden=(512,)), IMAGES),
+    ),
+    "R: ResNet-10": (
+        "width 64 on 32 x 32 x 3, group normalisation: 4.9 million parameters",
+        lambda: plain(resnet10((32, 32, 3), 10), COLOURS, agents=1, steps=2),
+    ),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="the first letter of a work")
+    parser.add_argument("--only", default="", help="the first letters of a work")
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--peers", action="append", default=[], help="an interpreter")
     asked = parser.parse_args()
-    for title, make in works().items():
-        if title.startswith(asked.only):
-            print(measure(title, make(), asked.repeats), flush=True)
+    kept: dict[str, Any] = {"machine": turns.machine(), "versions": turns.versions()}
+    kept |= {"command": "python -m bench.networks --peers PYTHON", "works": {}}
+    with ExitStack() as open_ones:
+        peers = [open_ones.enter_context(closing(turns.Peers(p))) for p in asked.peers]
+        for one in peers:
+            kept["versions"] |= one.versions
+        for title, (about, make) in WORKS.items():
+            if not title.startswith(asked.only):
+                continue
+            contestants = make()
+            for one in peers:
+                contestants |= one.turns(title)
+            repeats = min(asked.repeats, 5) if title[0] == "R" else asked.repeats
+            times = turns.in_turns(contestants, repeats)
+            print(turns.table(f"{title}: {about}", times, "bare JAX"), flush=True)
+            kept["works"][title] = {"about": about, "milliseconds": times}
+            jax.clear_caches()
+    if not asked.only:
+        turns.save("networks", kept)
 
 
 if __name__ == "__main__":

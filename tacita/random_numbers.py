@@ -28,7 +28,7 @@ _BITS = {np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64}
 def uniform(key: Array, shape: tuple[int, ...], dtype: Any = float) -> Array:
     """In [0, 1), as `jax.random.uniform(key, shape, dtype)` draws them."""
     kind = _kind(dtype)
-    if not _written_out(key, shape, kind):
+    if not is_written_out(key, kind, shape):
         return jax.random.uniform(key, shape, kind)
     return _below_one(key, shape, kind)
 
@@ -42,7 +42,7 @@ def normal(key: Array, shape: tuple[int, ...], dtype: Any = float) -> Array:
     True
     """
     kind = _kind(dtype)
-    if not _written_out(key, shape, kind):
+    if not is_written_out(key, kind, shape):
         return jax.random.normal(key, shape, kind)
     # Uniform in (-1, 1), then the inverse of the normal distribution function.
     least = np.nextafter(kind.type(-1), kind.type(0))
@@ -52,7 +52,7 @@ def normal(key: Array, shape: tuple[int, ...], dtype: Any = float) -> Array:
 
 def words(key: Array, shape: tuple[int, ...]) -> Array:
     """64 random bits each, as `jax.random.bits(key, shape, "uint64")` draws them."""
-    if not _written_out(key, shape, np.dtype(np.float64)):
+    if not is_written_out(key, np.float64, shape):
         return jax.random.bits(key, shape, np.uint64)
     return _bits(key, shape, np.uint64)
 
@@ -62,9 +62,9 @@ def _kind(dtype: Any) -> np.dtype:
     return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 
-def _written_out(key: Array, shape: tuple[int, ...], kind: np.dtype) -> bool:
-    """Whether JAX hashes as below: its default for the usual precisions."""
-    if kind not in _BITS or math.prod(shape) >= 2**32:
+def is_written_out(key: Array, kind: Any, shape: tuple[int, ...] = ()) -> bool:
+    """Whether JAX hashes as here: its default for the usual precisions."""
+    if np.dtype(kind) not in _BITS or math.prod(shape) >= 2**32:
         return False
     by_place = jax.config.jax_threefry_partitionable  # pyright: ignore[reportAttributeAccessIssue]
     typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
@@ -82,11 +82,16 @@ def _below_one(key: Array, shape: tuple[int, ...], kind: np.dtype) -> Array:
 
 def _bits(key: Array, shape: tuple[int, ...], word: Any) -> Array:
     """Random bits, one word for every place."""
-    place = lax.iota(np.uint32, math.prod(shape)).reshape(shape)
-    first, second = _threefry(jax.random.key_data(key), place)
+    found = hashed_places(key, math.prod(shape))
+    first, second = (half.reshape(shape) for half in found)
     if word is np.uint32:
         return first ^ second
     return first.astype(word) << word(32) | second.astype(word)
+
+
+def hashed_places(key: Array, count: int) -> tuple[Array, Array]:
+    """Two random words for every place below `count`."""
+    return _threefry(jax.random.key_data(key), lax.iota(np.uint32, count))
 
 
 def _threefry(key: Array, place: Array) -> tuple[Array, Array]:

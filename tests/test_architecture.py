@@ -17,6 +17,7 @@ ORDER = (
     ("random_numbers", "keys", "theme", "disk", "gaussian_table", "host_call"),
     ("compiled",),
     ("mesh",),
+    ("gaussian_pairs",),
     ("sampling", "integer_noise", "encoding", "notebook"),
     ("participation",),
     ("data",),

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
-from tacita import check, integer_noise
+from tacita import check, gaussian_pairs, integer_noise
 from tacita.privacy.noise_schedule import NoiseSchedule
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.oracles import Full, Oracle
@@ -20,6 +21,10 @@ from tacita.trees import frozen, needed, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
+
+#: Noise of longer gradients is drawn step by step: that of all steps of a round would
+#: go through memory instead of caches, and be held by every agent at work.
+_MOST_AHEAD = 2**13
 
 
 @frozen
@@ -90,27 +95,33 @@ class Noisy:
         return self.oracle.rows_used(rows)
 
     def draws(self, local: Local, key: Array, steps: int) -> tuple[Any, Array]:
-        """The inner oracle's draws, and N(0, I) for every step."""
+        """The inner oracle's draws, and what makes N(0, I) for every step."""
         for_rows = for_noise = key
         if self.oracle.random:
             # Two folds compile in half the time that a split takes.
             for_rows = jax.random.fold_in(key, 0)
             for_noise = jax.random.fold_in(key, 1)
-        # Drawn flat, which short vectors gain from.
         size, dtype = local.model.dim, local.rows.x.dtype
-        flat = integer_noise.draws(for_noise, (steps * size,), dtype, self.noise_kind)
-        return self.oracle.draws(local, for_rows, steps), flat.reshape(steps, size)
+        noise = self._noise_draws(for_noise, steps, size, dtype)
+        return self.oracle.draws(local, for_rows, steps), noise
+
+    def _noise_draws(self, key: Array, steps: int, size: int, dtype: Any) -> Array:
+        """One entry per step: numbers, pairs of them, or a key for so many."""
+        if self.noise_kind != "float" or not gaussian_pairs.fit(key, size, dtype):
+            # Drawn flat, which short vectors gain from.
+            flat = integer_noise.draws(key, (steps * size,), dtype, self.noise_kind)
+            return flat.reshape(steps, size)
+        if size > _MOST_AHEAD:
+            return jax.random.split(key, steps)
+        return gaussian_pairs.drawn(key, steps, size)
 
     def grad(self, local: Local, draw: tuple[Any, Array], w: Array) -> Array:
         """The inner oracle's gradient + std N(0, I)."""
         rows, noise = draw
         if self.noise_kind == "float":
-            return integer_noise.with_noise(
-                self.oracle.grad(local, rows, w), noise, self.std
-            )
+            return self._with_noise(self.oracle.grad(local, rows, w), noise, 1.0)
         data = self.oracle.grad(_of_rows(local), rows, w)
-        released = integer_noise.with_noise(data, noise, self.std)
-        return released + local.regulariser.grad(w)
+        return self._with_noise(data, noise, 1.0) + local.regulariser.grad(w)
 
     def loss(
         self, local: Local, draw: tuple[Any, Array], w: Array, bound: Any
@@ -124,8 +135,19 @@ class Noisy:
         rows, noise = draw
         ratio = 1.0 if bound is None or self.norm is None else bound / self.norm
         data = self.oracle.loss(_of_rows(local), rows, w, bound)
-        released = integer_noise.with_noise(data, noise[0], self.std * ratio)
+        released = self._with_noise(data[None], noise, ratio)[0]
         return released + local.regulariser(w)
+
+    def _with_noise(self, data: Array, drawn: Array, ratio: Any) -> Array:
+        """The data, (n,), with the first n numbers of a step's noise."""
+        std = self.std * ratio
+        # A schedule's is in double precision; noise has no sign.
+        one = jnp.abs(jnp.asarray(std, data.dtype))
+        if jnp.issubdtype(drawn.dtype, jax.dtypes.prng_key):
+            return gaussian_pairs.drawn_and_added(data, drawn, one)
+        if jnp.issubdtype(drawn.dtype, jnp.complexfloating):
+            return gaussian_pairs.added(data, drawn, one)
+        return integer_noise.with_noise(data, drawn[: len(data)], std)
 
 
 def _of_rows(local: Local) -> Local:

@@ -17,6 +17,7 @@ from tacita.problem import (
     Softmax,
     SquaredL2,
 )
+from tacita.problem.model.layers import Layers
 from tacita.problem.model.networks import cnn, mlp, resnet10
 
 
@@ -103,6 +104,31 @@ def test_networks_learn_and_share_their_program():
         assert jnp.mean(model.losses(w, x, y)) < 0.7 * before
 
 
+def test_the_cnn_of_the_fedavg_paper_and_one_for_colours():
+    """Kernels of 5 x 5 and a dense layer; by hand on one row."""
+    assert cnn((28, 28, 1), 10, (32, 64), kernel=5, hidden=(512,)).dim == 1_663_370
+    model = cnn((4, 4, 3), 2, (2,), kernel=5, hidden=(3,))
+    assert model.shapes == ((5, 5, 3, 2), (2,), (8, 3), (3,), (3, 2), (2,))
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=model.dim).astype(np.float32)
+    kernel, shift, first, bias, second, last = (
+        np.asarray(part) for part in Layers(model.shapes).unpack(jnp.asarray(w))
+    )
+    row = rng.normal(size=(4, 4, 3)).astype(np.float32)
+    around = np.pad(row, ((2, 2), (2, 2), (0, 0)))
+    out = np.zeros((4, 4, 2))
+    for i, j in np.ndindex(4, 4):
+        out[i, j] = np.einsum("abc,abcd->d", around[i : i + 5, j : j + 5], kernel)
+    out = np.maximum(out + shift, 0).reshape(2, 2, 2, 2, 2).max(axis=(1, 3))
+    wanted = np.maximum(out.ravel() @ first + bias, 0) @ second + last
+    scores = jax.jit(model.scores)(w, row.reshape(1, -1))[0]
+    np.testing.assert_allclose(scores, wanted, rtol=1e-4)
+    # The images of CIFAR, and their losses.
+    colours = cnn((32, 32, 3), 10, (2,), kernel=5)
+    x, y = jnp.zeros((2, 3072), jnp.float32), jnp.zeros(2, int)
+    assert jax.eval_shape(colours.losses, colours.start(), x, y).shape == (2,)
+
+
 def test_resnet_normalises_every_record_by_itself():
     model = resnet10((8, 8, 1), 3, width=4, groups=2)
     # Stem 9*4; blocks 2*9*c*c' + shortcut c*c'; norms 2 per channel; dense.
@@ -141,6 +167,8 @@ def test_sizes_of_a_network_may_be_listed():
         (lambda: cnn([4, 4, 1], None), "expected classes a number"),
         (lambda: cnn([4, 4], 2), r"expected image=\(height, width, channels\)"),
         (lambda: cnn([4, 4, 1], 2, []), "channels is empty"),
+        (lambda: cnn([4, 4, 1], 2, kernel=0), "kernel"),
+        (lambda: cnn([4, 4, 1], 2, hidden=8), "expected hidden a list of sizes"),
     ],
 )
 def test_a_network_that_cannot_be_is_refused(build, message):

@@ -7,7 +7,8 @@ right before. Gradients of single records, which a batch of convolutions would m
 slow again, are products of matrices: patches of the input times the results.
 
 Whose network it is does not matter: its convolutions are found in what JAX traced of it
-and exchanged there. Values stay the same to the bit, derivatives to rounding.
+and exchanged there, and its poolings too. Values stay the same to the bit, or to
+rounding where channels come first; derivatives to rounding.
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ from jax import Array
 from jax.extend import core
 from jax.extend.core import primitives
 
+from tacita.problem.model.pooling import lies_side_by_side, pooling
+
 #: Calls with derivatives of their own: what is inside does not matter for those.
 _OWN_DERIVATIVES = ("custom_jvp_call", "custom_vjp_call")
 
 
 def with_fast_derivatives(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function of arrays, convolutions exchanged."""
+    """The same function of arrays, convolutions and poolings exchanged."""
 
     @functools.wraps(function)
     def exchanged(*args: Any) -> Any:
         closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
-        if not _has_convolutions(closed.jaxpr):
+        if not _has_any(closed.jaxpr):
             return function(*args)
         fast = core.jaxpr_as_fun(closed.replace(jaxpr=_exchanged(closed.jaxpr)))
         return jax.tree.unflatten(
@@ -43,24 +46,29 @@ def with_fast_derivatives(function: Callable[..., Any]) -> Callable[..., Any]:
     return exchanged
 
 
-def _has_convolutions(jaxpr: Any) -> bool:
+def _has_any(jaxpr: Any) -> bool:
     return any(
         _is_plain(step)
-        or any(map(_has_convolutions, core.jaxprs_in_params(step.params)))
+        or lies_side_by_side(step)
+        or any(map(_has_any, core.jaxprs_in_params(step.params)))
         for step in jaxpr.eqns
     )
 
 
 def _exchanged(jaxpr: Any) -> Any:
-    """The same steps, with fast convolutions, also inside loops and calls."""
+    """The same steps, with fast ones for some, also inside loops and calls."""
     return jaxpr.replace(eqns=[_exchanged_step(step) for step in jaxpr.eqns])
 
 
 def _exchanged_step(step: Any) -> Any:
+    function = None
     if _is_plain(step):
-        convolve = _convolution(**step.params)
+        function = _convolution(**step.params)
+    elif lies_side_by_side(step):
+        function = pooling(step.params["window_dimensions"])
+    if function is not None:
         shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in step.invars]
-        (fast,) = jax.make_jaxpr(convolve)(*shapes).jaxpr.eqns
+        (fast,) = jax.make_jaxpr(function)(*shapes).jaxpr.eqns
         return fast.replace(invars=step.invars, outvars=step.outvars)
     if step.primitive.name in _OWN_DERIVATIVES:
         return step
@@ -100,7 +108,18 @@ def _convolution(**told: Any) -> Callable[[Array, Array], Array]:
     out_order = (result[0], *result[2:], result[1])
 
     def plain(x: Array, kernel: Array) -> Array:
-        return primitives.conv_general_dilated_p.bind(x, kernel, **told)
+        strides, gaps, padding = _steps(told)
+        out = jax.lax.conv_general_dilated(
+            x.transpose(in_order),
+            kernel.transpose(kernel_order),
+            strides,
+            padding,
+            rhs_dilation=gaps,
+            dimension_numbers=_orders(len(strides)),
+            precision=told["precision"],
+            preferred_element_type=told["preferred_element_type"],
+        )
+        return out.transpose(_undone(out_order))
 
     def forward(x: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
         # Plain, so that derivatives of derivatives may be of any kind.
