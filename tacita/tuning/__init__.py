@@ -1,5 +1,6 @@
 """Choosing numbers by theory and trial, and judging models by held-out rows."""
 
+from tacita.tuning.cross_validation import cross_validate
 from tacita.tuning.price import Tradeoff, tradeoff
 from tacita.tuning.resilience import (
     Resilience,
@@ -9,6 +10,7 @@ from tacita.tuning.resilience import (
     usual_backdoor,
     usual_rules,
 )
+from tacita.tuning.same_kind import same_kind, without_order
 from tacita.tuning.tune import tune
 from tacita.tuning.validate import NodeErrors, validate
 
@@ -16,12 +18,15 @@ __all__ = [
     "NodeErrors",
     "Resilience",
     "Tradeoff",
+    "cross_validate",
     "in_words",
     "resilience",
+    "same_kind",
     "tradeoff",
     "tune",
     "usual_attacks",
     "usual_backdoor",
     "usual_rules",
     "validate",
+    "without_order",
 ]
