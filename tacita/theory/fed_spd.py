@@ -5,8 +5,8 @@ Differential Privacy", Theorem 2. It bounds
 
     H = sum_i E[ F_i(x_i) - F_i(x*) ] + beta sum_i E||x_i - x_0||,            (25)
 
-where x_i and x_0 are means over the T rounds. Two things are wrong in print, and both are
-kept apart here: (69) lost a factor Q^2 of the noise (20), so that the printed C, (27),
+where x_i and x_0 are means over the T rounds. Two things are wrong in print, and both
+are kept apart here: (69) lost a factor Q^2 of the noise (20), so the printed C, (27),
 is too small and (32), (33) do not follow; and rho >= sqrt(gamma_t), which the proof
 needs, is violated by the paper's own numbers (`is_covered` says so).
 """
