@@ -2,13 +2,15 @@
 
 A. Jung, "Federated Learning: From Theory to Practice", Algorithm 9; B. McMahan et al.,
 AISTATS 2017. With unequal agents and several local steps its fixed point is not the
-optimum: see docs/explanation-algorithms.md.
+optimum: see docs/explanation-algorithms.md. With an h that is a constraint the mean is
+projected onto it in every round.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
@@ -16,6 +18,7 @@ from tacita.algorithm.base import (
     Gradients,
     ModelState,
     Number,
+    Round,
     ServerAlgorithm,
     gradient_steps,
 )
@@ -42,6 +45,7 @@ class FedAvg(StepsFromZero, ServerAlgorithm):
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
 
+    composite: ClassVar[bool] = True
     joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, no_sum=None)
     purpose: ClassVar[str] = "few letters, where agents hold similar rows"
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 9"
@@ -53,6 +57,13 @@ class FedAvg(StepsFromZero, ServerAlgorithm):
     def init(self, w: Array) -> tuple[ModelState, Array]:
         """Start from w; the first broadcast is the mean of the starts."""
         return ModelState(w), w
+
+    def combine(
+        self, key: Array, kept: Any, mean: Array, now: Round
+    ) -> tuple[Any, Array]:
+        """The mean, after a proximal step of h that is as long as the local steps."""
+        reach = self.local_steps * jnp.mean(jnp.asarray(self.step_size, mean.dtype))
+        return kept, now.prox(mean, reach / now.n_agents)
 
     def local(
         self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array

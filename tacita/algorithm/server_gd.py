@@ -1,7 +1,8 @@
 """Server-based gradient descent: the coordinator steps along the mean gradient.
 
 A. Jung, "Federated Learning: From Theory to Practice", Algorithm 8. With minibatches it
-is server-based stochastic gradient descent.
+is server-based stochastic gradient descent. With an h that is a constraint the steps
+are projected, (91); with any other they are proximal gradient steps.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class ServerGD(ServerAlgorithm):
     step_size: Number = number(check.positive, theory=descent.step_size)
     oracle: Oracle = Full()
 
+    composite: ClassVar[bool] = True
     joining: ClassVar[Joining] = Joining(Around.ZERO, Rules.ANY, no_sum=None)
     purpose: ClassVar[str] = "the yardstick: one exact gradient step a round"
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 8"
@@ -56,8 +58,8 @@ class ServerGD(ServerAlgorithm):
     def combine(
         self, key: Array, kept: Array, mean: Array, now: Round
     ) -> tuple[Array, Array]:
-        """Step along the mean: w <- w - eta * (1/N) sum_i grad f_i(w)."""
-        w = kept - self.step_size * mean
+        """Step along the mean: w <- prox_{(eta/N) h}(w - eta/N sum_i grad f_i(w))."""
+        w = now.prox(kept - self.step_size * mean, self.step_size / now.n_agents)
         return w, w
 
     def local(

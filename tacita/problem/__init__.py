@@ -2,12 +2,13 @@
 
 from tacita.problem import graph, prox, synthetic
 from tacita.problem.arrays import from_arrays
+from tacita.problem.descend import descend
 from tacita.problem.discrepancies import discrepancy, representations
 from tacita.problem.graph import Graph
 from tacita.problem.gtv.clusters import cluster_nodes, solve_clusters
 from tacita.problem.gtv.gtvmin import GTVMin, convex_clustering
 from tacita.problem.gtv.penalty import Combined, Penalty
-from tacita.problem.held_out import hold_out, node_losses
+from tacita.problem.held_out import folds, hold_out, node_losses
 from tacita.problem.model.differentiable import Custom, Differentiable
 from tacita.problem.model.linear import (
     Absolute,
@@ -46,7 +47,9 @@ __all__ = [
     "cluster_nodes",
     "cnn",
     "convex_clustering",
+    "descend",
     "discrepancy",
+    "folds",
     "from_arrays",
     "from_equinox",
     "from_flax",

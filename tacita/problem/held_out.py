@@ -35,14 +35,63 @@ def hold_out(problem: Problem, share: float, seed: int = 0) -> tuple[Problem, Pr
     x, y, counts = problem.stacked()
     wanted = np.rint(share * counts).astype(int)
     held = np.where(counts > 1, np.clip(wanted, 1, np.maximum(counts - 1, 1)), 0)
-    order = np.random.default_rng(check.count(0, seed=seed)).random(y.shape)
-    order[np.arange(y.shape[1]) >= counts[:, None]] = 2.0  # padding goes last
-    order = np.argsort(order, axis=1)
+    order = _shuffled(y.shape, counts, seed)
     kept = counts - held
     return (
         with_counts(problem, *_taken(x, y, order, 0 * kept, kept), kept),
         with_counts(problem, *_taken(x, y, order, kept, held), held),
     )
+
+
+def folds(problem: Problem, count: int, seed: int = 0) -> list[tuple[Problem, Problem]]:
+    """Part every node's rows at random in `count` folds; each is held out once.
+
+    The folds of a node differ by one row at most. A node with a single row keeps it
+    for training, and one with fewer rows than folds gives none to some of them.
+
+    Args:
+        problem: Whose rows are parted; ids and graph stay.
+        count: How many folds, two or more.
+        seed: Of the draw.
+
+    Returns:
+        For every fold a problem to train on and one to validate with.
+
+    >>> from tacita.problem import synthetic
+    >>> parts = folds(synthetic.linear(agents=2, samples=7), count=3)
+    >>> [(train.counts.tolist(), held.counts.tolist()) for train, held in parts]
+    [([4, 4], [3, 3]), ([5, 5], [2, 2]), ([5, 5], [2, 2])]
+    """
+    check.count(2, count=count)
+    x, y, counts = problem.stacked()
+    order = _shuffled(y.shape, counts, seed)
+    made = []
+    for k in range(count):
+        held = np.where(counts > 1, counts // count + (k < counts % count), 0)
+        kept = counts - held
+        made.append(
+            (
+                with_counts(problem, *_taken(x, y, order, held, kept), kept),
+                with_counts(problem, *_taken(x, y, order, 0 * held, held), held),
+            )
+        )
+        order = _turned(order, held, counts)
+    return made
+
+
+def _shuffled(shape: tuple[int, ...], counts: np.ndarray, seed: int) -> np.ndarray:
+    """Every node's rows in an order of chance, the padding last, (N, m)."""
+    order = np.random.default_rng(check.count(0, seed=seed)).random(shape)
+    order[np.arange(shape[1]) >= counts[:, None]] = 2.0
+    return np.argsort(order, axis=1)
+
+
+def _turned(order: np.ndarray, by: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The order of every node's rows with its first `by` behind the others."""
+    place = np.arange(order.shape[1])
+    turned = (place + by[:, None]) % np.maximum(counts, 1)[:, None]
+    real = place < counts[:, None]
+    return np.take_along_axis(order, np.where(real, turned, place), axis=1)
 
 
 def _taken(

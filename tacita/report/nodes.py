@@ -37,6 +37,10 @@ def summary(told: dict[str, Any]) -> list[str]:
     if "pooled_scores" in told:
         scored = (f"{n} {_number(v)}" for n, v in told["pooled_scores"].items())
         words += f". Over all validation rows: {', '.join(scored)}"
+    if "parameters_per_row" in told:
+        ratios = np.asarray(told["parameters_per_row"], float)
+        if not np.all(np.isnan(ratios)):
+            words += f". Parameters per row, in the median: {np.nanmedian(ratios):.3g}"
     counted = Counter(told["verdict"]).most_common()
     return [f"{words}."] + [
         f"{count} {'node' if count == 1 else 'nodes'}: {word}: "

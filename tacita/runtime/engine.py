@@ -7,7 +7,6 @@ compiles anew, and a run cut into chunks anywhere gives the same bits.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from dataclasses import dataclass
 from typing import Any

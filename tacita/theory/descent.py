@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +42,21 @@ def contraction(step_size: float, strong_convexity: float, smoothness: float) ->
     return max(abs(1 - step_size * strong_convexity), abs(1 - step_size * smoothness))
 
 
+def steps_needed(contraction: float, start: float, accuracy: float) -> int:
+    """How many steps bring the distance from `start` to `accuracy` or below, (82).
+
+    >>> steps_needed(0.5, 1.0, 0.25), steps_needed(0.5, 1.0, 2.0)
+    (2, 0)
+    """
+    check.inside_unit(contraction=contraction)
+    check.not_negative(start=start)
+    if start <= check.positive(accuracy=accuracy):
+        return 0
+    guess = math.ceil(math.log(start / accuracy) / -math.log(contraction))
+    # The logarithms are rounded: whole quotients may come out a hair above.
+    return guess - (start * contraction ** (guess - 1) <= accuracy)
+
+
 def perturbed_error(contraction: float, start: float, errors: Any) -> float:
     """(88) mended: how far descent is off after steps with these errors, at most.
 
@@ -59,6 +75,35 @@ def perturbed_error(contraction: float, start: float, errors: Any) -> float:
     for error in np.ravel(check.not_negative(errors=np.asarray(errors, float))):
         found = contraction * found + float(error)
     return found
+
+
+def best_bits(contraction: float, steps: int, total: float) -> np.ndarray:
+    """How to share bits between steps with quantised gradients: exercise 4.6.
+
+    With b bits a step is off by an amount that halves with every bit, and (88) counts
+    the error of step s with kappa^(t - s): the least sum has
+
+        b_s = level + s log2(1/kappa),  none below zero,
+
+    so early steps may be coarse, and the last one needs most.
+
+    Args:
+        contraction: kappa, the factor of a step without error.
+        steps: How many steps there are.
+        total: How many bits there are for one number, over all steps.
+
+    >>> best_bits(0.5, 3, 9.0).tolist(), best_bits(0.5, 3, 1.0).tolist()
+    ([2.0, 3.0, 4.0], [0.0, 0.0, 1.0])
+    """
+    check.inside_unit(contraction=contraction)
+    check.not_negative(total=total)
+    rising = np.arange(check.count(steps=steps)) * -math.log2(contraction)
+    for first in range(steps):
+        # With bits from step `first` on only, the level that uses up all of them.
+        level = (total - rising[first:].sum()) / (steps - first)
+        if level + rising[first] >= 0:
+            break
+    return np.maximum(level + rising, 0) * (np.arange(steps) >= first)
 
 
 def step_size(problem: Problem) -> float:

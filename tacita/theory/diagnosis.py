@@ -39,7 +39,8 @@ UNDERFITTING = Verdict(
 UNLUCKY = Verdict(
     "unlike sets",
     "the training error is much larger than the validation error: the two sets are not "
-    "of one kind, or the validation set is too small to tell; look at how they differ.",
+    "of one kind (tacita.tuning.same_kind tests that), or the validation set is too "
+    "small to tell; look at how they differ.",
 )
 NO_OVERFITTING = Verdict(
     "no overfitting seen",

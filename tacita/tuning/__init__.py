@@ -1,7 +1,9 @@
 """Choosing numbers by theory and trial, and judging models by held-out rows."""
 
+from tacita.tuning.cross_validation import cross_validate
 from tacita.tuning.price import Tradeoff, tradeoff
 from tacita.tuning.resilience import Resilience, in_words, resilience
+from tacita.tuning.same_kind import same_kind, without_order
 from tacita.tuning.tune import tune
 from tacita.tuning.usual_liars import (
     usual_attacks,
@@ -15,8 +17,10 @@ __all__ = [
     "NodeErrors",
     "Resilience",
     "Tradeoff",
+    "cross_validate",
     "in_words",
     "resilience",
+    "same_kind",
     "tradeoff",
     "tune",
     "usual_attacks",
@@ -24,4 +28,5 @@ __all__ = [
     "usual_graph_rules",
     "usual_rules",
     "validate",
+    "without_order",
 ]

@@ -45,6 +45,8 @@ class NodeErrors:
         graph: The network, drawn on the map, or None.
         scores: How good predictions for the validation rows are, of every node and
             pooled; None where it was not measured.
+        parameters_per_row: d/m_i, the size of every node's model over that of its
+            data, (section 2.5): the larger, the nearer is overfitting. Or None.
 
     >>> told = NodeErrors(ids=("a", "b"), train=[1.0, 0.1], validation=[1.0, 1.0],
     ...                   baseline=[1.0, 1.0], baseline_name="persistence")
@@ -63,10 +65,11 @@ class NodeErrors:
     positions: Any = None
     graph: Graph | None = None
     scores: Scores | None = None
+    parameters_per_row: Any = None
 
     def __post_init__(self) -> None:
         n = len(self.ids)
-        for name in ("train", "validation", "baseline"):
+        for name in ("train", "validation", "baseline", "parameters_per_row"):
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, _per_node(name, given, n))
@@ -90,6 +93,8 @@ class NodeErrors:
             told += f", {self.baseline_name} {_mean(self.baseline):.4g}"
         words = Counter(verdict.word for verdict in self.verdicts)
         lines = [told, *(f"{n} {word}" for word, n in words.most_common())]
+        if self.parameters_per_row is not None:
+            lines.append(f"{_median(self.parameters_per_row):.3g} parameters per row")
         return "\n  ".join(lines if self.scores is None else [*lines, str(self.scores)])
 
     def attach(self, run: Run) -> Run:
@@ -108,6 +113,8 @@ class NodeErrors:
         if self.baseline is not None:
             told["baseline"] = self.baseline.tolist()
             told["baseline_name"] = self.baseline_name
+        if self.parameters_per_row is not None:
+            told["parameters_per_row"] = self.parameters_per_row.tolist()
         if self.scores is not None:
             told |= self.scores.as_dict()
         return told | self._layout()
@@ -137,6 +144,12 @@ def _mean(errors: np.ndarray) -> float:
     """Over nodes that have one; NaN if none has."""
     known = errors[~np.isnan(errors)]
     return float(known.mean()) if len(known) else np.nan
+
+
+def _median(ratios: np.ndarray) -> float:
+    """Over nodes that have rows; NaN if none has."""
+    known = ratios[~np.isnan(ratios)]
+    return float(np.median(known)) if len(known) else np.nan
 
 
 def _per_node(name: str, given: Any, n: int) -> np.ndarray:
@@ -193,7 +206,13 @@ def validate(
         graph=problem.graph,
         factor=factor,
         scores=_scores(problem, w, *held_out),
+        parameters_per_row=parameters_per_row(problem),
     )
+
+
+def parameters_per_row(problem: Problem) -> np.ndarray:
+    """d/m_i of every node; NaN for one without rows."""
+    return problem.dim / np.where(problem.counts > 0, problem.counts, np.nan)
 
 
 @in_double_precision

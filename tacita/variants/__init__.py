@@ -3,6 +3,7 @@
 from tacita.variants.autoencoder import encoded
 from tacita.variants.estimator_nodes import EstimatorNetwork, estimator_network
 from tacita.variants.estimator_rounds import EstimatorRun, simulate_estimators
+from tacita.variants.generalised_descent import generalised_descent
 from tacita.variants.model_agnostic import ModelAgnosticFedRelax
 from tacita.variants.private_graph import PrivateGraph, private_graph
 from tacita.variants.vertical_party import VerticalNewton
@@ -17,6 +18,7 @@ __all__ = [
     "VerticalRun",
     "encoded",
     "estimator_network",
+    "generalised_descent",
     "private_graph",
     "simulate_estimators",
     "train_vertical",

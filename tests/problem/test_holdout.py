@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita.problem import hold_out, node_losses
+from tacita.problem import folds, hold_out, node_losses
 
 
 def unequal() -> tacita.Problem:
@@ -58,3 +58,19 @@ def test_training_uses_what_is_left():
     assert train.loss(w) == pytest.approx(total)
     with pytest.raises(tacita.TacitaError, match="share"):
         hold_out(problem, 1.5)
+
+
+def test_every_row_is_held_out_in_one_fold():
+    problem = unequal()
+    parts = folds(problem, 4, seed=1)
+    assert [held.counts.tolist() for _, held in parts] == [
+        *([0, 1, 3], [0, 1, 2], [0, 0, 2], [0, 0, 2])
+    ]
+    for train, held in parts:
+        both = zip(rows_of(train), rows_of(held), strict=True)
+        assert [sorted(a + b) for a, b in both] == rows_of(problem)
+    for node in (1, 2):
+        held = [row for _, part in parts for row in rows_of(part)[node]]
+        assert sorted(held) == rows_of(problem)[node]
+    with pytest.raises(tacita.TacitaError, match="count"):
+        folds(problem, 1)

@@ -1,0 +1,33 @@
+"""Algorithm 3 of the book: gradient steps for any regressor."""
+
+import numpy as np
+from sklearn.linear_model import LinearRegression
+from sklearn.tree import DecisionTreeRegressor
+
+from tacita.variants import generalised_descent
+
+DICE = np.random.default_rng(0)
+X = DICE.normal(size=(30, 2))
+Y = X @ [1.0, -2.0] + 0.1 * DICE.normal(size=30)
+#: Their second moments are the identity, as (95) assumes.
+POINTS = np.sqrt(2) * np.eye(2)
+
+
+def test_a_linear_model_takes_proximal_steps():
+    plain = LinearRegression(fit_intercept=False)
+    eta, w = 0.2, np.zeros(2)
+    for steps in (1, 2, 3):
+        # (93): (1/m) X'(Xw - y) + (w - w_old)/(2 eta) = 0
+        left = X.T @ X / 30 + np.eye(2) / (2 * eta)
+        w = np.linalg.solve(left, X.T @ Y / 30 + w / (2 * eta))
+        found = generalised_descent(plain, X, Y, POINTS, eta, most_steps=steps)
+        assert np.allclose(found.estimator.coef_, w)
+    end = generalised_descent(plain, X, Y, POINTS, eta, least_change=1e-14)
+    assert np.allclose(end.estimator.coef_, np.linalg.lstsq(X, Y, rcond=None)[0])
+    assert len(end.errors) < 100 and np.all(np.diff(end.errors) <= 1e-12)
+
+
+def test_a_tree_learns_step_by_step():
+    tree = DecisionTreeRegressor(max_depth=3, random_state=0)
+    found = generalised_descent(tree, X, Y, X, step_size=0.5)
+    assert found.errors[-1] < 0.7 * found.errors[0] < np.mean(Y**2)
