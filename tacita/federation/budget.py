@@ -25,9 +25,10 @@ from tacita.privacy import (
     letters_of,
     private,
 )
-from tacita.privacy.accounting.guarantee import violated
+from tacita.privacy.accounting.guarantee import Assumption, violated
 from tacita.privacy.clipped import schedule_of
 from tacita.privacy.letters.on_grid import has_integers
+from tacita.privacy.letters.question import ARRIVALS_SEEN
 from tacita.problem import Problem
 from tacita.trace import PrivacyReport
 from tacita.trees import in_double_precision
@@ -104,7 +105,7 @@ def plan_of(
     relation = letters_of(ready).relation
     scope = Scope(promise["observer"], promise["unit"], relation)
     number = run.agents.index(name) if roles.on_graph else 0
-    asked = Question(scope=scope, agent=number, rounds=1)
+    asked = Question(scope=scope, agent=number, rounds=1, assumed=_assumed(setting))
     prices = _prices(ready, setting.known, asked, run.rounds)
     price = prices[1]
     _refuse_violated(price)
@@ -220,13 +221,19 @@ def privacy_of(setting: Setting, rounds: int) -> PrivacyReport:
     The agent knows of no noise but its own, so nobody else's is counted on.
     """
     algorithm, rounds = setting.roles.algorithm, max(rounds, 1)
-    told = forecast(setting.known, algorithm, rounds=rounds)
+    known = {"rounds": rounds, "assumed": _assumed(setting)}
+    told = forecast(setting.known, algorithm, **known)
     told = replace(told, planned=False, noise=noise_of(setting))
     if "shared_seed" not in setting.run.run:
         return told
     known = violated("no observer knows the noise: everybody has run.shared_seed")
     rows = [replace(r, assumptions=(*r.assumptions, vars(known))) for r in told.rows]
     return replace(told, rows=tuple(rows))
+
+
+def _assumed(setting: Setting) -> tuple[Assumption, ...]:
+    """What the budget rests on besides: in an asynchronous run, the times of letters."""
+    return (ARRIVALS_SEEN,) if setting.roles.terms.asynchronous else ()
 
 
 def noise_of(setting: Setting) -> str:

@@ -260,11 +260,18 @@ class ServerCoordinator(Party):
         else:
             self._work.exchanges[phase].letter.check(letter.arrays)
             require_bounded(letter.arrays, self.terms.most_norm)
-            self._tally.add(agent, letter.arrays)
+            self._tally.add(agent, letter.arrays, self._freshness(when[0]))
             self._counted.add(agent)
             if self._work.keeps(phase):
                 self._credited[agent] = when[0]
         self._count_in(agent)
+
+    def _freshness(self, asked: int) -> float:
+        """What a letter counts for that answers the question of this round."""
+        if not self.terms.asynchronous:
+            return 1.0
+        late = np.asarray(self._when[0] - asked, np.int32)
+        return float(self._work.algorithm.freshness(late))
 
     def _count_in(self, agent: int) -> None:
         """Nothing is waited for from this agent any more."""
@@ -276,8 +283,10 @@ class ServerCoordinator(Party):
     def _go_on(self, now: float) -> None:
         if self.over or self._heard < min(self.terms.least_letters, len(self._members)):
             return
-        limit = self.terms.deadline
-        if not self._waiting or (limit is not None and now - self._since >= limit):
+        limit, enough = self.terms.deadline, not self._waiting
+        if self.terms.asynchronous:
+            enough = len(self._counted) >= self.terms.letters(len(self.agents))
+        if enough or (limit is not None and now - self._since >= limit):
             self._close(now)
             self._begin(now)
 
@@ -300,7 +309,13 @@ class ServerCoordinator(Party):
             key = self._draws.noise(number, phase, joint)
             letter = work.exchanges[phase].letter.in_types(joint)
             self.state, self.broadcast = work.combine(
-                phase, key, self.state, letter, number, len(self._counted)
+                phase,
+                key,
+                self.state,
+                letter,
+                number,
+                len(self._counted),
+                self._tally.fresh,
             )
         if silent or phase == work.phases - 1:
             who = [] if silent else sorted(self._counted)
@@ -315,7 +330,11 @@ class ServerCoordinator(Party):
 
     def _keep_or_drop_late(self) -> None:
         """Questions that stay open keep their broadcast, to be put again."""
-        if self.terms.late == "drop" or self._work.phases > 1:
+        if self.terms.asynchronous:
+            oldest = self.terms.oldest(self._when[0] + 1)
+            told = to_list(self.broadcast)
+            self._open.keep_open(self._when[0], told, oldest)
+        elif self.terms.late == "drop" or self._work.phases > 1:
             self._open.close_all()
         else:
             self._open.keep_open(self._when[0], to_list(self.broadcast))

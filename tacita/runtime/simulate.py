@@ -22,13 +22,14 @@ from tacita.privacy.statement import attach
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
 from tacita.runtime import choices
+from tacita.runtime.arrivals import Arrivals, Pace, require_rounds
 from tacita.runtime.chunks import Chunks, OnRecord
 from tacita.runtime.engine import RunPlan, begin, finish
 from tacita.runtime.finish import by_configuration, describe, to_run
 from tacita.runtime.ready import make_plan, make_world, prepare
-from tacita.runtime.rounds import World
 from tacita.runtime.seeds import Seeds, seeds_of
 from tacita.runtime.transit import Asynchronous
+from tacita.runtime.world import World
 from tacita.trace import Run
 from tacita.trees import in_double_precision
 
@@ -53,7 +54,7 @@ def simulate(
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
     mapping: str = "auto",
-    asynchronous: Asynchronous | None = None,
+    asynchronous: Asynchronous | Pace | Arrivals | None = None,
     aggregation: Choice = None,
     attack: Attack | None = None,
     watch: bool = False,
@@ -83,8 +84,10 @@ def simulate(
         resume: Go on from the checkpoint there, if there is one, to `rounds` in all; a
             run resumed gives the same bits.
         mapping: Compute agents "together", "one_by_one", or let the engine choose.
-        asynchronous: For algorithms on a graph: delays, lost letters and bounds of an
-            asynchronous run; a round is then an event. See `tacita.Asynchronous`.
+        asynchronous: On a graph the delays, lost letters and bounds of an asynchronous
+            run, `tacita.Asynchronous`; a round is then an event. With a coordinator how
+            fast agents answer, `tacita.Pace`, or who was heard when in another run,
+            `tacita.Arrivals`; a round then takes the first `participation` letters.
         aggregation: How the coordinator joins letters; default their mean, "secure"
             for a `tacita.SecureSum` over everybody.
         attack: Who lies, and how, such as `tacita.robust.SignFlip(agents=(8, 9))`.
@@ -110,6 +113,7 @@ def simulate(
     world = make_world(
         problem, ready, participation, asynchronous, aggregation, many, liars
     )
+    require_rounds(asynchronous, rounds)
     choices.hook_of(on_record)
     if choices.watch_of(ready, watch, many):
         plan = dataclasses.replace(plan, watch=True)

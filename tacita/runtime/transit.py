@@ -24,7 +24,6 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import GraphAlgorithm
 from tacita.participation import Schedule
 from tacita.problem.graph import Slots, exchange
 from tacita.trees import frozen, number, static
@@ -83,17 +82,10 @@ class Asynchronous:
 
 def require(asynchronous: Any, algorithm: Any) -> None:
     """Refuse what is no description of an asynchronous run, or an algorithm in step."""
-    if asynchronous is None:
-        return
     if not isinstance(asynchronous, Asynchronous):
         check.refuse(
-            "expected asynchronous=tacita.Asynchronous(most_delay=...), got "
-            f"asynchronous={asynchronous!r}"
-        )
-    if not isinstance(algorithm, GraphAlgorithm):
-        check.refuse(
-            "asynchronous runs are for algorithms on a graph; "
-            f"{type(algorithm).__name__} has a coordinator, use participation= there"
+            "a run on a graph is asynchronous by tacita.Asynchronous(most_delay=...), "
+            f"got asynchronous={asynchronous!r}"
         )
     if not algorithm.partial:
         check.refuse(
