@@ -232,7 +232,7 @@ def privacy_of(setting: Setting, rounds: int) -> PrivacyReport:
 
 
 def _assumed(setting: Setting) -> tuple[Assumption, ...]:
-    """What the budget rests on besides: in an asynchronous run, the times of letters."""
+    """What a budget rests on besides: of an asynchronous run, the times of letters."""
     return (ARRIVALS_SEEN,) if setting.roles.terms.asynchronous else ()
 
 

@@ -17,6 +17,7 @@ from tacita.federation.desk import Desk
 from tacita.federation.draws import Draws
 from tacita.federation.graph_agent import GraphAgent
 from tacita.federation.kept_letters import require_whole
+from tacita.federation.late_coordinator import LateCoordinator
 from tacita.federation.party import Party
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.server_coordinator import ServerCoordinator
@@ -114,7 +115,8 @@ class Roles:
         """The coordinator of a server algorithm; weights of the agents in its means."""
         if isinstance(self.algorithm, Summed):
             return SumCoordinator(desk, self.server, self.agents, draws, self.terms)
-        return ServerCoordinator(
+        kind = LateCoordinator if self.terms.asynchronous else ServerCoordinator
+        return kind(
             desk,
             self.server,
             self.agents,

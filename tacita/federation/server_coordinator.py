@@ -148,7 +148,9 @@ class ServerCoordinator(Party):
         """Ask everybody of the current exchange; go on where there is nobody to ask."""
         while not self.over:
             self._since, self._counted, self._heard = now, set(), 0
-            self._written.clear()
+            # Who waits to be fetched keeps its place, if its question is still open.
+            waits = [i for i in self._written if self._open.of(i) != NOTHING]
+            self._written = dict.fromkeys(waits)
             phase = self._when[1]
             centre = self._work.algorithm.joining.centre(self.broadcast)
             self._tally.open(self._work.exchanges[phase].letter, centre)
@@ -268,10 +270,7 @@ class ServerCoordinator(Party):
 
     def _freshness(self, asked: int) -> float:
         """What a letter counts for that answers the question of this round."""
-        if not self.terms.asynchronous:
-            return 1.0
-        late = np.asarray(self._when[0] - asked, np.int32)
-        return float(self._work.algorithm.freshness(late))
+        return 1.0
 
     def _count_in(self, agent: int) -> None:
         """Nothing is waited for from this agent any more."""
@@ -283,12 +282,14 @@ class ServerCoordinator(Party):
     def _go_on(self, now: float) -> None:
         if self.over or self._heard < min(self.terms.least_letters, len(self._members)):
             return
-        limit, enough = self.terms.deadline, not self._waiting
-        if self.terms.asynchronous:
-            enough = len(self._counted) >= self.terms.letters(len(self.agents))
-        if enough or (limit is not None and now - self._since >= limit):
+        limit = self.terms.deadline
+        if self._enough() or (limit is not None and now - self._since >= limit):
             self._close(now)
             self._begin(now)
+
+    def _enough(self) -> bool:
+        """Whether the exchange may end before its deadline."""
+        return not self._waiting
 
     def _close(self, now: float) -> None:
         """Join what came, and move to the next exchange."""
@@ -330,11 +331,7 @@ class ServerCoordinator(Party):
 
     def _keep_or_drop_late(self) -> None:
         """Questions that stay open keep their broadcast, to be put again."""
-        if self.terms.asynchronous:
-            oldest = self.terms.oldest(self._when[0] + 1)
-            told = to_list(self.broadcast)
-            self._open.keep_open(self._when[0], told, oldest)
-        elif self.terms.late == "drop" or self._work.phases > 1:
+        if self.terms.late == "drop" or self._work.phases > 1:
             self._open.close_all()
         else:
             self._open.keep_open(self._when[0], to_list(self.broadcast))
