@@ -176,13 +176,7 @@ def who(
     rule: Asynchronous, schedule: Schedule, key: Array, idle: Array
 ) -> tuple[Array, Array]:
     """Who is active at this event, as booleans; and everybody's idle time after it."""
-    n = idle.shape[0]
-    if schedule.kind == "all":
-        active = jnp.ones(n, bool)
-    elif schedule.kind == "cohort":
-        active = jnp.zeros(n, bool).at[schedule.cohort(key, n)].set(True)
-    else:
-        active = schedule.mask(key, n)
+    active = schedule.active(key, idle.shape[0])
     if rule.most_delay is not None:
         active |= idle + 1 >= jnp.asarray(rule.most_delay, jnp.int32)
     return active, jnp.where(active, 0, idle + 1)
