@@ -68,7 +68,7 @@ CASES = [
     Case(
         tacita.ServerGD(step_size=0.5),
         {"step_size": 0.25},
-        {"step_size": -1.0},
+        {"step_size": -1.0, "local_steps": 0},
     ),
     Case(
         tacita.FedAvg(step_size=0.3, local_steps=3, oracle=minibatch),

@@ -17,10 +17,7 @@ NOISE_WEARS_OFF = (
     "noise of those who are silent"
 )
 #: Why those have none that are made for late letters.
-COUNTED_BY_AGE = (
-    "its letters count by their age, each for itself, and a sum shows no single one; "
-    "use FedAvg or FedAvgM, in step"
-)
+COUNTED_BY_AGE = "its letters count by their age, and a sum shows no single one"
 #: Why those on a graph have none.
 NO_COORDINATOR = "it has no coordinator who adds letters up"
 

@@ -220,6 +220,9 @@ def is_private(algorithm: Any) -> bool:
 
 @letters_of.register
 def _(algorithm: ServerGD) -> Letters:
+    if algorithm.local_steps > 1:
+        increments = partial(gradient_increment, algorithm, 1.0)  # says why not
+        return of_gradients(algorithm, increments=increments, public_state=True)
     # A letter is a gradient at the broadcast.
     step = algorithm.step_size
     return of_gradients(algorithm, mixed=1.0, descends=step, public_state=True)
