@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tacita.mesh import Mesh, use_cores, use_processes
     from tacita.privacy import Clipped, NoiseSchedule, Noisy, private
     from tacita.problem import Full, GTVMin, Minibatch, Problem, from_arrays
-    from tacita.runtime import Asynchronous, debug, simulate, sweep
+    from tacita.runtime import Arrivals, Asynchronous, Pace, debug, simulate, sweep
     from tacita.trace import Run, load_run
     from tacita.trained import TrainedModel, load_model
     from tacita.tuning import NodeErrors, Tradeoff, tradeoff, tune, validate
@@ -59,6 +59,7 @@ __all__ = [
     "SCAFFOLD",
     "TAMUNA",
     "AgnosticFedAvg",
+    "Arrivals",
     "Asynchronous",
     "ClientDPFedAvg",
     "Clipped",
@@ -66,8 +67,10 @@ __all__ = [
     "DPNorm",
     "FedAdagrad",
     "FedAdam",
+    "FedAsync",
     "FedAvg",
     "FedAvgM",
+    "FedBuff",
     "FedGD",
     "FedLin",
     "FedOpt",
@@ -96,6 +99,7 @@ __all__ = [
     "NodeErrors",
     "NoiseSchedule",
     "Noisy",
+    "Pace",
     "PrimalDual",
     "Problem",
     "ProxSkip",

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -38,6 +39,14 @@ class Schedule:
     def mask(self, key: Array, n: int) -> Array:
         """Who is active, as booleans, of a Bernoulli schedule."""
         return jax.random.uniform(key, (n,)) < self.chance
+
+    def active(self, key: Array, n: int) -> Array:
+        """Who is active, as booleans, whatever the kind."""
+        if self.kind == "all":
+            return jnp.ones(n, bool)
+        if self.kind == "cohort":
+            return jnp.zeros(n, bool).at[self.cohort(key, n)].set(True)
+        return self.mask(key, n)
 
     def expected(self, n: int) -> float:
         """The expected number of active agents in a round."""

@@ -68,7 +68,7 @@ CASES = [
     Case(
         tacita.ServerGD(step_size=0.5),
         {"step_size": 0.25},
-        {"step_size": -1.0},
+        {"step_size": -1.0, "local_steps": 0},
     ),
     Case(
         tacita.FedAvg(step_size=0.3, local_steps=3, oracle=minibatch),
@@ -302,6 +302,16 @@ CASES = [
         ),
         {"weight_step": 0.1},
         {"weight_step": -0.1, "step_size": 0.0, "loss_bound": -1.0},
+    ),
+    Case(
+        tacita.FedBuff(step_size=0.3, local_steps=2, oracle=minibatch),
+        {"server_step": 0.7},
+        {"server_step": 0.0, "power": -1.0, "step_size": 0.0, "local_steps": 0},
+    ),
+    Case(
+        tacita.FedAsync(step_size=0.3, rho=0.2, local_steps=2, oracle=noisy(0.1)),
+        {"mixing": 0.4},
+        {"mixing": 1.5, "slope": 0.0, "grace": -1.0, "rho": -0.1, "staleness": "old"},
     ),
 ]
 

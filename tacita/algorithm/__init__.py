@@ -7,7 +7,9 @@ from tacita.algorithm.dp_admm import DPADMM
 from tacita.algorithm.dp_fed_avg import ClientDPFedAvg, DPFedAvg
 from tacita.algorithm.dp_norm import DPNorm
 from tacita.algorithm.dp_sgd import DPSGD
+from tacita.algorithm.fed_async import FedAsync
 from tacita.algorithm.fed_avg import FedAvg
+from tacita.algorithm.fed_buff import FedBuff
 from tacita.algorithm.fed_gd import FedGD, FedSGD
 from tacita.algorithm.fed_lin import FedLin
 from tacita.algorithm.fed_opt import FedAdagrad, FedAdam, FedAvgM, FedYogi
@@ -36,6 +38,8 @@ ALGORITHMS = (
     FedAdagrad,
     FedYogi,
     FedAdam,
+    FedBuff,
+    FedAsync,
     QFedAvg,
     AgnosticFedAvg,
     FedProx,
@@ -76,8 +80,10 @@ __all__ = [
     "DPNorm",
     "FedAdagrad",
     "FedAdam",
+    "FedAsync",
     "FedAvg",
     "FedAvgM",
+    "FedBuff",
     "FedGD",
     "FedLin",
     "FedOpt",

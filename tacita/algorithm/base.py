@@ -67,6 +67,7 @@ class Round(NamedTuple):
     number: Array | int  # 0 before the first round, when nobody has answered yet
     active: Array | int  # how many agents answered
     regulariser: Any = None  # of every agent's loss: public, as h is
+    fresh: Array | float = 1.0  # what the letters count for on average: 1 if in step
 
     def prox(self, v: Array, step: Number) -> Array:
         """prox_{step * h}(v); v itself for a problem without h."""
@@ -184,6 +185,16 @@ class ServerAlgorithm(Algorithm):
     #: Exchanges that carry a letter to the coordinator; the cost of a round counts
     #: them, and one more gradient for each beyond the first.
     exchanges: ClassVar[int] = 1
+    #: Whether letters may answer an older broadcast: asynchronous runs need that.
+    takes_late: ClassVar[bool] = False
+
+    def freshness(self, staleness: Array) -> Array:
+        """What a letter counts for that answers a broadcast so many rounds old.
+
+        1 for the last broadcast. The mean letter is weighted by it, and `combine` is
+        told the mean of it, `Round.fresh`.
+        """
+        raise NotImplementedError
 
     @property
     def phases(self) -> tuple[Phase, ...]:

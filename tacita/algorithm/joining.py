@@ -16,6 +16,8 @@ NOISE_WEARS_OFF = (
     "it averages the last letters of all agents, and later rounds would wear off the "
     "noise of those who are silent"
 )
+#: Why those have none that are made for late letters.
+COUNTED_BY_AGE = "its letters count by their age, and a sum shows no single one"
 #: Why those on a graph have none.
 NO_COORDINATOR = "it has no coordinator who adds letters up"
 

@@ -21,7 +21,7 @@ from tacita.audits.statistics import learned_score, promising
 from tacita.audits.tradeoff import Allowed, mu_bound, standing
 from tacita.audits.transcript import Seen
 from tacita.privacy.letters import letters_of
-from tacita.runtime.rounds import World
+from tacita.runtime.world import World
 
 #: Of a pilot's choice: it is best of several.
 _PILOT_ERROR = 1e-3

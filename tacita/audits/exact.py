@@ -30,6 +30,7 @@ from tacita.privacy.statement import delta_of, relation_of
 from tacita.problem.model.linear import Linear
 from tacita.problem.population import Rows
 from tacita.problem.problem import Problem
+from tacita.runtime.arrivals import Arrivals, Pace
 from tacita.runtime.ready import make_world, prepare
 from tacita.runtime.transit import Asynchronous
 from tacita.trees import in_double_precision
@@ -100,7 +101,7 @@ def compare(
     relation: str | None = None,
     agents: tuple[int, ...] | None = None,
     units: tuple[Unit, ...] = tuple(Unit),
-    asynchronous: Asynchronous | None = None,
+    asynchronous: Asynchronous | Pace | Arrivals | None = None,
     seed: int = 0,
 ) -> tuple[Compared, ...]:
     """Compare every printed epsilon of a run with the exact divergence.
@@ -116,12 +117,17 @@ def compare(
         relation: How neighbours differ; default the one of the report.
         agents: Whose rows are changed, one at a time; default everybody's.
         units: What is changed: one row, or all rows of the agent.
-        asynchronous: As in `tacita.simulate`.
+        asynchronous: As in `tacita.simulate`, on a graph.
         seed: Decides who takes part, and the directions of the changed gradients.
     """
     ready = prepare(problem, algorithm)
     if not isinstance(problem.model, Linear):
         check.refuse("an exact comparison needs a linear model, model='linear'")
+    if isinstance(asynchronous, Pace | Arrivals):
+        check.refuse(
+            "an exact comparison follows letters round by round, and those to a "
+            "coordinator who waits for nobody are late; leave asynchronous out"
+        )
     world = make_world(problem, ready, participation, asynchronous, lanes=True)
     setting = Setting(problem, ready, world, rounds, seed)
     if is_mixture(setting, Unit.RECORD) and np.any(problem.population.rows.x):

@@ -19,7 +19,8 @@ from tacita.algorithm.base import GraphAlgorithm
 from tacita.audits.gaussian_draws import count_draws, with_draws
 from tacita.problem.population import Rows
 from tacita.runtime import engine
-from tacita.runtime.rounds import Carry, Stage, World, first_carry, one_round
+from tacita.runtime.rounds import one_round
+from tacita.runtime.world import Carry, Stage, World, first_carry
 from tacita.trees import replace
 
 

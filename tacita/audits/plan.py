@@ -25,7 +25,7 @@ from tacita.privacy.letters import letters_of
 from tacita.privacy.scope import Relation, Scope
 from tacita.problem.oracles import Full
 from tacita.problem.problem import Problem
-from tacita.runtime.rounds import World
+from tacita.runtime.world import World
 
 #: Places and directions of the record, where letters are scored; the pilot's share.
 GROUPS, PILOT = 32, 4

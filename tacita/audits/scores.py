@@ -23,7 +23,7 @@ from tacita.privacy.clipped import Clipped, without_noise
 from tacita.privacy.letters import letters_of
 from tacita.privacy.scope import Observer
 from tacita.problem.oracles import Full, Minibatch
-from tacita.runtime.rounds import World
+from tacita.runtime.world import World
 from tacita.trees import replace
 
 ATTACKS = ("matched", "batches", "learned")

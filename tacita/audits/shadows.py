@@ -15,7 +15,7 @@ from tacita.audits.scores import by_run
 from tacita.audits.transcript import watched_run, world_of
 from tacita.problem.problem import Problem
 from tacita.runtime.ready import prepare
-from tacita.runtime.rounds import World
+from tacita.runtime.world import World
 from tacita.trees import in_double_precision, replace
 
 #: Numbers that one batch of runs may hold at once.

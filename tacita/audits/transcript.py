@@ -20,13 +20,8 @@ from tacita.problem.problem import Problem
 from tacita.runtime import engine
 from tacita.runtime.delivery import deliver
 from tacita.runtime.ready import make_world
-from tacita.runtime.rounds import (
-    Stage,
-    World,
-    first_carry,
-    mean_weights,
-    one_round,
-)
+from tacita.runtime.rounds import one_round
+from tacita.runtime.world import Stage, World, first_carry, mean_weights
 from tacita.trees import tree_rows
 
 #: Numbers that one batch of runs may hold at once.

@@ -26,9 +26,10 @@ from tacita.privacy import (
     letters_of,
     private,
 )
-from tacita.privacy.accounting.guarantee import violated
+from tacita.privacy.accounting.guarantee import Assumption, violated
 from tacita.privacy.clipped import schedule_of
 from tacita.privacy.letters.on_grid import has_integers
+from tacita.privacy.letters.question import ARRIVALS_SEEN
 from tacita.trace import PrivacyReport
 from tacita.trees import in_double_precision
 
@@ -215,7 +216,7 @@ def _prices(algorithm: Any, setting: Setting, agent: int) -> dict[int, Guarantee
     problem, promise = setting.known, setting.promise
     relation = letters_of(algorithm).relation
     scope = Scope(promise["observer"], promise["unit"], relation)
-    asked = Question(scope=scope, agent=agent, rounds=1)
+    asked = Question(scope=scope, agent=agent, rounds=1, assumed=_assumed(setting))
     numbers = range(1, setting.run.rounds + 1)
     if schedule_of(algorithm.oracle) is None:
         return dict.fromkeys(numbers, guarantee(algorithm, problem, asked))
@@ -245,13 +246,19 @@ def privacy_of(setting: Setting, rounds: int) -> PrivacyReport:
     The agent knows of no noise but its own, so nobody else's is counted on.
     """
     algorithm, rounds = setting.roles.algorithm, max(rounds, 1)
-    told = forecast(setting.known, algorithm, rounds=rounds)
+    known = {"rounds": rounds, "assumed": _assumed(setting)}
+    told = forecast(setting.known, algorithm, **known)
     told = replace(told, planned=False, noise=noise_of(setting), metrics=_METRICS)
     if "shared_seed" not in setting.run.run:
         return told
     known = violated("no observer knows the noise: everybody has run.shared_seed")
     rows = [replace(r, assumptions=(*r.assumptions, vars(known))) for r in told.rows]
     return replace(told, rows=tuple(rows))
+
+
+def _assumed(setting: Setting) -> tuple[Assumption, ...]:
+    """What a budget rests on besides: of an asynchronous run, the times of letters."""
+    return (ARRIVALS_SEEN,) if setting.roles.terms.asynchronous else ()
 
 
 def noise_of(setting: Setting) -> str:

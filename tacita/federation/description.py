@@ -158,6 +158,9 @@ class Description:
         enough = self.least_agents
         if "deadline" in self.run:
             enough = min(enough, int(self.run.get("least_letters", 1)))
+        if self.run.get("asynchronous"):
+            letters = self.run.get("participation", 1.0)
+            enough = min(enough, letters if isinstance(letters, int) else enough)
         if "secure" in self.tables:
             enough = int(self.tables["secure"].get("least", len(self.agents)))
         return enough

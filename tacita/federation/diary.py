@@ -87,6 +87,13 @@ class Diary:
             "round": np.asarray(list(kept), int),
         }
 
+    def arrivals(self) -> list[list[int]] | None:
+        """Whose letters every round took, as `tacita.Arrivals`; None of many agents."""
+        if len(self._agents) > _MANY_AGENTS:
+            return None
+        place = {name: number for number, name in enumerate(self._agents)}
+        return [[place[a] for a in n["who"]] for _, n in self._in_order() if "who" in n]
+
     def turns(self) -> list[int] | None:
         """In how many rounds every agent took part; None of very many agents."""
         if len(self._agents) > _MANY_AGENTS:

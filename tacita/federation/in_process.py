@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import MutableMapping
-from dataclasses import dataclass
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from tacita.participation import schedule_for
 from tacita.problem import Problem
 from tacita.runtime import choices
 from tacita.runtime.ready import prepare
-from tacita.runtime.rounds import mean_weights
+from tacita.runtime.world import mean_weights
 from tacita.trees import in_double_precision, tree_rows
 
 COORDINATOR = "coordinator"
@@ -46,12 +46,14 @@ class Stuck(RuntimeError):
 class Faults:
     """How the post misbehaves: chances per letter, and a delay in seconds.
 
-    Letters with different delays overtake each other.
+    Letters with different delays overtake each other. Every letter to a party in `far`
+    takes so many seconds more.
     """
 
     loss: float = 0.0
     repeat: float = 0.0
     most_delay: float = 0.0
+    far: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check.between(0.0, 0.99)(loss=self.loss)
@@ -76,7 +78,7 @@ class InProcessPost:
             if draw() < faults.loss:
                 continue
             self._count += 1
-            due = self.now + draw() * faults.most_delay
+            due = self.now + draw() * faults.most_delay + faults.far.get(to, 0.0)
             heapq.heappush(self._sacks, (due, self._count, to, content))
 
     def next(self) -> tuple[str, bytes] | None:

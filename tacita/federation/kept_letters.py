@@ -50,9 +50,14 @@ class KeepingTally:
             np.full((self._agents, *part.shape), np.nan) for part in form.zeros()
         ]
 
-    def add(self, agent: int, letter: Sequence[np.ndarray]) -> None:
+    #: Letters that are kept are in step.
+    fresh = 1.0
+
+    def add(
+        self, agent: int, letter: Sequence[np.ndarray], freshness: float = 1.0
+    ) -> None:
         """Keep the letter, and hand it on."""
-        self._inner.add(agent, letter)
+        self._inner.add(agent, letter, freshness)
         for whole, part in zip(self.kept, letter, strict=True):
             whole[agent] = part
 

@@ -102,6 +102,8 @@ class KeptRun:
             count = int(self.problem.counts[0])
             info["holdings"] = {"agent": [self.party], "rows": [count]}
             turns = turns and [turns[run.agents.index(self.party)]]
+        elif run.run.get("asynchronous"):
+            info["arrivals"] = self.diary.arrivals()
         if turns is not None:
             info["turns"] = turns
         if self.evaluation is not None:

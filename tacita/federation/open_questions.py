@@ -49,10 +49,19 @@ class OpenQuestions:
         """What was told in an earlier round whose question is open."""
         return self._old[number]
 
-    def keep_open(self, number: int, told: list[np.ndarray]) -> None:
-        """The round goes on; its open questions keep their broadcast."""
+    def keep_open(
+        self, number: int, told: list[np.ndarray], oldest: int | None = None
+    ) -> None:
+        """The round goes on; its open questions keep their broadcast.
+
+        All since round `oldest`; by default those of the last few rounds that have any.
+        """
         self._old[number] = told
-        open_rounds = sorted({*self._asked[:, 0].tolist()} - {0})[-_MOST_OLD:]
+        open_rounds = sorted({*self._asked[:, 0].tolist()} - {0})
+        if oldest is None:
+            open_rounds = open_rounds[-_MOST_OLD:]
+        else:
+            open_rounds = [r for r in open_rounds if r >= oldest]
         self._old = {r: v for r, v in self._old.items() if r in open_rounds}
         self._asked[~np.isin(self._asked[:, 0], open_rounds)] = 0
 

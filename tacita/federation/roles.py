@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tacita import keys
-from tacita.aggregation import Aggregation, Summed
+from tacita import check, keys
+from tacita.aggregation import Aggregation, Mean, Summed
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.federation import party
 from tacita.federation.agent_keys import AgentKeys
@@ -17,6 +17,7 @@ from tacita.federation.desk import Desk
 from tacita.federation.draws import Draws
 from tacita.federation.graph_agent import GraphAgent
 from tacita.federation.kept_letters import require_whole
+from tacita.federation.late_coordinator import LateCoordinator
 from tacita.federation.party import Party
 from tacita.federation.server_agent import ServerAgent
 from tacita.federation.server_coordinator import ServerCoordinator
@@ -26,6 +27,7 @@ from tacita.federation.terms import Terms
 from tacita.federation.work import GraphWork, ServerWork
 from tacita.problem.graph import Graph
 from tacita.problem.population import Local
+from tacita.runtime import arrivals
 from tacita.trees import in_double_precision
 
 
@@ -58,6 +60,25 @@ class Roles:
     def __post_init__(self) -> None:
         if self.terms.keep_letters:
             require_whole(self.algorithm)
+        if self.terms.asynchronous:
+            self._require_late()
+
+    def _require_late(self) -> None:
+        """Refuse to wait for nobody where letters must be of their round."""
+        if self.on_graph:
+            check.refuse(
+                "asynchronous = true is for runs with a coordinator; on a graph give "
+                "deadline, the seconds that agents wait for their neighbours"
+            )
+        arrivals.require_late_letters(self.algorithm)
+        if not isinstance(self.aggregation, Mean | None):
+            check.refuse(
+                "letters that are late are joined by their mean; leave aggregation "
+                "out, or asynchronous"
+            )
+        n = len(self.agents)
+        letters = self.terms.letters(n)
+        arrivals.require_time(self.terms.most_staleness, letters, n)
 
     @property
     def on_graph(self) -> bool:
@@ -94,7 +115,8 @@ class Roles:
         """The coordinator of a server algorithm; weights of the agents in its means."""
         if isinstance(self.algorithm, Summed):
             return SumCoordinator(desk, self.server, self.agents, draws, self.terms)
-        return ServerCoordinator(
+        kind = LateCoordinator if self.terms.asynchronous else ServerCoordinator
+        return kind(
             desk,
             self.server,
             self.agents,

@@ -148,7 +148,9 @@ class ServerCoordinator(Party):
         """Ask everybody of the current exchange; go on where there is nobody to ask."""
         while not self.over:
             self._since, self._counted, self._heard = now, set(), 0
-            self._written.clear()
+            # Who waits to be fetched keeps its place, if its question is still open.
+            waits = [i for i in self._written if self._open.of(i) != NOTHING]
+            self._written = dict.fromkeys(waits)
             phase = self._when[1]
             centre = self._work.algorithm.joining.centre(self.broadcast)
             self._tally.open(self._work.exchanges[phase].letter, centre)
@@ -260,11 +262,15 @@ class ServerCoordinator(Party):
         else:
             self._work.exchanges[phase].letter.check(letter.arrays)
             require_bounded(letter.arrays, self.terms.most_norm)
-            self._tally.add(agent, letter.arrays)
+            self._tally.add(agent, letter.arrays, self._freshness(when[0]))
             self._counted.add(agent)
             if self._work.keeps(phase):
                 self._credited[agent] = when[0]
         self._count_in(agent)
+
+    def _freshness(self, asked: int) -> float:
+        """What a letter counts for that answers the question of this round."""
+        return 1.0
 
     def _count_in(self, agent: int) -> None:
         """Nothing is waited for from this agent any more."""
@@ -277,9 +283,13 @@ class ServerCoordinator(Party):
         if self.over or self._heard < min(self.terms.least_letters, len(self._members)):
             return
         limit = self.terms.deadline
-        if not self._waiting or (limit is not None and now - self._since >= limit):
+        if self._enough() or (limit is not None and now - self._since >= limit):
             self._close(now)
             self._begin(now)
+
+    def _enough(self) -> bool:
+        """Whether the exchange may end before its deadline."""
+        return not self._waiting
 
     def _close(self, now: float) -> None:
         """Join what came, and move to the next exchange."""
@@ -300,7 +310,13 @@ class ServerCoordinator(Party):
             key = self._draws.noise(number, phase, joint)
             letter = work.exchanges[phase].letter.in_types(joint)
             self.state, self.broadcast = work.combine(
-                phase, key, self.state, letter, number, len(self._counted)
+                phase,
+                key,
+                self.state,
+                letter,
+                number,
+                len(self._counted),
+                self._tally.fresh,
             )
         if silent or phase == work.phases - 1:
             who = [] if silent else sorted(self._counted)

@@ -27,6 +27,7 @@ _NOT_IN_SUMS = {
     "for those who are late",
     "own_draws": "takes silence for a letter that is missing; leave it out",
     "late": "cannot open a round twice; leave it out",
+    "asynchronous": "adds up letters of one round, and no late ones; leave it out",
     "most_norm": "shows the coordinator no letter to measure; leave it out",
     "keep_letters": "shows the coordinator no letter to keep; leave it out",
     "aggregation": "is itself the rule that joins letters; leave it out",

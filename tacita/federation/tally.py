@@ -21,7 +21,7 @@ from tacita.federation.exact_sum import ExactSum
 from tacita.federation.shapes import Form, to_list
 from tacita.federation.wire import require_bounded
 from tacita.robust.detection import SIGNS, look
-from tacita.runtime.rounds import rule_key
+from tacita.runtime.world import rule_key
 
 
 class Seen(NamedTuple):
@@ -68,12 +68,27 @@ class SumTally:
 
     def open(self, form: Form, centre: object) -> None:
         """Nothing was added yet."""
-        self._total, self._weight = ExactSum(form.zeros()), 0.0
+        self._total = ExactSum(form.zeros())
+        self._came: dict[int, float] = {}
 
-    def add(self, agent: int, letter: Sequence[np.ndarray]) -> None:
+    def add(
+        self, agent: int, letter: Sequence[np.ndarray], freshness: float = 1.0
+    ) -> None:
         """Add the letter times its weight; the order does not matter."""
-        self._total.add(letter, self._weights[agent])
-        self._weight += float(self._weights[agent])
+        self._total.add(letter, self._weights[agent] * freshness)
+        self._came[agent] = freshness
+
+    @property
+    def _weight(self) -> float:
+        # Added up in the order of the agents, whoever came first.
+        came = sorted(self._came)
+        return sum(self._weights[agent] * self._came[agent] for agent in came)
+
+    @property
+    def fresh(self) -> float:
+        """What letters count for on average; 1 if none is late."""
+        whole = self._weights[sorted(self._came)].sum()
+        return float(self._weight / whole) if whole else 1.0
 
     def close(self, keep: bool, key: Array, watch: bool = True) -> list[np.ndarray]:
         """The mean, or the running mean after these changes."""
@@ -99,7 +114,12 @@ class LetterTally:
         self._form, self._centre = form, centre
         self._came: dict[int, Sequence[np.ndarray]] = {}
 
-    def add(self, agent: int, letter: Sequence[np.ndarray]) -> None:
+    #: Rules other than the mean join letters that are in step.
+    fresh = 1.0
+
+    def add(
+        self, agent: int, letter: Sequence[np.ndarray], freshness: float = 1.0
+    ) -> None:
         """Hold the letter; a rule is not asked about what is not finite."""
         require_bounded(letter)
         self._came[agent] = letter

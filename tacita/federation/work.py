@@ -133,10 +133,21 @@ class ServerWork:
         return self.seat(agent, self._like).begin(self.start)[1]
 
     def combine(
-        self, phase: int, key: Array, state: Any, mean: Any, number: int, active: int
+        self,
+        phase: int,
+        key: Array,
+        state: Any,
+        mean: Any,
+        number: int,
+        active: int,
+        fresh: float = 1.0,
     ) -> tuple[Any, Any]:
-        """The coordinator's step in round `number`, which `active` agents answered."""
-        now = Round(self.n_agents, self._like.h, number, active, self._like.regulariser)
+        """The coordinator's step in round `number`, which `active` agents answered.
+
+        Their letters count for `fresh` on average, which is 1 if none is late.
+        """
+        like, about = self._like, (number, active)
+        now = Round(self.n_agents, like.h, *about, like.regulariser, fresh)
         return combine(phase, self.algorithm, now, key, state, mean)
 
     def _forms(self, local: Local) -> tuple[list[Exchange], Form, Form]:

@@ -20,7 +20,7 @@ from tacita.job.run_file import RunFile, RunTable
 from tacita.mesh import Mesh
 from tacita.participation import schedule_for
 from tacita.problem import Problem
-from tacita.runtime import Asynchronous, choices, measure, memory, transit
+from tacita.runtime import Asynchronous, Pace, choices, measure, memory
 from tacita.runtime.ready import prepare
 from tacita.runtime.simulate import simulate
 from tacita.trace import Run
@@ -81,7 +81,11 @@ class Job:
         if attack is not None:
             n = self.problem.n_agents
             asked["liars"] = n if attack.sees_letters else len(attack.agents)
-        return asked | {"in_step": self.options.get("asynchronous") is None}
+        late = self.options.get("asynchronous")
+        if isinstance(late, Pace):
+            # Who is heard is no draw that anybody could count on.
+            asked["participation"] = 1.0
+        return asked | {"in_step": late is None}
 
     def _require_budget(self) -> None:
         """Refuse a run that would cost more than its table [privacy] allows."""
@@ -205,9 +209,8 @@ def _options(run: RunTable, made: Problem, how: Algorithm) -> dict[str, Any]:
     record = run.record if run.record is not None else _usual_record(made)
     options: dict[str, Any] = {**dict(run), "record": tuple(record)}
     if run.asynchronous is not None:
-        options["asynchronous"] = call(
-            "run.asynchronous", Asynchronous, run.asynchronous
-        )
+        kind = Asynchronous if isinstance(how, GraphAlgorithm) else Pace
+        options["asynchronous"] = call("run.asynchronous", kind, run.asynchronous)
     if run.aggregation == SECURE:
         del options["aggregation"]  # the algorithm has it
     elif run.aggregation is not None:
@@ -240,7 +243,7 @@ def _rehearse(job: Job) -> None:
             )
     with told_of("run"):
         schedule_for(job.options["participation"], job.problem.n_agents)
-        transit.require(job.options.get("asynchronous"), job.algorithm)
+        choices.require_asynchronous(job.algorithm, job.options.get("asynchronous"))
         measure.choose(job.options["record"], job.problem, job.options.get("reference"))
     for metric in job.options["stop"] or {}:
         if metric not in job.options["record"]:

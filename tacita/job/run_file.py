@@ -105,8 +105,8 @@ class RunTable(_Table):
     )
     asynchronous: dict[str, Any] | None = Field(
         None,
-        description="a table such as { most_delay = 10, lost = 0.1 }, for algorithms "
-        "on a graph",
+        description="a table such as { mean = [1.0, 1.0, 9.0] }, how long letters of "
+        "FedBuff and FedAsync take, or on a graph { most_delay = 10, lost = 0.1 }",
     )
     aggregation: Named = Field(
         None,

@@ -17,11 +17,12 @@ from tacita import check
 from tacita.aggregation import Aggregation, Choice, Summed
 from tacita.aggregation.secure.summed import summed
 from tacita.privacy import inputs
-from tacita.privacy.accounting.guarantee import Guarantee
+from tacita.privacy.accounting.guarantee import Assumption, Guarantee
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.clipped import promise_of
 from tacita.privacy.letters import guarantee, letters_of
 from tacita.privacy.letters.on_grid import has_integers
+from tacita.privacy.letters.question import ARRIVALS_DRAWN, ARRIVALS_SEEN
 from tacita.privacy.scope import Relation, Scope, Unit
 from tacita.privacy.spend import Turns, largest, observers, of_one, planned, stand_ins
 from tacita.problem.problem import Problem
@@ -122,6 +123,7 @@ def counted_turns(
     """
     known["in_step"] = told.get("asynchronous") is None
     known["liars"] = _liars(told.get("attack"), problem.n_agents)
+    known["assumed"] = _arrivals(told.get("asynchronous"))
     counted = planned(problem, rounds, told.get("participation", 1.0), **known)
     secret = letters_of(algorithm).secret_turns
     return counted if secret else counted.as_they_went(turns)
@@ -138,17 +140,19 @@ def forecast(
     in_step: bool = False,
     liars: int = 0,
     agent: int | None = None,
+    assumed: tuple[Assumption, ...] = (),
 ) -> PrivacyReport:
     """What a run would cost: which epsilon, for whom, at the noise that is set.
 
     With participation below 1 the bounds hold over the draw of who takes part.
     `in_step` and `liars` are as in `tacita.private`. With `agent`, its number, it tells
-    what that one spends; else what the agent does that spends most.
+    what that one spends; else what the agent does that spends most. What the plan rests
+    on besides is `assumed`.
     """
     rounds = inputs.whole(rounds=rounds)
     algorithm = summed(algorithm, aggregation)
     looked = looks_at_rows(algorithm, problem)
-    known = {"looked": looked, "in_step": in_step, "liars": liars}
+    known = {"looked": looked, "in_step": in_step, "liars": liars, "assumed": assumed}
     turns = planned(problem, rounds, participation, aggregation, **known)
     ready = algorithm.resolve(problem)
     made = _report(ready, problem, turns, rounds, delta, agent)
@@ -161,6 +165,12 @@ def _liars(attack: dict[str, Any] | None, n: int) -> int:
         return 0
     sees = {one.__name__: one.sees_letters for one in ATTACKS}
     return n if sees.get(attack["name"], True) else len(attack["agents"])
+
+
+def _arrivals(asynchronous: dict[str, Any] | None) -> tuple[Assumption, ...]:
+    """What a run rests on whose coordinator waited for nobody."""
+    kinds = {"Pace": (ARRIVALS_DRAWN,), "Arrivals": (ARRIVALS_SEEN,)}
+    return kinds.get((asynchronous or {}).get("name", ""), ())
 
 
 def _early_turns(run: Run, n: int) -> tuple[np.ndarray, np.ndarray]:

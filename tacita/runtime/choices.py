@@ -19,7 +19,7 @@ from tacita.participation import Schedule, schedule_for
 from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
-from tacita.runtime import measure
+from tacita.runtime import arrivals, measure, transit
 
 
 def problem_of(problem: Any) -> Problem:
@@ -94,6 +94,14 @@ def schedule_of(
             f"a round; use participation >= {algorithm.least_active}"
         )
     return who
+
+
+def require_asynchronous(algorithm: Any, asynchronous: Any) -> None:
+    """Refuse what does not say how a run of the algorithm is out of step."""
+    if asynchronous is None:
+        return
+    on_graph = isinstance(algorithm, GraphAlgorithm)
+    (transit if on_graph else arrivals).require(asynchronous, algorithm)
 
 
 def aggregation_of(

@@ -28,7 +28,7 @@ from tacita.runtime.fingerprint import fingerprint
 from tacita.runtime.measure import name_of
 from tacita.runtime.progress import Bar, wanted
 from tacita.runtime.recording import Every
-from tacita.runtime.rounds import World
+from tacita.runtime.world import World
 
 #: What was measured in one round: numbers by metric, of several seeds an array.
 Record = dict[str, Any]

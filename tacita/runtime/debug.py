@@ -24,25 +24,30 @@ from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
 from tacita.runtime import choices, measure, memory, recording
+from tacita.runtime.arrivals import Arrivals, Pace, require_rounds
 from tacita.runtime.finish import describe, versions
 from tacita.runtime.gather import Mail, finite_rows
 from tacita.runtime.measure import DEFAULT_RECORD
 from tacita.runtime.ready import make_world, prepare
 from tacita.runtime.rounds import (
-    Carry,
-    Stage,
-    World,
+    asked_anew,
     event_of,
-    first_carry,
+    late_letters,
     lied,
-    mean_weights,
     received,
-    rule_key,
 )
 from tacita.runtime.seat import combine
 from tacita.runtime.secret_noise import context_of, secret_bytes
 from tacita.runtime.seeds import seeds_of
 from tacita.runtime.transit import Asynchronous
+from tacita.runtime.world import (
+    Carry,
+    Stage,
+    World,
+    first_carry,
+    mean_weights,
+    rule_key,
+)
 from tacita.trace import Run
 from tacita.trained import card_of
 from tacita.trees import in_double_precision, tree_rows
@@ -64,7 +69,7 @@ def debug(
     record_every: int | None = None,
     *,
     reference: Any = None,
-    asynchronous: Asynchronous | None = None,
+    asynchronous: Asynchronous | Pace | Arrivals | None = None,
     aggregation: Choice = None,
     attack: Attack | None = None,
 ) -> Run:
@@ -84,6 +89,7 @@ def debug(
     point = choices.start_of(problem, start)
     reference = choices.reference_of(problem, reference)
     check.count(rounds=check.given(rounds=rounds))
+    require_rounds(asynchronous, rounds)
     with jax.disable_jit():
         carry = first_carry(world, ready, base, point)
         pages, recorded = [], []
@@ -145,6 +151,8 @@ def _active(world: World, key: Array) -> list[int]:
 def _round(problem: Problem, stage: Stage, carry: Carry) -> Carry:
     under_way = ()
     inbox: Any = None
+    if isinstance(stage.world.asynchronous, Pace | Arrivals):
+        return _late_round(problem, stage, carry)
     if stage.world.asynchronous is not None:
         mask, inbox, under_way = event_of(stage, carry)
         active = np.flatnonzero(np.asarray(mask)).tolist()
@@ -166,6 +174,26 @@ def _round(problem: Problem, stage: Stage, carry: Carry) -> Carry:
         if active or stage.algorithm.averages == "all" or least == 0:
             carry = _server_exchange(problem, stage, phase, active, carry)
     return carry._replace(turns=turns)
+
+
+def _late_round(problem: Problem, stage: Stage, carry: Carry) -> Carry:
+    """A round that waits for nobody: every letter answers a question of its own."""
+    late, states, letters = late_letters(stage, carry), carry.states, []
+    for agent in late.heard.tolist():
+        number, told = tree_rows((carry.transit.asked, carry.transit.told), agent)
+        then = stage._replace(number=int(number))
+        own, letter = _ask(problem, then, 0, agent, tree_rows(states, agent), told)
+        states = _put(states, agent, own)
+        letters.append(letter)
+    stacked = jax.tree.map(lambda *v: jnp.stack(v), *letters)
+    world, key = stage.world, stage.coordinator_key(0)
+    centre = stage.algorithm.joining.centre(carry.broadcast)
+    given = Heard(stacked, late.weights[late.heard], None, rule_key(key), centre)
+    now = world.round(stage.number, len(letters), late.fresh)
+    joint = world.aggregation(given)
+    memory, broadcast = combine(0, stage.algorithm, now, key, carry.memory, joint)
+    told = {"memory": memory, "broadcast": broadcast, "states": states}
+    return asked_anew(stage, carry._replace(**told), late.heard)
 
 
 def _server_exchange(

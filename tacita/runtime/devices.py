@@ -18,8 +18,8 @@ from tacita.mesh.devices import BLOCKS, Mesh, found
 from tacita.mesh.places import AGENTS, Places
 from tacita.problem.problem import Problem
 from tacita.runtime.engine import RunPlan
-from tacita.runtime.rounds import World
 from tacita.runtime.spread import LANES, OverAgents, OverLanes, Spread
+from tacita.runtime.world import World
 
 #: Multiply-adds of a round from which on devices are worth their waiting for each
 #: other: about a millisecond of one core (`bench/mesh.py`).
@@ -92,6 +92,8 @@ def _why_not(algorithm: Any, world: World, plan: RunPlan) -> str:
     """Why agents cannot be spread; empty if they can."""
     if isinstance(algorithm, GraphAlgorithm):
         return "agents on a graph are not spread over devices yet"
+    if world.asynchronous is not None:
+        return "letters that come late are not spread over devices yet"
     single = not world.aggregation.additive or world.attack is not None or plan.watch
     if single and world.schedule.kind == "cohort":
         return "letters that are needed one by one are not spread for K of N agents"

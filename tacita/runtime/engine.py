@@ -21,8 +21,9 @@ from tacita.keys import Keys
 from tacita.participation import Schedule
 from tacita.robust.detection import SIGNS
 from tacita.runtime.measure import measure
-from tacita.runtime.rounds import Carry, Stage, World, first_carry, one_round
+from tacita.runtime.rounds import one_round
 from tacita.runtime.spread import Spread
+from tacita.runtime.world import Carry, Stage, World, first_carry
 
 #: Records that one call of the compiled program can hold.
 CAPACITY = 512

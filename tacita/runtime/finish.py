@@ -20,8 +20,8 @@ from tacita.runtime import traffic
 from tacita.runtime.divergence import diverged
 from tacita.runtime.engine import RunPlan
 from tacita.runtime.measure import name_of
-from tacita.runtime.rounds import World
 from tacita.runtime.seeds import Seeds
+from tacita.runtime.world import World
 from tacita.trace import Run
 from tacita.trained import card_of
 

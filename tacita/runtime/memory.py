@@ -20,7 +20,7 @@ from tacita import check, keys
 from tacita.algorithm.base import Averages, GraphAlgorithm
 from tacita.problem.problem import Problem
 from tacita.runtime.measure import DEFAULT_RECORD
-from tacita.runtime.rounds import World, first_carry
+from tacita.runtime.world import World, first_carry
 from tacita.trees import tree_rows
 
 #: Bytes of all agents' models up to which they are kept for those who look at them.
@@ -56,6 +56,7 @@ def keeps(
     needed = (
         isinstance(algorithm, GraphAlgorithm)
         or algorithm.averages == Averages.ALL
+        or world.asynchronous is not None
         or np.ndim(start) == 2
         or np.ndim(reference) == 2
         or any(_looks_at_agents(metric, problem) for metric in record)

@@ -14,10 +14,11 @@ from tacita.privacy.letters import is_private
 from tacita.problem.oracles import Minibatch, Oracle
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
-from tacita.runtime import choices, delivery, gather, measure, transit
+from tacita.runtime import arrivals, choices, delivery, gather, measure
+from tacita.runtime.arrivals import Arrivals, Pace
 from tacita.runtime.engine import RunPlan
-from tacita.runtime.rounds import World
 from tacita.runtime.transit import Asynchronous
+from tacita.runtime.world import World
 
 MAPPINGS = ("auto", "together", "one_by_one")
 
@@ -84,13 +85,17 @@ def make_world(
     problem: Problem,
     algorithm: Any,
     participation: Any,
-    asynchronous: Asynchronous | None = None,
+    asynchronous: Asynchronous | Pace | Arrivals | None = None,
     aggregation: Any = None,
     lanes: bool = False,
     attack: Attack | None = None,
 ) -> World:
     """What the compiled program is given: rows, edges, who is active, the rule."""
-    who = choices.schedule_of(problem, algorithm, participation, lanes)
+    choices.require_asynchronous(algorithm, asynchronous)
+    if isinstance(asynchronous, Pace | Arrivals):
+        who = arrivals.schedule_of(asynchronous, participation, problem.n_agents)
+    else:
+        who = choices.schedule_of(problem, algorithm, participation, lanes)
     join = choices.aggregation_of(problem, algorithm, aggregation, who)
     network = None
     if isinstance(algorithm, GraphAlgorithm):
@@ -98,7 +103,6 @@ def make_world(
         one_by_one = asynchronous is not None or attack is not None
         one_by_one |= aggregation is not None
         network = delivery.of(problem.graph, algorithm, problem.dtype, one_by_one)
-    transit.require(asynchronous, algorithm)
     if asynchronous is not None and (aggregation is not None or attack is not None):
         check.refuse(
             "letters that are late are joined by their mean, and nobody lies about "

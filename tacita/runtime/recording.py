@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tacita import check
 from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
-from tacita.runtime.rounds import World
+from tacita.runtime.world import World
 
 #: What records may add to the work of the rounds: less than 0.3, as it is an estimate.
 SHARE = 0.22

@@ -14,147 +14,24 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import keys
-from tacita.aggregation import Aggregation, Heard, Mean
+from tacita.aggregation import Mean
 from tacita.aggregation.secure.rule import ModularSum
-from tacita.algorithm.base import GraphAlgorithm, Round
-from tacita.participation import Schedule
-from tacita.problem.population import Population
-from tacita.robust import Attack
-from tacita.runtime import transit
-from tacita.runtime.delivery import Links, deliver, deliver_by_rule
-from tacita.runtime.gather import NOTHING, Gathering, Mail, Slice, join
-from tacita.runtime.seat import Seats
+from tacita.algorithm.base import GraphAlgorithm
+from tacita.runtime import arrivals, transit
+from tacita.runtime.arrivals import Arrivals, Pace
+from tacita.runtime.delivery import deliver, deliver_by_rule
+from tacita.runtime.gather import Gathering, Mail, Slice
 from tacita.runtime.transit import Asynchronous
-from tacita.trees import tree_rows
-
-
-class World(NamedTuple):
-    """All that stays the same over the rounds of a run."""
-
-    population: Population
-    links: Links | None
-    schedule: Schedule
-    asynchronous: Asynchronous | None = None
-    aggregation: Aggregation = Mean()
-    attack: Attack | None = None
-
-    def seats(self, algorithm: Any) -> Seats:
-        """All agents' places."""
-        edges = () if self.links is None else self.links.edges
-        return Seats(algorithm, self.population, edges)
-
-    def round(self, number: Any, active: Any) -> Round:
-        """What the coordinator knows of a round besides the letters."""
-        public = self.population
-        return Round(public.n_agents, public.h, number, active, public.regulariser)
-
-
-class Carry(NamedTuple):
-    """All that one round hands to the next."""
-
-    memory: Any  # the coordinator's own state
-    broadcast: Any  # what all agents are told next
-    states: Any  # every agent's state, stacked; where none is kept, one for its form
-    mail: Mail  # what stays valid of the letters of the round's last exchange
-    turns: Array  # in how many rounds every agent was active
-    transit: Any = ()  # letters under way, of an asynchronous run
-    seen: Any = ()  # how the last letters lay among each other, where somebody watches
-    before: Any = ()  # the broadcast before the last, which liars may remember
-
-
-def mean_weights(algorithm: Any, population: Population) -> Array:
-    """The weight of every agent's letter in the coordinator's mean."""
-    dtype = population.rows.x.dtype
-    if algorithm.weights == "samples":
-        return population.counts.astype(dtype)
-    return jnp.ones(population.here, dtype)
-
-
-def first_carry(
-    world: World, algorithm: Any, base: keys.Keys, start: Array, keeps: bool = True
-) -> Carry:
-    """Everything before the first round; `start` is (d,) or (N, d).
-
-    Where no states are kept all agents begin alike, so that one stands for them.
-    """
-    places, seats = world.population.places, world.seats(algorithm)
-    own, weights = seats.stacked, mean_weights(algorithm, world.population)
-    if not keeps:
-        few = _answering(world)
-        own, weights = tree_rows(own, jnp.zeros(few, int)), weights[jnp.zeros(few, int)]
-    everyone = jnp.broadcast_to(start, (len(weights), start.shape[-1]))
-    turns = jnp.zeros(places.here, jnp.int32)
-    states, letters = jax.vmap(lambda mine, w: seats.at(mine).begin(w))(own, everyone)
-    states = states if keeps else tree_rows(states, 0)
-    if isinstance(algorithm, GraphAlgorithm):
-        under_way = ()
-        if world.asynchronous is not None:
-            assert world.links is not None and world.links.slots is not None
-            under_way = transit.first(world.links.slots, letters)
-        return Carry((), (), states, Mail((), letters), turns, under_way)
-    key = keys.coordinator_key(base, 0, 0)
-    # These letters depend on no rows, and nobody lies yet.
-    first = Heard(letters, weights, None, rule_key(key), tree_rows(letters, 0))
-    if keeps:
-        centre, middle = places.of_first(letters), world.population.mean(everyone)
-        joint = join(world.aggregation, first._replace(centre=centre), places)
-    else:
-        joint, middle = world.aggregation(first), everyone.mean(axis=0)
-    memory, broadcast = algorithm.phases[-1].combine(
-        key,
-        algorithm.init_coordinator(middle),
-        joint,
-        world.round(0, places.agents),
-    )
-    kept = Mail(joint, letters) if algorithm.averages == "all" else NOTHING
-    before = () if world.attack is None else broadcast
-    return Carry(memory, broadcast, states, kept, turns, before=before)
-
-
-def _answering(world: World) -> int:
-    """Letters that a rule joins in a round; of a mean one that all are like."""
-    if isinstance(world.aggregation, Mean):
-        return 1
-    return world.schedule.size or world.population.n_agents
-
-
-def rule_key(key: Array) -> Array:
-    """A key for the rule, out of the coordinator's."""
-    return jax.random.fold_in(key, 1)
-
-
-class Stage(NamedTuple):
-    """One round of one run: what it is about, and where its keys come from."""
-
-    world: World
-    algorithm: Any
-    keys: keys.Keys
-    number: Any  # of the round; the first is 1
-    together: bool = True  # whether agents are computed vmapped
-    watch: bool = False  # whether it is seen how letters lay among each other
-    keeps: bool = True  # whether every agent's state is kept
-
-    def agent_key(self, agent: Any, phase: int) -> Array:
-        """The key of one agent's exchange."""
-        return keys.agent_key(keys.agent_secret(self.keys, agent), self.number, phase)
-
-    def coordinator_key(self, phase: int) -> Array:
-        """The key of the coordinator's step."""
-        return keys.coordinator_key(self.keys, self.number, phase)
-
-    def keeps_letters(self, phase: int) -> bool:
-        """Whether letters of this exchange stay valid while their writer is silent."""
-        if isinstance(self.algorithm, GraphAlgorithm):
-            return True
-        last = len(self.algorithm.phases) - 1
-        return self.algorithm.averages == "all" and phase == last
+from tacita.runtime.world import Carry, Stage, World, mean_weights, rule_key
 
 
 def one_round(stage: Stage, carry: Carry) -> Carry:
     """All exchanges of one round."""
     world = stage.world
-    if world.asynchronous is not None:
+    if isinstance(world.asynchronous, Asynchronous):
         return _event(stage, carry)
+    if world.asynchronous is not None:
+        return _late_round(stage, carry)
     active = _who(world, keys.schedule_key(stage.keys, stage.number))
     carry = carry._replace(turns=_count_turns(world, carry.turns, active))
     if isinstance(stage.algorithm, GraphAlgorithm):
@@ -217,7 +94,7 @@ def lied(stage: Stage, phase: int, carry: Carry) -> Any:
 def event_of(stage: Stage, carry: Carry) -> tuple[Array, Array, Any]:
     """Who is active at one event of an asynchronous run, what is received, the post."""
     world = stage.world
-    assert world.asynchronous is not None and world.links is not None
+    assert isinstance(world.asynchronous, Asynchronous) and world.links is not None
     assert world.links.slots is not None
     return transit.event(
         world.asynchronous,
@@ -236,6 +113,56 @@ def _event(stage: Stage, carry: Carry) -> Carry:
     states, post, _ = _exchange(stage, 0, carry, active, inbox)
     turns = carry.turns + active
     return carry._replace(states=states, mail=post, turns=turns, transit=under_way)
+
+
+class Late(NamedTuple):
+    """The letters of a round that nobody is waited for in.
+
+    Attributes:
+        heard: The agents whose letters came, in their order.
+        weights: What everybody's letter counts for now, (N,).
+        fresh: What those of this round count for on average.
+    """
+
+    heard: Array
+    weights: Array
+    fresh: Array
+
+
+def late_letters(stage: Stage, carry: Carry) -> Late:
+    """Who is heard in a round that waits for nobody, and what for."""
+    world, waiting = stage.world, carry.transit
+    assert isinstance(world.asynchronous, Pace | Arrivals)
+    heard = world.asynchronous.heard(stage.number, world.schedule.size, waiting)
+    each = mean_weights(stage.algorithm, world.population)
+    fresh = stage.algorithm.freshness(stage.number - waiting.asked)
+    weights = each * fresh.astype(each.dtype)
+    return Late(heard, weights, jnp.sum(weights[heard]) / jnp.sum(each[heard]))
+
+
+def asked_anew(stage: Stage, carry: Carry, heard: Array) -> Carry:
+    """After a round that waited for nobody: everybody's question, and their number."""
+    rule = stage.world.asynchronous
+    assert isinstance(rule, Pace | Arrivals)
+    # A question counts once its round has come: whoever has it may have answered.
+    turns = carry.turns + (carry.transit.asked == stage.number)
+    key, told = keys.schedule_key(stage.keys, stage.number), carry.broadcast
+    asked = arrivals.move_on(rule, key, carry.transit, heard, stage.number, told)
+    return carry._replace(turns=turns, transit=asked)
+
+
+def _late_round(stage: Stage, carry: Carry) -> Carry:
+    """The first letters that come are joined, whichever broadcast they answer."""
+    late = late_letters(stage, carry)
+    states, post, count = _exchange(stage, 0, carry, late.heard, (), late.weights)
+    memory, broadcast = stage.algorithm.combine(
+        stage.coordinator_key(0),
+        carry.memory,
+        post.joint,
+        stage.world.round(stage.number, count, late.fresh),
+    )
+    told = {"memory": memory, "broadcast": broadcast, "states": states}
+    return asked_anew(stage, carry._replace(**told, seen=post.seen), late.heard)
 
 
 def _server_exchange(
@@ -292,26 +219,41 @@ def _count_turns(world: World, turns: Array, active: Array | None) -> Array:
 
 
 def _exchange(
-    stage: Stage, phase: int, carry: Carry, active: Array | None, inbox: Any
+    stage: Stage,
+    phase: int,
+    carry: Carry,
+    active: Array | None,
+    inbox: Any,
+    weights: Array | None = None,
 ) -> tuple[Any, Mail, Any]:
-    """States and mail after the active agents answered; and how many did."""
+    """States and mail after the active agents answered; and how many did.
+
+    With `weights` of their letters they answer the questions that they are at work on.
+    """
     world, seats = stage.world, stage.world.seats(stage.algorithm)
-    graph = isinstance(stage.algorithm, GraphAlgorithm)
+    graph, late = isinstance(stage.algorithm, GraphAlgorithm), weights is not None
+    if late:
+        inbox = carry.transit.asked, carry.transit.told
 
     def one(key: Array, mine: Slice) -> tuple[Any, Any]:
-        told = mine.inbox if graph else carry.broadcast
+        number, told = mine.inbox if late else (stage.number, carry.broadcast)
+        told = mine.inbox if graph else told
         before = mine.state if stage.keeps else carry.states
         seat = seats.at(mine.own)
-        state, letter = seat.answer(stage.number, phase, key, before, told)
+        state, letter = seat.answer(number, phase, key, before, told)
         return state if stage.keeps else (), letter
+
+    def key_of(agent: Array) -> Array:
+        number = carry.transit.asked[agent] if late else stage.number
+        return stage._replace(number=number).agent_key(agent, phase)
 
     gathering = Gathering(
         one,
         # Hashed for all agents at once, outside the loop over agents.
-        jax.vmap(lambda agent: stage.agent_key(agent, phase)),
+        jax.vmap(key_of),
         Slice(seats.stacked, carry.states if stage.keeps else (), inbox),
         carry.mail,
-        mean_weights(stage.algorithm, world.population),
+        mean_weights(stage.algorithm, world.population) if weights is None else weights,
         None if graph else world.aggregation,
         rule_key(stage.coordinator_key(phase)),
         stage.algorithm.joining.centre(carry.broadcast),
@@ -323,7 +265,7 @@ def _exchange(
     )
     if active is None:
         return gathering.everyone()
-    if world.asynchronous is None and world.schedule.kind == "cohort":
+    if late or (world.asynchronous is None and world.schedule.kind == "cohort"):
         if world.population.places.devices == 1:
             return gathering.cohort(active)
         return gathering.own_cohort(active)

@@ -98,7 +98,7 @@ def combine(
     phase: int, algorithm: Any, now: Round, key: Array, state: Any, mean: Any
 ) -> tuple[Any, Any]:
     """The coordinator's step, compiled: its bits are the same wherever it is taken."""
-    known = (now.h, now.number, now.active, now.regulariser)
+    known = (now.h, now.number, now.active, now.regulariser, now.fresh)
     return _combine(phase, now.n_agents, algorithm, known, key, state, mean)
 
 
@@ -107,7 +107,7 @@ def _combine(
     phase: int,
     n_agents: int,
     algorithm: Any,
-    known: tuple[Any, Any, Any, Any],
+    known: tuple[Any, Any, Any, Any, Any],
     key: Array,
     state: Any,
     mean: Any,

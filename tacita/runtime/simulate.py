@@ -25,6 +25,7 @@ from tacita.privacy.statement import attach
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
 from tacita.runtime import choices, memory, recording
+from tacita.runtime.arrivals import Arrivals, Pace, require_rounds
 from tacita.runtime.chunks import Chunks, OnRecord
 from tacita.runtime.devices import in_blocks, spread_of
 from tacita.runtime.engine import RunPlan, begin, finish
@@ -37,10 +38,10 @@ from tacita.runtime.finish import (
 from tacita.runtime.measure import DEFAULT_RECORD
 from tacita.runtime.ready import make_plan, make_world, prepare
 from tacita.runtime.recording import Every
-from tacita.runtime.rounds import World
 from tacita.runtime.seeds import Seeds, seeds_of
 from tacita.runtime.spread import WHOLE
 from tacita.runtime.transit import Asynchronous
+from tacita.runtime.world import World
 from tacita.trace import SEED_ASKED_FOR, Run
 from tacita.trees import in_double_precision
 
@@ -63,7 +64,7 @@ def simulate(
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
     mapping: str = "auto",
-    asynchronous: Asynchronous | None = None,
+    asynchronous: Asynchronous | Pace | Arrivals | None = None,
     aggregation: Choice = None,
     attack: Attack | None = None,
     watch: bool = False,
@@ -97,8 +98,10 @@ def simulate(
         resume: Go on from the checkpoint there, if there is one, to `rounds` in all; a
             run resumed gives the same bits.
         mapping: Compute agents "together", "one_by_one", or let the engine choose.
-        asynchronous: For algorithms on a graph: delays, lost letters and bounds of an
-            asynchronous run; a round is then an event. See `tacita.Asynchronous`.
+        asynchronous: On a graph the delays, lost letters and bounds of an asynchronous
+            run, `tacita.Asynchronous`; a round is then an event. With a coordinator how
+            fast agents answer, `tacita.Pace`, or who was heard when in another run,
+            `tacita.Arrivals`; a round then takes the first `participation` letters.
         aggregation: How the coordinator joins letters; default their mean, "secure"
             for a `tacita.SecureSum` over everybody.
         attack: Who lies, and how, such as `tacita.robust.SignFlip(agents=(8, 9))`.
@@ -131,6 +134,7 @@ def simulate(
     world = make_world(
         problem, ready, participation, asynchronous, aggregation, many, liars
     )
+    require_rounds(asynchronous, rounds)
     choices.hook_of(on_record)
     if choices.watch_of(ready, watch, many):
         plan = dataclasses.replace(plan, watch=True)

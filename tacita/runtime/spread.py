@@ -21,7 +21,7 @@ from jax.sharding import PartitionSpec as Spec
 from tacita.keys import Keys
 from tacita.mesh.places import Places
 from tacita.runtime.gather import Mail
-from tacita.runtime.rounds import Carry, World
+from tacita.runtime.world import Carry, World
 
 LANES = "lanes"
 #: Of what every device has the same, whole.

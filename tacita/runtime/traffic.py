@@ -12,7 +12,7 @@ import numpy as np
 from tacita import keys
 from tacita.aggregation import Summed
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.runtime.rounds import World, first_carry
+from tacita.runtime.world import World, first_carry
 from tacita.trees import tree_rows
 
 

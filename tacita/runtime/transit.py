@@ -24,7 +24,6 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import GraphAlgorithm
 from tacita.participation import Schedule
 from tacita.problem.graph import Slots, exchange
 from tacita.trees import frozen, number, static
@@ -83,17 +82,10 @@ class Asynchronous:
 
 def require(asynchronous: Any, algorithm: Any) -> None:
     """Refuse what is no description of an asynchronous run, or an algorithm in step."""
-    if asynchronous is None:
-        return
     if not isinstance(asynchronous, Asynchronous):
         check.refuse(
-            "expected asynchronous=tacita.Asynchronous(most_delay=...), got "
-            f"asynchronous={asynchronous!r}"
-        )
-    if not isinstance(algorithm, GraphAlgorithm):
-        check.refuse(
-            "asynchronous runs are for algorithms on a graph; "
-            f"{type(algorithm).__name__} has a coordinator, use participation= there"
+            "a run on a graph is asynchronous by tacita.Asynchronous(most_delay=...), "
+            f"got asynchronous={asynchronous!r}"
         )
     if not algorithm.partial:
         check.refuse(
@@ -184,13 +176,7 @@ def who(
     rule: Asynchronous, schedule: Schedule, key: Array, idle: Array
 ) -> tuple[Array, Array]:
     """Who is active at this event, as booleans; and everybody's idle time after it."""
-    n = idle.shape[0]
-    if schedule.kind == "all":
-        active = jnp.ones(n, bool)
-    elif schedule.kind == "cohort":
-        active = jnp.zeros(n, bool).at[schedule.cohort(key, n)].set(True)
-    else:
-        active = schedule.mask(key, n)
+    active = schedule.active(key, idle.shape[0])
     if rule.most_delay is not None:
         active |= idle + 1 >= jnp.asarray(rule.most_delay, jnp.int32)
     return active, jnp.where(active, 0, idle + 1)

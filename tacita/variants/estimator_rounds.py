@@ -1,33 +1,27 @@
 """Rounds over nodes with scikit-learn models of any kind.
 
 These models are no arrays, so that no compiled loop runs them: a round fits every
-node's model, in parallel with joblib, and passes predictions along the edges. The
-letters of the last round are all that the next one needs, so that a checkpoint holds
-letters and no models.
+active node's model, in parallel with joblib, and passes predictions along the edges.
+Letters, and which of them a model was fitted to, are all that the next round needs, so
+that a checkpoint holds letters and no models.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacita import check
-from tacita.runtime import checkpoint as checkpoints
-from tacita.runtime import choices
-from tacita.runtime.fingerprint import fingerprint, words_of
 from tacita.runtime.progress import Bar, wanted
+from tacita.runtime.transit import Asynchronous
+from tacita.variants.estimator_diary import MEASURES, Diary, Measured
+from tacita.variants.estimator_events import Events, Mail, after
 from tacita.variants.estimator_nodes import EstimatorNetwork, EstimatorNode
 from tacita.variants.model_agnostic import ModelAgnosticFedRelax, predictions
-
-Measured = dict[str, float]  # metrics of one round, by name
-
-
-#: Metrics of a round, in the order of checkpoints; the last with validation rows only.
-MEASURES: tuple[str, ...] = ("train_error", "discrepancy", "change", "validation_error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +66,8 @@ def simulate_estimators(
     algorithm: ModelAgnosticFedRelax,
     rounds: int,
     *,
+    participation: Any = 1.0,
+    asynchronous: Asynchronous | None = None,
     validation: tuple[Any, Any, Any] | None = None,
     tolerance: float = 0.0,
     n_jobs: int = 1,
@@ -82,15 +78,21 @@ def simulate_estimators(
 ) -> EstimatorRun:
     """Run model-agnostic FedRelax.
 
-    In round 1 every node fits its own rows only, as there are no letters yet; round 1
-    is what training alone gives.
+    In round 1 every node fits its own rows only, as there are no letters yet, and tells
+    its neighbours; round 1 is what training alone gives. From then on silent nodes keep
+    model and letter.
 
     Args:
         network: Nodes, their rows and models, the graph and the shared points.
         algorithm: Strength of the coupling, damping.
         rounds: How many at most.
+        participation: Who is active in a round after the first, as in
+            `tacita.simulate`.
+        asynchronous: Delays and lost letters, (129) of the book; see
+            `tacita.Asynchronous`. A round is then an event.
         validation: Features, targets and node ids of rows to measure errors on.
-        tolerance: Stop when no prediction on a shared point changed by more.
+        tolerance: Stop when no prediction on a shared point changed by more; in step
+            only.
         n_jobs: How many processes fit models side by side (joblib); -1 for all cores.
             The result does not depend on it.
         seed: Of the draws for estimators that take no weights, and of those whose
@@ -101,7 +103,7 @@ def simulate_estimators(
             the round after the checkpoint is done again. The result is that of a run
             never interrupted.
     """
-    from joblib import Parallel, delayed  # comes with scikit-learn
+    from joblib import Parallel  # comes with scikit-learn
 
     if not isinstance(algorithm, ModelAgnosticFedRelax):
         check.refuse(
@@ -112,100 +114,96 @@ def simulate_estimators(
     check.not_negative(tolerance=tolerance)
     seed = check.seed(seed=seed)
     held_out = None if validation is None else network.rows(*validation)
-    diary = _Diary.of(checkpoint, resume, network, algorithm, held_out, seed)
-    letters, history = diary.read(rounds) if resume else (None, [])
-    shown = wanted(progress)
-    fitted = ()
+    events = Events(network, participation, asynchronous, seed)
+    if tolerance > 0 and not events.in_step:
+        check.refuse(
+            "tolerance stops a run in which nothing changes, which tells nothing while "
+            "nodes are silent or letters late; leave tolerance out"
+        )
+    chosen = (participation, asynchronous)
+    diary = Diary.of(checkpoint, resume, network, algorithm, held_out, seed, chosen)
+    mail, history = diary.read(rounds) if resume else (None, [])
+    shown, fitted = wanted(progress), None
     with Parallel(n_jobs=n_jobs) as parallel, Bar(shown, rounds, len(history)) as bar:
+        nodes = _Nodes(network, algorithm, seed, parallel)
+        if mail is not None:
+            # Models are not kept: those of silent nodes are made again.
+            fitted = [None] * nodes.number if events.in_step else nodes.again(mail)
         for number in range(len(history) + 1, rounds + 1):
-            diary.write(letters, history, rounds)
-            inboxes = _deliver(network, letters)
-            done: Any = parallel(
-                delayed(_one_node)(algorithm, *_place(network, i), *mail, seed, number)
-                for i, mail in enumerate(_mail(inboxes, letters, len(network.ids)))
-            )
-            fitted = tuple(model for model, _ in done)
-            told = np.stack([letter for _, letter in done])
-            history.append(_measure(network, fitted, told, letters, held_out))
-            letters = told
+            diary.write(mail, history, rounds)
+            before = None if mail is None else mail.letters
+            fitted, mail = _round(nodes, events, number, fitted, mail)
+            history.append(_measure(network, fitted, mail.letters, before, held_out))
             bar.update(number, None)
-            if history[-1]["change"] <= tolerance:
+            if events.in_step and history[-1]["change"] <= tolerance:
                 break
     metrics = {k: np.array([h[k] for h in history]) for k in history[0]}
     metrics["round"] = np.arange(1, len(history) + 1)
-    sent = len(history) * 2 * network.graph.n_edges
-    assert letters is not None
-    told = dict(letters=sent, bytes=sent * letters[0].nbytes)
-    return EstimatorRun(network, algorithm, fitted, metrics, told)
+    assert mail is not None and fitted is not None
+    sent = int(mail.turns @ np.asarray(network.graph.neighbour_counts))
+    told = dict(letters=sent, bytes=sent * mail.letters[0].nbytes)
+    return EstimatorRun(network, algorithm, tuple(fitted), metrics, told)
 
 
-class _Diary(NamedTuple):
-    """Where letters and metrics are kept between rounds, if anywhere."""
+class _Nodes(NamedTuple):
+    """All nodes, and what fits their models side by side."""
 
-    folder: Path | None
-    fingerprint: str
+    network: EstimatorNetwork
+    algorithm: ModelAgnosticFedRelax
+    seed: int
+    parallel: Any
 
-    @classmethod
-    def of(
-        cls,
-        checkpoint: Any,
-        resume: bool,
-        network: EstimatorNetwork,
-        algorithm: ModelAgnosticFedRelax,
-        held_out: Any,
-        seed: int,
-    ) -> _Diary:
-        """A diary that knows its run again by what decides the numbers."""
-        folder = choices.folder_of(checkpoint, resume)
-        if folder is None:
-            return cls(None, "")
-        graph, models = network.graph, [node.estimator for node in network.nodes]
-        rows = [(node.x, node.y) for node in network.nodes]
-        words = [(type(model), model.get_params()) for model in models]
-        arrays = (rows, network.shared, graph.receivers, graph.senders, graph.weights)
-        said = words_of((network.ids, network.classes, words, algorithm, seed))
-        return cls(folder, fingerprint(arrays, held_out, said))
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.network.ids)
 
-    def write(self, letters: Any, history: list[Measured], aim: int) -> None:
-        """Keep all that the next round needs; before the first it needs nothing."""
-        if self.folder is None or letters is None:
-            return
-        metrics = np.array([list(measured.values()) for measured in history]).T
-        rounds = np.arange(1, len(history) + 1)
-        saved = checkpoints.Saved(len(history), [letters], metrics, rounds, 0.0)
-        going = checkpoints.Aim(aim, MEASURES[: len(metrics)], private=False)
-        checkpoints.save(self.folder, saved, self.fingerprint, going)
+    def fit(
+        self, who: Iterable[int], inbox: Any, last: Any, rounds: Any
+    ) -> list[tuple[Any, np.ndarray]]:
+        """Models and letters of some nodes, each of its own round; the first is alone.
 
-    def read(self, rounds: int) -> tuple[Any, list[Measured]]:
-        """Letters and metrics of the rounds done, fewer than `rounds`."""
-        assert self.folder is not None
-        saved = checkpoints.load(self.folder, self.fingerprint)
-        if saved is None:
-            return None, []
-        if saved.rounds >= rounds:
-            check.refuse(
-                f"the checkpoint in {self.folder} is after round {saved.rounds}; ask "
-                f"for more than {saved.rounds} rounds, or choose another folder"
+        Args:
+            who: Their numbers.
+            inbox: Everybody's mean letter of its neighbours.
+            last: Everybody's last letter; None before there are any.
+            rounds: Everybody's round.
+        """
+        from joblib import delayed
+
+        return self.parallel(
+            delayed(_one_node)(
+                self.algorithm,
+                *_place(self.network, i),
+                None if rounds[i] == 1 else inbox[i],
+                None if last is None else last[i],
+                self.seed,
+                int(rounds[i]),
             )
-        names = MEASURES[: len(saved.metrics)]
-        history = [dict(zip(names, r, strict=True)) for r in saved.metrics.T.tolist()]
-        return saved.leaves[0], history
+            for i in who
+        )
+
+    def again(self, mail: Mail) -> list[Any]:
+        """The models that belong to a mail."""
+        done = self.fit(range(self.number), mail.inbox, None, mail.fitted)
+        return [model for model, _ in done]
 
 
-def _deliver(network: EstimatorNetwork, letters: Any) -> Any:
-    """The neighbours' mean letter, for every node: sum_j A_ij letter_j / d_i."""
-    if letters is None:
-        return None
-    degrees = np.asarray(network.graph.degrees)
-    total = network.graph.adjacency() @ letters.reshape(len(letters), -1)
-    mean = total / np.where(degrees > 0, degrees, 1.0)[:, None]
-    return mean.reshape(letters.shape)
-
-
-def _mail(inboxes: Any, letters: Any, nodes: int) -> Any:
-    if letters is None:
-        return [(None, None)] * nodes
-    return zip(inboxes, letters, strict=True)
+def _round(
+    nodes: _Nodes, events: Events, number: int, fitted: Any, mail: Mail | None
+) -> tuple[list[Any], Mail]:
+    """All nodes' models and the mail after one round."""
+    rounds = np.full(nodes.number, number)
+    if mail is None:
+        done = nodes.fit(range(nodes.number), None, None, rounds)
+        letters = np.stack([letter for _, letter in done])
+        return [model for model, _ in done], events.first(letters)
+    active, inbox, under_way = events.next(number, mail)
+    who, fitted, told = np.flatnonzero(active).tolist(), [*fitted], mail.letters.copy()
+    done = nodes.fit(who, inbox, mail.letters, rounds)
+    for i, (model, letter) in zip(who, done, strict=True):
+        fitted[i], told[i] = model, letter
+    return fitted, after(number, mail, active, inbox, under_way, told)
 
 
 def _place(network: EstimatorNetwork, i: int) -> tuple:

@@ -22,6 +22,7 @@ ALGORITHMS = {
     "FedAvg": tacita.FedAvg(step_size=0.5, local_steps=1, weights="samples"),
     "DPFedAvg": tacita.DPFedAvg(step_size=0.5, local_steps=3),
     "ClientDPFedAvg": tacita.ClientDPFedAvg(step_size=0.3, clip=0.2),
+    "ServerGD of 3 steps": tacita.ServerGD(step_size=0.5, local_steps=3),
 }
 
 
@@ -33,7 +34,7 @@ def some(agents: int = 5, **more):
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
-    ("name", "participation"), [*zip(ALGORITHMS, (1.0, 4, 1.0, 4, 4), strict=True)]
+    ("name", "participation"), [*zip(ALGORITHMS, (1.0, 4, 1.0, 4, 4, 1.0), strict=True)]
 )
 def test_without_noise_it_is_the_mean_up_to_the_grid(name, participation):
     """Increments from zero, the regulariser after the sum: the same models."""
@@ -198,6 +199,7 @@ def noisy():
         (tacita.GossipSGD(), {}, "GossipSGD has no secure sum: it has no coordinator"),
         (tacita.ServerGD(oracle=noisy()), {}, "ServerGD has noise of its own"),
         (tacita.DPFedAvg(noise_std=1.0), {}, "DPFedAvg has noise of its own"),
+        (tacita.FedBuff(), {}, "letters count by their age"),
         (tacita.ServerGD(), {"least": 6}, "expected least <= 5"),
         (tacita.ServerGD(), {"least": 3, "colluding": 2}, "one letter is no sum"),
         (tacita.ServerGD(), {"least": 2}, "take least >= 3"),
@@ -213,8 +215,9 @@ def test_what_no_secure_sum_joins_is_refused(algorithm, rule, words):
         assert "\n" not in str(refusal.value)
 
 
-def test_noise_once_covers_one_gradient():
-    algorithm = tacita.FedAvg(step_size=0.1, local_steps=3)
+@pytest.mark.parametrize("kind", [tacita.FedAvg, tacita.ServerGD])
+def test_noise_once_covers_one_gradient(kind):
+    algorithm = kind(step_size=0.1, local_steps=3)
     with pytest.raises(tacita.TacitaError, match="use local_steps=1, or DPFedAvg"):
         tacita.private(some(), algorithm, **BUDGET, aggregation="secure")
 

@@ -153,6 +153,30 @@ def test_server_gd_reaches_the_optimum(logistic):
     assert np.linalg.norm(run.params - logistic.solve()) < 1e-10
 
 
+def test_server_gd_with_local_steps_is_algorithm_8_as_printed():
+    """(117) at every client, then the mean of their models (116)."""
+    problem = synthetic.linear(agents=3, features=2, samples=5, noise=0.4, seed=1)
+    rows, labels, _ = problem.stacked()
+    w, steps, eta = np.zeros(2), 3, 0.05
+    for _ in range(6):
+        sent = []
+        for x, y in zip(rows, labels, strict=True):
+            v = w
+            for _ in range(steps):
+                v = v - eta * (2 / len(y)) * x.T @ (x @ v - y)
+            sent.append(v)
+        w = np.mean(sent, axis=0)
+    run = tacita.simulate(problem, tacita.ServerGD(step_size=eta, local_steps=steps), 6)
+    np.testing.assert_allclose(run.params, w, rtol=0, atol=1e-12)
+
+
+def test_a_coordinator_has_one_step_size():
+    """With as many agents as parameters an array would be taken for one by entry."""
+    problem = synthetic.linear(agents=3, features=3, samples=5)
+    with pytest.raises(tacita.TacitaError, match="one number, common to all agents"):
+        tacita.simulate(problem, tacita.ServerGD(step_size=[0.1, 0.2, 0.3]), 2)
+
+
 def test_fed_avg_with_one_local_step_is_server_gd(logistic):
     one = tacita.simulate(logistic, tacita.FedAvg(step_size=0.4, local_steps=1), 20)
     other = tacita.simulate(logistic, tacita.ServerGD(step_size=0.4), 20)

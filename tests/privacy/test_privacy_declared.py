@@ -103,6 +103,7 @@ DESCENT = solvers.GradientDescent(step_size=0.2, local_steps=2)
 MORE: list[Algorithm] = [
     tacita.TAMUNA(step_size=0.3, eta=0.3, local_steps=2.6, fixed=True),
     tacita.TAMUNA(step_size=0.3, eta=0.3, local_steps=18, fixed=True, sparsity=2),
+    tacita.ServerGD(step_size=0.3, local_steps=3),
     tacita.FedRelax(alpha=0.4, solver=DESCENT),
     tacita.FedPLT(),
     tacita.FedSplit(

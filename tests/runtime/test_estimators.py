@@ -58,6 +58,49 @@ def test_linear_models_reach_the_closed_form_of_gtvmin(rows):
     assert run.communication["letters"] == run.rounds * 2 * NODES
 
 
+LATE = {"asynchronous": tacita.Asynchronous(most_delay=2), "participation": 0.5}
+
+
+def test_late_letters_and_silent_nodes_change_the_way_but_not_the_end(rows):
+    # (129) with the operators of Algorithm 12, which contract as those of FedRelax do.
+    shared = np.sqrt(FEATURES) * np.eye(FEATURES)
+    network = network_of(rows, LinearRegression(fit_intercept=False), shared)
+    algorithm = tacita.ModelAgnosticFedRelax(alpha=0.3)
+    run = tacita.simulate_estimators(network, algorithm, 90, seed=1, **LATE)
+    problem = tacita.from_arrays(*rows, model="linear", graph=graph.ring(NODES))
+    found = np.stack([model.coef_ for model in run.estimators])
+    np.testing.assert_allclose(found, gtv.linear_optimum(problem, 0.3), atol=1e-7)
+    assert 90 * NODES < run.communication["letters"] < 2 * 90 * NODES
+
+
+@pytest.mark.parametrize("told", [{"most_delay": 0}, {"law": "geometric"}])
+def test_without_delays_events_are_rounds(rows, told):
+    network = network_of(rows, Ridge())
+    algorithm = tacita.ModelAgnosticFedRelax(alpha=1.0)
+    never = tacita.Asynchronous(mean_delay=0.0, **told)
+    late = tacita.simulate_estimators(network, algorithm, 4, asynchronous=never)
+    in_step = tacita.simulate_estimators(network, algorithm, 4)
+    assert late.communication == in_step.communication
+    for name, values in in_step.metrics.items():
+        np.testing.assert_allclose(late.metrics[name], values, rtol=1e-10)
+
+
+def test_silent_nodes_keep_their_models(rows):
+    network = network_of(rows, Ridge())
+    algorithm = tacita.ModelAgnosticFedRelax(alpha=1.0)
+    runs = [
+        tacita.simulate_estimators(network, algorithm, k, participation=2)
+        for k in (3, 4)
+    ]
+    kept = [
+        np.array_equal(one.coef_, other.coef_)
+        for one, other in zip(*(run.estimators for run in runs), strict=True)
+    ]
+    # Who heard nothing new fits the same model again.
+    assert NODES - 2 <= sum(kept) < NODES
+    assert runs[1].communication["letters"] == 2 * (NODES + 3 * 2)
+
+
 @pytest.mark.long
 def test_damping_changes_the_way_but_not_the_end(rows):
     shared = np.sqrt(FEATURES) * np.eye(FEATURES)
@@ -232,12 +275,17 @@ def test_bad_input_is_refused_in_one_line(rows):
         tacita.simulate_estimators(network, tacita.FedRelax(alpha=1.0), 2)
     with pytest.raises(tacita.TacitaError, match="node 0 in round 1: Expected n_neigh"):
         tacita.simulate_estimators(network, tacita.ModelAgnosticFedRelax(alpha=1.0), 2)
+    ready = (network_of(rows, Ridge()), tacita.ModelAgnosticFedRelax(alpha=1.0), 2)
+    with pytest.raises(tacita.TacitaError, match="leave tolerance out"):
+        tacita.simulate_estimators(*ready, tolerance=1e-3, participation=2)
+    with pytest.raises(tacita.TacitaError, match="tacita.Asynchronous"):
+        tacita.simulate_estimators(*ready, asynchronous=tacita.Pace())
     with pytest.raises(tacita.TacitaError, match="unknown node"):
         network.rows(x, y, agent + 1)
 
 
 def resumable(rows, folder, rounds, resume=True, **changes: Any):
-    models = [Ridge(), KNeighborsRegressor(2)] * (NODES // 2)
+    models = [KNeighborsRegressor(2), Ridge()] * (NODES // 2)
     settings: dict[str, Any] = {"validation": rows, "seed": 4} | changes
     alpha = settings.pop("alpha", 0.5)
     return tacita.simulate_estimators(
@@ -250,11 +298,18 @@ def resumable(rows, folder, rounds, resume=True, **changes: Any):
     )
 
 
-@pytest.mark.parametrize("validated", [True, False])
-def test_resumed_runs_are_those_never_interrupted(rows, tmp_path, validated):
-    changes: dict[str, Any] = {} if validated else {"validation": None}
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"validation": None},
+        {"asynchronous": tacita.Asynchronous(law="geometric"), "participation": 2},
+    ],
+    ids=["validated", "not", "late"],
+)
+def test_resumed_runs_are_those_never_interrupted(rows, tmp_path, changes):
     whole = resumable(rows, tmp_path / "whole", 7, resume=False, **changes)
-    resumable(rows, tmp_path / "cut", 4, **changes)
+    resumable(rows, tmp_path / "cut", 5, **changes)
     for _ in range(2):  # the second time only the last round is left
         run = resumable(rows, tmp_path / "cut", 7, **changes)
         assert run.metrics.keys() == whole.metrics.keys()
@@ -270,6 +325,8 @@ def test_a_checkpoint_of_another_run_is_refused(rows, tmp_path):
         resumable(rows, tmp_path, 5, alpha=0.6)
     with pytest.raises(ValueError, match="belongs to another run"):
         resumable(rows, tmp_path, 5, seed=5)
+    with pytest.raises(ValueError, match="belongs to another run"):
+        resumable(rows, tmp_path, 5, **LATE)
     with pytest.raises(ValueError, match="ask for more than 2 rounds"):
         resumable(rows, tmp_path, 2)
     with pytest.raises(ValueError, match="add checkpoint=folder"):

@@ -23,7 +23,8 @@ from tacita.algorithm.gossip import mixed
 from tacita.problem.problem import Problem
 from tacita.runtime.delivery import deliver
 from tacita.runtime.ready import make_world, prepare
-from tacita.runtime.rounds import Carry, Stage, World, first_carry, one_round
+from tacita.runtime.rounds import one_round
+from tacita.runtime.world import Carry, Stage, World, first_carry
 from tacita.trees import in_double_precision
 
 

@@ -23,7 +23,9 @@ from tacita import check
 from tacita.algorithm import (
     DPADMM,
     DPSGD,
+    FedAsync,
     FedAvg,
+    FedBuff,
     FedOpt,
     GossipSGD,
     GraphADMM,
@@ -191,6 +193,7 @@ def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee
                 "does can compute all noise"
             )
         )
+    notes += question.assumed
     return found.noting(*_origin_of_numbers(algorithm, found, question), *notes)
 
 
@@ -217,6 +220,9 @@ def is_private(algorithm: Any) -> bool:
 
 @letters_of.register
 def _(algorithm: ServerGD) -> Letters:
+    if algorithm.local_steps > 1:
+        increments = partial(gradient_increment, algorithm, 1.0)  # says why not
+        return of_gradients(algorithm, increments=increments, public_state=True)
     # A letter is a gradient at the broadcast.
     step = algorithm.step_size
     return of_gradients(algorithm, mixed=1.0, descends=step, public_state=True)
@@ -245,6 +251,14 @@ def _(algorithm: FedAvg) -> Letters:
 def _(algorithm: CoordinatorSteps) -> Letters:
     # The letters of FedAvg; moments of their means show no more than the means do.
     return of_gradients(algorithm, mixed=algorithm.step_size, public_state=True)
+
+
+@letters_of.register(FedBuff)
+@letters_of.register(FedAsync)
+def _(algorithm: Any) -> Letters:
+    # Local steps from a broadcast, however old. A mean is not counted on to hide any of
+    # them: of late letters nobody knows which broadcast they would have to be in.
+    return of_gradients(algorithm, public_state=True)
 
 
 @letters_of.register

@@ -15,6 +15,7 @@ from tacita.privacy.accounting.compose import account
 from tacita.privacy.accounting.guarantee import (
     Assumption,
     Guarantee,
+    believed,
     enforced,
     violated,
 )
@@ -29,6 +30,12 @@ from tacita.trees import replace
 
 #: Observers who are shown broadcasts, not letters.
 BROADCAST_ONLY = (Observer.FINAL_MODEL, Observer.NEIGHBOUR)
+
+#: Of runs whose coordinator waits for nobody: what the order of letters tells.
+ARRIVALS_DRAWN = enforced("who is heard when was drawn without looking at rows")
+ARRIVALS_SEEN = believed(
+    "when letters come, which others see, depends on no row beyond their public number"
+)
 
 _LONGEST: weakref.WeakKeyDictionary[Population, float] = weakref.WeakKeyDictionary()
 
@@ -52,6 +59,7 @@ class Question:
         liars: Agents assumed to lie, whose noise hides nobody.
         looked: Whether theory set a number of the algorithm from the rows.
         seeded: Whether somebody chose the seed that all noise comes from.
+        assumed: What the run rests on besides.
     """
 
     scope: Scope
@@ -66,6 +74,7 @@ class Question:
     liars: int = 0
     looked: bool = False
     seeded: bool = False
+    assumed: tuple[Assumption, ...] = ()
 
     @property
     def plain(self) -> bool:
