@@ -15,9 +15,10 @@ from tacita.aggregation.robust_rule import Vectors
 #: and their products are too small to be worth several threads.
 _BYTES = 2048
 
-#: Letters in a tile: what the inner loops of Eigen's product take at once, and how many
-#: tiles there are, about. Four do 5/8 of the work of a whole product.
-_TILE, _TILES = 32, 4
+#: Letters in a tile: what the inner loops of Eigen's product take at once. More letters
+#: than so many are one tile, as short ones are: putting tiles together takes XLA long
+#: to compile (0.9 s for 100 letters, 7 s for 500).
+_TILE, _MOST = 32, 128
 
 
 def gram(given: Vectors) -> Array:
@@ -30,7 +31,7 @@ def gram(given: Vectors) -> Array:
     n, length = given.letters.shape
     width = _BYTES // given.letters.dtype.itemsize
     blocks = length // width
-    edges = _edges(n)
+    edges = _edges(n) if blocks > 1 and n <= _MOST else [(0, n)]
 
     def products(letters: Array, centre: Array) -> list[Array]:
         seen = jnp.where(given.active[:, None], letters - centre, 0)
@@ -47,16 +48,18 @@ def gram(given: Vectors) -> Array:
     totals = products(given.letters[:, rest:], given.centre[rest:])
     if rest:
         totals = lax.scan(add, totals, jnp.arange(blocks))[0]
-    above = [jnp.zeros((n - len(t), t.shape[1]), t.dtype) for t in totals]
-    tall = [jnp.concatenate(pair) for pair in zip(above, totals, strict=True)]
-    lower = jnp.concatenate(tall, axis=1)
-    return jnp.where(jnp.tri(n, dtype=bool), lower, lower.T)
+    if len(edges) == 1:
+        return totals[0]
+    lower = jnp.zeros((n, n), totals[0].dtype)
+    for (start, _), total in zip(edges, totals, strict=True):
+        lower = lax.dynamic_update_slice(lower, total, (start, start))
+    below = jnp.arange(n)[:, None] >= jnp.arange(n)[None, :]
+    return jnp.where(below, lower, lower.T)
 
 
 def _edges(n: int) -> list[tuple[int, int]]:
     """The first and the last row, exclusive, of every tile; the last may be longer."""
-    tile = _TILE * -(-n // (_TILE * _TILES))
-    starts = range(0, max(n - tile // 2, 1), tile)
+    starts = range(0, max(n - _TILE // 2, 1), _TILE)
     return list(zip(starts, [*starts[1:], n], strict=True))
 
 

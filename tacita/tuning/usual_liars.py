@@ -103,8 +103,8 @@ def usual_backdoor(problem: Problem, liars: Sequence[int]) -> robust.Backdoor:
     who, test = some_liars(problem, liars), problem.population.test
     if problem.model.classes is None or test is None:
         check.refuse(
-            "a backdoor is measured on test rows with classes; have some held out, for "
-            "example problem.test_share = 0.2"
+            "a backdoor is measured on test rows with classes; have some held out by "
+            "problem.test_share = 0.2, which synthetic data do not know"
         )
     x, y, _ = problem.stacked()
     first = x.reshape(*x.shape[:2], -1)[..., 0]
