@@ -149,6 +149,26 @@ def test_a_sum_of_everybody_needs_no_second_exchange(tmp_path: Path):
     assert {one.receiver for one in asks} == set(federation.names)
 
 
+def test_a_coordinator_that_fixed_a_set_remembers_whom_it_heard(tmp_path: Path):
+    """Or an agent whose folder and ledger are old would not be told that they are."""
+    problem, made = summed(4, least=3)
+    federation = InProcess(tmp_path, problem, made, ROUNDS, 3)
+    parties = federation.parties()
+    post = Silent(set(federation.names), "answer", after=7)
+    for party in parties.values():
+        party.start(0.0)
+    centre: Any = parties[COORDINATOR]
+    _drive(parties, post, lambda: post.now > 0.0)
+    assert len(centre._machine.awaited) == 1 and centre.round == 2
+    post._left = 1
+    _drive(parties, post, lambda: centre._machine.stage == "opening")
+    again = federation.make(COORDINATOR)
+    again.start(post.now)
+    for name in federation.names:
+        assert again.receipts.of(name).tolist() == centre.receipts.of(name).tolist()
+        assert again.receipts.of(name)[0] == 2
+
+
 def test_too_few_answers_make_no_sum(tmp_path: Path):
     problem, made = summed(5, least=4)
     federation = InProcess(tmp_path, problem, made, ROUNDS, 3, deadline=2.0, linger=1.0)
