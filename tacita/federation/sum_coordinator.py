@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from tacita.aggregation.secure.secure_coordinator import SecureCoordinator
-from tacita.aggregation.secure.steps import Outcome, Step, Sum
+from tacita.aggregation.secure.steps import Keep, Outcome, Step, Sum
 from tacita.federation import sum_parts
 from tacita.federation.desk import Desk
 from tacita.federation.draws import Draws
+from tacita.federation.receipts import WORDS
 from tacita.federation.server_coordinator import ServerCoordinator
 from tacita.federation.sum_parts import refusing
 from tacita.federation.terms import Terms
@@ -23,6 +24,8 @@ from tacita.trees import in_double_precision
 
 #: Sums in a row without an agent after which others do not wait for it any more.
 _MOST_MISSED = 2
+#: What a note has besides the machine's: everybody's last stamps.
+_STAMPS = "stamps"
 
 
 class SumCoordinator(ServerCoordinator):
@@ -142,7 +145,10 @@ class SumCoordinator(ServerCoordinator):
         stage = self._machine.stage
         sends = self._machine.release(step)
         if step.writes:
-            self.desk.state_file.note(sum_parts.as_note(step.writes))
+            # A set that stands is not asked for again: who was heard belongs to it.
+            stamps = b"".join(self.receipts.of(a).tobytes() for a in self.agents)
+            told = (*step.writes, Keep(_STAMPS, stamps))
+            self.desk.state_file.note(sum_parts.as_note(told))
         sum_parts.post(self._put_out, sends)
         if self._machine.stage != stage:
             self._since = now
@@ -199,4 +205,7 @@ class SumCoordinator(ServerCoordinator):
         super()._restore(words, groups)
         notes = self.desk.state_file.notes()
         kept, _ = sum_parts.of_parts(words["sum"], groups["own"], notes)
+        stamps = np.frombuffer(kept.pop(_STAMPS, b""), np.int64).reshape(-1, WORDS)
+        for agent, stamp in zip(self.agents, stamps, strict=False):
+            self.receipts.hear(agent, stamp)
         self._machine = SecureCoordinator(self._sum_terms, kept)

@@ -149,6 +149,26 @@ def test_a_sum_of_everybody_needs_no_second_exchange(tmp_path: Path):
     assert {one.receiver for one in asks} == set(federation.names)
 
 
+def test_a_coordinator_that_fixed_a_set_remembers_whom_it_heard(tmp_path: Path):
+    """Or an agent whose folder and ledger are old would not be told that they are."""
+    problem, made = summed(4, least=3)
+    federation = InProcess(tmp_path, problem, made, ROUNDS, 3)
+    parties = federation.parties()
+    post = Silent(set(federation.names), "answer", after=7)
+    for party in parties.values():
+        party.start(0.0)
+    centre: Any = parties[COORDINATOR]
+    _drive(parties, post, lambda: post.now > 0.0)
+    assert len(centre._machine.awaited) == 1 and centre.round == 2
+    post._left = 1
+    _drive(parties, post, lambda: centre._machine.stage == "opening")
+    again = federation.make(COORDINATOR)
+    again.start(post.now)
+    for name in federation.names:
+        assert again.receipts.of(name).tolist() == centre.receipts.of(name).tolist()
+        assert again.receipts.of(name)[0] == 2
+
+
 def test_too_few_answers_make_no_sum(tmp_path: Path):
     problem, made = summed(5, least=4)
     federation = InProcess(tmp_path, problem, made, ROUNDS, 3, deadline=2.0, linger=1.0)
@@ -201,12 +221,16 @@ def test_whatever_happens_nothing_is_lost_or_counted_too_little(
 
 
 class Lost(InProcessPost):
-    """Openings of one exchange do not come: a round that nobody can open."""
+    """Some agents' openings of one exchange do not come."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self._names = names
 
     def deliver(self, to: str, content: bytes) -> None:
         one = tacita.federation.wire.decode(content).identity
         opening = (one.kind, one.phase) == ("secure", list(KINDS).index("opening"))
-        if not (opening and one.round == 1 and one.sender != "agent-0"):
+        if not (opening and one.round == 1 and one.sender in self._names):
             super().deliver(to, content)
 
 
@@ -220,11 +244,22 @@ def test_a_round_that_nobody_can_open_is_void_and_paid_for(tmp_path: Path):
 
     federation.charge = dict.fromkeys(federation.names, charge)
     parties = federation.parties()
-    run_in_process(parties, Lost())
+    run_in_process(parties, Lost("agent-1", "agent-2", "agent-3"))
     centre: Any = parties[COORDINATOR]
     assert list(centre.void) == [2] and "opening" in centre.void[2]
     assert {number for _, number in charged} == set(range(1, ROUNDS + 1))
     assert np.isfinite(centre.model()).all()
+
+
+@pytest.mark.parametrize("deadline, seconds", [(None, 1.5), (0.5, 0.75)])
+def test_others_open_a_sum_where_somebody_does_not(deadline, seconds, tmp_path: Path):
+    """All at once, when the first is late, or at the deadline; no round is void."""
+    problem, made = summed(4, least=3)
+    federation = InProcess(tmp_path, problem, made, ROUNDS, 3, deadline=deadline)
+    parties, post = federation.parties(), Lost("agent-0")
+    run_in_process(parties, post)
+    centre: Any = parties[COORDINATOR]
+    assert centre.void == {} and 0.0 < post.now <= seconds
 
 
 def secure_run(**more: Any) -> dict[str, Any]:
