@@ -167,7 +167,7 @@ function ask(offer, accept) {
   const word = accept ? "Accept" : "Decline";
   say(here("question"), `${word} ${offer.name}?`);
   say(here("asked"), accept
-    ? `It would release: ${offer.facts[0][1]}. The policy and the ledger still have their say.`
+    ? `It would release: ${offer.terms}. The policy and the ledger still have their say.`
     : "The coordinator is told that this run is refused, and not why.");
   say(here("yes"), word);
   here("yes").onclick = () => decide(offer.run, accept);
