@@ -31,7 +31,7 @@ def offers(folder: Folder = None) -> None:
 
     Offers wait here where the policy says approval = true.
     """
-    from tacita.federation.preview import terms_of
+    from tacita.federation.preview import in_one_line, releases_of
 
     found = _book(folder).all()
     if not found:
@@ -54,7 +54,8 @@ def offers(folder: Folder = None) -> None:
     heads = ("run", "name", "decision", "rounds", "algorithm")
     show((*heads, "columns", "target", "agents"), rows)
     for offer in found:
-        typer.echo(f"{offer.run.digest[:12]} would release: {terms_of(offer.run)}")
+        told = in_one_line(releases_of(offer.run))
+        typer.echo(f"{offer.run.digest[:12]} would release: {told}")
 
 
 def accept(digest: Digest, folder: Folder = None) -> None:

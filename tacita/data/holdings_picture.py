@@ -61,7 +61,7 @@ def held_picture(held: dict[str, Any], theme: Theme, target: str = "class") -> F
     classes = [key for key in held if key not in ("agent", "rows")]
     many = len(names) > _NAMED
     order = np.argsort(-rows, kind="stable") if many else np.arange(len(names))
-    figure = new_figure(theme, 7.6 if classes else 6.2, _height(len(names)))
+    figure = new_figure(theme, 6.2, _height(len(names)))
     if classes:
         main, side = _beside(figure)
         dress(main, theme)
@@ -81,7 +81,7 @@ def _values_picture(data: Dataset, theme: Theme) -> Figure:
     parts = [data.y[agent == i] for i in range(len(names))]
     table = np.array([np.quantile(part, _QUANTILES) for part in parts])
     order = np.argsort(table[:, 2], kind="stable")[::-1]
-    figure = new_figure(theme, 7.5, _height(len(names)))
+    figure = new_figure(theme, 6.2, _height(len(names)))
     main, side = _beside(figure)
     dress(main, theme)
     _quantiles(main, table[order].T, theme)

@@ -41,6 +41,10 @@ def refuse_keys(frame: Any, path: Path) -> None:
 
 
 def _is_key(column: Any) -> bool:
+    if types.is_float_dtype(column) and column.hasnans:
+        column = column.dropna()  # a gap makes floats of whole numbers
+        if (np.mod(column, 1) == 0).all():
+            column = column.astype(int)
     if not types.is_integer_dtype(column) or len(column) < 2 or not column.is_unique:
         return False
     in_order = column.is_monotonic_increasing or column.is_monotonic_decreasing

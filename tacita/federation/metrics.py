@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from tacita.check import TacitaError, refuse
 from tacita.federation.post import Post
-from tacita.trace.terms import assumed
+from tacita.trace.terms import reasons
 
 #: Seconds without a sign of life after which a program counts as stuck: one step of
 #: an agent may take long.
@@ -177,11 +177,11 @@ def _budget(told: Mapping[str, Any], me: Mapping[str, str]) -> Iterator[Sample]:
         "unit": str(told["unit"]),
         "relation": str(told["relation"]),
         "delta": f"{told['delta']:g}",
-        "theorem": str(told["theorem"]),
-        "assumptions": assumed(told["assumptions"]),
     }
+    # Not as labels: they grow with the runs, and every change would be a new series.
+    why = reasons(told)
     for word in ("spent", "allowed"):
-        words = f"Epsilon {word} over all runs of this ledger."
+        words = f"Epsilon {word} over all runs of this ledger, {why}."
         value = float(told[f"epsilon_{word}"])
         yield Sample(f"tacita_epsilon_{word}", "gauge", words, value, about)
 

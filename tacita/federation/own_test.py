@@ -80,13 +80,15 @@ class OwnTest:
         if not test.any():
             self._tell("no row is held out: there are too few for the test_share")
             return train, None
-        return train, problem_of(run, x[test], y[test])
+        return train, self._usable(lambda: problem_of(run, x[test], y[test]))
 
     def _from_file(self, run: Description) -> Problem | None:
-        if self._rows is None:
-            return None
+        rows = self._rows
+        return None if rows is None else self._usable(lambda: own_problem(run, rows))
+
+    def _usable(self, read: Callable[[], Problem]) -> Problem | None:
         try:
-            return own_problem(run, self._rows)
+            return read()
         except Exception as error:  # whatever they are like, the run goes on
             first = (str(error) or type(error).__name__).split("\n")[0]
             self._tell(f"the test rows cannot be used: {first}")

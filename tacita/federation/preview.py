@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from tacita.federation.policy import Policy
 from tacita.federation.rehearsal import outgoing, require_allowed, require_parts_allowed
 from tacita.federation.setting import Setting, setting_of
 from tacita.privacy import Ledger, letters_of
-from tacita.trace import terms
+from tacita.trace.terms import about, assumed
 
 #: What the lines begin with that say why a run is refused.
 REFUSED = "would not take part: "
@@ -36,16 +36,27 @@ class Preview(NamedTuple):
     refused: bool
 
 
-def terms_of(run: Description) -> str:
-    """What a run's budget is about, and what it rests on."""
+def releases_of(run: Description) -> list[tuple[str, str]]:
+    """What a run would release, and what that rests on: names and words."""
+    first = "would release"
     if run.privacy is None:
-        return "NO PRIVACY: letters leave as they are"
+        return [(first, "NO PRIVACY: letters leave as they are")]
     try:
         told = promised(run)
     except Exception as error:  # whatever the description is like
-        first = (str(error) or type(error).__name__).split("\n")[0]
-        return f"nothing, for it cannot be run: {first}"
-    return f"epsilon {told['epsilon']:g} {terms(told)} (numbers are for one row)"
+        why = (str(error) or type(error).__name__).split("\n")[0]
+        return [(first, f"nothing, for it cannot be run: {why}")]
+    return [
+        (first, f"epsilon {told['epsilon']:g} {about(told, relation=True)}"),
+        ("by", str(told["theorem"])),
+        ("it holds if", f"{assumed(told['assumptions'])}; numbers are for one row"),
+    ]
+
+
+def in_one_line(releases: Sequence[tuple[str, str]]) -> str:
+    """The same as a sentence, without the first name."""
+    (_, first), *rest = releases
+    return "; ".join([first, *(f"{name}: {words}" for name, words in rest)])
 
 
 def preview_of(run: Description, *about: Any, **allowance: Any) -> Preview:
@@ -77,7 +88,7 @@ def _lines(
     yield f"{run.name} ({run.digest}), proposed by {run.starter}"
     columns = ", ".join(map(str, run.problem["columns"]))
     yield f"reads: columns {columns}; target {run.problem['target']}"
-    yield f"promises: {terms_of(run)}"
+    yield f"promises: {in_one_line(releases_of(run))}"
     try:
         require_allowed(run, me, policy)
         own, held = test.split(run, rows)

@@ -157,7 +157,7 @@ def burn_down(curves: dict[str, Any], theme: Theme) -> Figure:
 
     The largest spenders have names; the others are drawn in one quiet colour.
     """
-    figure, axes = one_axes(theme, 7.4, 3.9)
+    figure, axes = one_axes(theme, 6.2, 3.9)
     rounds = np.asarray(curves["rounds"])
     spent = [np.asarray(line, dtype=float) for line in curves["epsilon"]]
     for line in spent[_NAMED:]:

@@ -44,11 +44,16 @@ def _cell(words: str) -> str:
     return f"{text(value)}<small>{text(rest[:-1])}</small>"
 
 
+def _name(words: str) -> str:
+    """A name that may be parted behind its dots, not within a word."""
+    return text(words).replace(".", ".<wbr>")
+
+
 def lists(groups: dict[str, list[tuple[str, str]]]) -> str:
     """Names and values side by side, a block for every group."""
     blocks = "".join(
         f"<div><h3>{text(title)}</h3><dl>"
-        + "".join(f"<dt>{text(k)}</dt><dd>{text(v)}</dd>" for k, v in pairs)
+        + "".join(f"<dt>{_name(k)}</dt><dd>{text(v)}</dd>" for k, v in pairs)
         + "</dl></div>"
         for title, pairs in groups.items()
     )

@@ -13,7 +13,7 @@ from typing import Any
 from tacita.check import refuse
 from tacita.federation.audit_log import NAME, AuditLog
 from tacita.federation.offers import Offer, OfferBook
-from tacita.federation.preview import terms_of
+from tacita.federation.preview import in_one_line, releases_of
 from tacita.watch.kept import Kept, tail
 from tacita.watch.view import Offers, Table, Waiting
 
@@ -33,7 +33,7 @@ class AgentDesk:
     def __init__(self, home: Path) -> None:
         self._book = OfferBook(home, AuditLog(home))
         #: What each run would release, by its digest: that takes a moment to compute.
-        self._terms: dict[str, str] = {}
+        self._releases: dict[str, list[tuple[str, str]]] = {}
         self._offers = Kept([home / "offers"], self._read_offers)
         path = home / NAME
         self._log = Kept([path], lambda: _log(tail(path)))
@@ -64,17 +64,17 @@ class AgentDesk:
             return None
         found.sort(key=lambda offer: (offer.decision is not None, -offer.came))
         for run in (offer.run for offer in found):
-            if run.digest not in self._terms:
-                self._terms[run.digest] = terms_of(run)
-        told = [_waiting(offer, self._terms[offer.run.digest]) for offer in found]
+            if run.digest not in self._releases:
+                self._releases[run.digest] = releases_of(run)
+        told = [_waiting(offer, self._releases[offer.run.digest]) for offer in found]
         return Offers("Offers", told)
 
 
-def _waiting(offer: Offer, terms: str) -> Waiting:
+def _waiting(offer: Offer, releases: list[tuple[str, str]]) -> Waiting:
     run = offer.run
     came = time.strftime("%Y-%m-%d %H:%M", time.localtime(offer.came))
     facts = [
-        ("would release", terms),
+        *releases,
         ("proposed by", run.starter),
         ("rounds", str(run.rounds)),
         ("algorithm", str(run.tables["algorithm"]["name"])),
@@ -84,7 +84,8 @@ def _waiting(offer: Offer, terms: str) -> Waiting:
         ("came", came),
         ("digest", run.digest),
     ]
-    return Waiting(run.digest, str(run.name), _WORDS[offer.decision], facts)
+    decision, terms = _WORDS[offer.decision], in_one_line(releases)
+    return Waiting(run.digest, str(run.name), decision, terms, facts)
 
 
 def _log(lines: list[str]) -> Table:

@@ -167,7 +167,7 @@ function ask(offer, accept) {
   const word = accept ? "Accept" : "Decline";
   say(here("question"), `${word} ${offer.name}?`);
   say(here("asked"), accept
-    ? `It would release: ${offer.facts[0][1]}. The policy and the ledger still have their say.`
+    ? `It would release: ${offer.terms}. The policy and the ledger still have their say.`
     : "The coordinator is told that this run is refused, and not why.");
   say(here("yes"), word);
   here("yes").onclick = () => decide(offer.run, accept);
@@ -199,19 +199,43 @@ function update(changed) {
     if (part === null) {
       parts.delete(name);
       shown.get(name)?.remove();
+      far.delete(shown.get(name));
       shown.delete(name);
     } else if (name === "head") {
       showHead(part);
     } else if (name !== "order") {
-      const old = shown.get(name), made = SHOW[part.kind](part, old);
-      if (old && old !== made) old.replaceWith(made);
       parts.set(name, part);
-      shown.set(name, made);
+      if (far.has(shown.get(name))) late.add(name);
+      else show(name);
     }
   }
   if (changed.order) arrange(changed.order);
-  Object.keys(changed).forEach(settle);
+  Object.keys(changed).filter((name) => !late.has(name)).forEach(settle);
 }
+
+function show(name) {
+  const part = parts.get(name), old = shown.get(name), made = SHOW[part.kind](part, old);
+  if (old === made) return;
+  if (old) { old.replaceWith(made); near.unobserve(old); }
+  shown.set(name, made);
+  if (part.kind === "table") near.observe(made);
+}
+
+// Tables that are far from what the window shows change once they come near.
+const far = new Set(), late = new Set();
+const near = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) far[isIntersecting ? "delete" : "add"](target);
+  catchUp();
+}, { rootMargin: "100%" });
+
+function catchUp() {
+  for (const name of late) {
+    if (far.has(shown.get(name))) continue;
+    late.delete(name);
+    if (parts.has(name)) { show(name); settle(name); }
+  }
+}
+addEventListener("beforeprint", () => { far.clear(); catchUp(); });
 
 // What can be done only once a part has its place.
 function settle(name) {

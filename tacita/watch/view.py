@@ -99,12 +99,14 @@ class Waiting:
         run: Its whole digest.
         name: What it is called.
         decision: "waits", "accepted" or "declined".
-        facts: What it asks for and would release.
+        terms: What it would release, and what that rests on, in one sentence.
+        facts: The same in parts, and what it asks for.
     """
 
     run: str
     name: str
     decision: str
+    terms: str
     facts: Sequence[tuple[str, str]]
 
 

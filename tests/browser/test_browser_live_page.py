@@ -132,3 +132,20 @@ def test_many_parties_are_one_table_that_keeps_its_place(
         browser.until("document.title.startsWith('13/')")
         # Rows are changed where they are: a reader's selection and place stay.
         assert browser.run("return window.row === document.querySelector('tbody tr')")
+
+
+def test_tables_far_below_change_once_they_come_near(browser: Browser, tmp_path: Path):
+    home = folders.coordinator(tmp_path / "c", round=1, parties=50)
+    cells = "[...document.querySelectorAll('section')].map((s) => s.querySelector("
+    cells += "'tbody td:nth-child({})')?.textContent)"
+    with LivePage(federation_source(home), every=0.05) as page:
+        browser.look(**LOOKS["desktop"])
+        browser.open(page.address)
+        browser.until("document.querySelectorAll('section').length === 3")
+        browser.until("far.size > 0")
+        before = browser.run(f"return {cells.format(2)}")[-1]
+        folders.coordinator(home, round=2, parties=50)
+        browser.until(f"{cells.format(4)}[0] === '2'")
+        assert browser.run(f"return {cells.format(2)}")[-1] == before
+        browser.run("window.scrollTo(0, document.body.scrollHeight)")
+        browser.until(f"{cells.format(2)}.at(-1) !== '{before}'")

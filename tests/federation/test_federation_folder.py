@@ -169,6 +169,12 @@ def test_test_rows_may_come_from_a_file_and_never_stop_a_run(tmp_path: Path):
         OwnTest(file, **{**test, "share": lambda: 0.2})
     with pytest.raises(tacita.TacitaError, match="there is no file"):
         OwnTest(tmp_path / "none.csv", **test)
+    # Whether held-out rows can be used shows nowhere either.
+    half = {**test, "share": lambda: 0.5, "secret": lambda: b"s"}
+    odd = table.assign(y=np.where(held_out(len(table), 0.5, b"s"), 7, table["y"]))
+    train, held = OwnTest(None, **half).split(about, odd)
+    assert held is None and "the test rows cannot be used" in said[-1]
+    assert train.counts[0] == (odd["y"] != 7).sum()
     few = {**test, "share": lambda: 1e-9, "secret": lambda: b"s"}
     train, held = OwnTest(None, **few).split(about, table)
     assert held is None and "too few" in said[-1]

@@ -11,7 +11,7 @@ import tacita
 from tacita.check import TacitaError
 from tacita.report import write_report
 
-VOID = {"meta", "img", "source", "br"}
+VOID = {"wbr", "meta", "img", "source", "br"}
 
 
 class Page(HTMLParser):

@@ -166,7 +166,12 @@ def test_an_agent_with_budget_offers_and_log(tmp_path: Path):
     first = view["offers"].offers[0]
     assert first.decision == "waits"
     assert first.facts[0][1].startswith("epsilon 1 at delta 1e-5 for one record")
-    assert_whole(first.facts[0][1])
+    assert [name for name, _ in first.facts][:3] == [
+        "would release",
+        "by",
+        "it holds if",
+    ]
+    assert_whole(first.terms)
     log = view["log"]
     assert log.rows[0][1] == "release (4 letters)"
     assert [row[1] for row in log.rows[1:]] == ["waiting", "offer"] * 2
