@@ -23,7 +23,7 @@ LITTLE = 1_000_000
 _ROUND = 120_000
 #: What one row costs beside its products, for a gradient and for a loss: exponentials
 #: and logarithms are slow.
-_GRADIENT, _LOSS = 25, 75
+_GRADIENT, _LOSS = 25, 110
 #: Rows of an agent of a private run, however many it has: nobody is told by it.
 _ROWS_OF_PRIVATE = 256
 _LOSSES = ("loss", "accuracy")
