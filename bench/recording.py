@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import tacita
@@ -62,7 +63,8 @@ def rounds_of(work: Work, every: int, record: tuple[str, ...]) -> Callable[[], f
     ready = prepare(problem, algorithm)
     plan = make_plan(problem, ready, record, None, None)
     world, base = make_world(problem, ready, participation), keys.from_seed(0)
-    state = {"carry": engine.begin(plan, world, ready, base, problem.start)}
+    start = jnp.asarray(problem.start)
+    state = {"carry": engine.begin(plan, world, ready, base, start)}
     records = -(-100 // every)
 
     @tacita.trees.in_double_precision
