@@ -49,6 +49,7 @@ def errors(instance: Instance, algorithms: list, seed: int) -> np.ndarray:
         seed=seed,
         start=instance.start,
         record=(AT_MEAN,),
+        record_every=1,
         progress=False,
     )
     return np.sqrt(run.metrics[AT_MEAN][:, -LAST:]).mean(axis=1)

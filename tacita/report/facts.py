@@ -85,6 +85,18 @@ def warnings(run: Run) -> list[str]:
     return found
 
 
+def recorded(runs: dict[str, Run]) -> str:
+    """How often runs were recorded, where nobody chose it and it was seldom."""
+    found = {label: run.info.get("recorded_by_cost", 1) for label, run in runs.items()}
+    seldom = [f"{label} every {n} rounds" for label, n in found.items() if n > 1]
+    if not seldom:
+        return ""
+    return (
+        f"Recorded as often as costs little beside the rounds: {', '.join(seldom)}. "
+        "record_every chooses otherwise."
+    )
+
+
 def activity(runs: dict[str, Run]) -> list[str]:
     """How often agents were active, each sentence once for the runs that share it."""
     told: dict[str, list[str]] = {}

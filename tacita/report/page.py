@@ -125,7 +125,9 @@ class Page:
                 "curves", "Learning curves", html.paragraph("No metric was recorded.")
             )
         grid = f'<div class="grid">{"".join(figures)}</div>'
-        told = facts.band(self._runs)
+        told = " ".join(
+            filter(None, (facts.band(self._runs), facts.recorded(self._runs)))
+        )
         note = html.paragraph(told, "note") if told else ""
         return html.section("curves", "Learning curves", note, grid)
 

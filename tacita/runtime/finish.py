@@ -109,6 +109,8 @@ def to_run(
             problem.dtype,
         ),
     }
+    if told.get("record_every_chosen"):
+        info["recorded_by_cost"] = told["record_every"]
     if plan.lanes:
         info["diverged_lanes"] = astray.tolist()
     if problem.n_agents <= _MANY_AGENTS:

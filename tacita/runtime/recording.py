@@ -23,7 +23,7 @@ LITTLE = 1_000_000
 _ROUND = 120_000
 #: What one row costs beside its products, for a gradient and for a loss: exponentials
 #: and logarithms are slow.
-_GRADIENT, _LOSS = 25, 75
+_GRADIENT, _LOSS = 25, 110
 #: Rows of an agent of a private run, however many it has: nobody is told by it.
 _ROWS_OF_PRIVATE = 256
 _LOSSES = ("loss", "accuracy")
@@ -55,6 +55,7 @@ def of(
     world: World,
     record: tuple[Any, ...],
     asked: int | None,
+    stops: bool = False,
 ) -> Every:
     """Rounds between records: as asked, or so that records cost little beside rounds.
 
@@ -64,6 +65,7 @@ def of(
         world: Who takes part.
         record: What is recorded.
         asked: What the user says.
+        stops: Whether a metric ends the run: it is then looked at after every round.
     """
     if asked is not None:
         return Every(check.count(record_every=asked), by_cost=False)
@@ -71,7 +73,7 @@ def of(
     # How many rows the agents of a private run have decides nothing that others see.
     rows = _ROWS_OF_PRIVATE if private else problem.population.rows.y.shape[1]
     one = _record(problem, record, rows, private)
-    if one <= LITTLE:
+    if stops or one <= LITTLE:
         return Every(1, by_cost=True)
     round_ = SHARE * _round(problem, algorithm, world, rows)
     return Every(max(1, math.ceil(one / round_)), by_cost=True)

@@ -87,7 +87,8 @@ def simulate(
         record: Metrics: names, or functions of (shared model, agents' models).
         record_every: Rounds between records; the last round is always recorded. Left
             out, as many as keep what records cost below 0.3 of what rounds do, by an
-            estimate from shapes; small problems are recorded after every round.
+            estimate from shapes; small problems, and runs with `stop`, are recorded
+            after every round.
         seeds: Run several seeds at once: a number (seed, seed+1, ...) or a list. All
             arrays of the run then have a first axis over seeds.
         stop: Stop early, e.g. {"grad_norm_sq": 1e-10}, at the first record at which
@@ -142,7 +143,7 @@ def simulate(
         problem, ready, world, plan.record, start, reference, keep_agents
     )
     plan = dataclasses.replace(plan, keeps=kept)
-    every = recording.of(problem, ready, world, plan.record, record_every)
+    every = recording.of(problem, ready, world, plan.record, record_every, bool(stop))
     folder = choices.folder_of(checkpoint, resume)
     drawn = seeds_of(is_private(ready), seed, seeds, folder if resume else None)
     return _run(
@@ -227,7 +228,9 @@ def sweep(
     world = make_world(problem, ready[0], participation, lanes=True)
     kept = memory.keeps(problem, ready[0], world, plan.record, start, reference)
     plan = dataclasses.replace(plan, sweep=True, keeps=kept)
-    every = recording.of(problem, ready[0], world, plan.record, record_every)
+    every = recording.of(
+        problem, ready[0], world, plan.record, record_every, bool(stop)
+    )
     # Lanes are configurations here, so no list of seeds is told.
     told = {"seeds": None, "configs": len(ready), "participation": participation}
     told |= every.told

@@ -9,7 +9,7 @@ import pytest
 
 import tacita
 from tacita.check import TacitaError
-from tacita.report import write_report
+from tacita.report import facts, write_report
 
 VOID = {"wbr", "meta", "img", "source", "br"}
 
@@ -239,3 +239,10 @@ def test_a_private_run_shows_its_observers_and_its_spending(tmp_path):
 
 def test_a_run_without_privacy_has_no_privacy_section(written):
     assert "privacy" not in written[1].ids
+
+
+def test_records_that_are_seldom_by_choice_of_the_program_are_explained(make_run):
+    often, seldom = make_run("often"), make_run("seldom", recorded_by_cost=12)
+    assert facts.recorded({"often": often}) == ""
+    words = facts.recorded({"often": often, "seldom": seldom})
+    assert "seldom every 12 rounds" in words and "often every" not in words

@@ -79,6 +79,9 @@ def test_debug_sweeps_and_resumed_runs_agree(seldom, tmp_path):
 
 
 def test_what_is_asked_for_is_done(seldom):
+    told = {"participation": 1, "stop": {"loss": 0.0}}
+    stopping = tacita.simulate(seldom, ALGORITHM, 3, **told)
+    assert stopping.metrics["round"].tolist() == [1, 2, 3]
     run = tacita.simulate(seldom, ALGORITHM, 5, participation=1, record_every=2)
     assert run.metrics["round"].tolist() == [2, 4, 5]
     assert "record_every_chosen" not in run.config["run"]

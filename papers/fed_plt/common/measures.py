@@ -80,6 +80,7 @@ def _fewest_rounds(
             participation=case.participation,
             start=instance.start,
             record=(case.measured,),
+            record_every=1,
             progress=False,
         )
         counts = [rounds_to(values) for values in run.metrics[case.measured]]
