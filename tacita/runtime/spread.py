@@ -20,6 +20,7 @@ from jax.sharding import PartitionSpec as Spec
 
 from tacita.keys import Keys
 from tacita.mesh.places import Places
+from tacita.problem.population import Rows
 from tacita.runtime.gather import Mail
 from tacita.runtime.rounds import Carry, World
 
@@ -273,8 +274,18 @@ class OverAgents(Spread):
 
     def lay(self, world: World, algorithm: Any, bases: Keys, sweep: bool) -> tuple:
         """The population says where its agents are."""
-        there = replace(world.population, spread=self.places)
-        return super().lay(world._replace(population=there), algorithm, bases, sweep)
+        rows = world.population.rows
+        if world.population.here < self.count:
+            # Other processes have the others.
+            laid = jax.tree.map(lambda leaf: self.lay_own(np.asarray(leaf)), rows)
+        else:
+            laid = self.put(rows, self.cut)
+        # Laid already: only what is left is laid like everything else.
+        there = replace(world.population, rows=Rows(None, None, None))
+        bare = world._replace(population=replace(there, spread=self.places))
+        bare, algorithm, bases = super().lay(bare, algorithm, bases, sweep)
+        there = replace(bare.population, rows=laid)
+        return bare._replace(population=there), algorithm, bases
 
     def specs_of(self, world: World, algorithm: Any, sweep: bool) -> tuple:
         """Rows are cut, and numbers that differ between agents."""

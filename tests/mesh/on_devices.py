@@ -90,37 +90,26 @@ def quick() -> dict[str, bool]:
     """What `make test` looks at."""
     problem = unequal()
     average = tacita.FedAvg(step_size=0.3, local_steps=2, weights="samples")
-    batches = tacita.FedAvg(
-        step_size=0.3, local_steps=2, oracle=tacita.Minibatch(size=4)
-    )
     liars = {"attack": robust.SignFlip(agents=(1,)), "aggregation": Median()}
     heavy = tacita.FedAvg(step_size=0.1, local_steps=20_000)
     ring = tacita.problem.synthetic.logistic(
         agents=4, features=3, samples=5, graph=tacita.problem.graph.ring(4)
     )
     return {
-        "everybody": on((2, 4), problem, average),
-        "a cohort": on((4,), problem, batches, participation=3),
+        "everybody": on((4,), problem, average),
         "a cohort whose letters are kept": on(
             (4,), problem, tacita.FedPLT(rho=0.8), participation=3
         ),
-        "seeds": on((4,), problem, batches, seeds=6, participation=3),
-        "a rule that needs single letters, and a liar": on(
-            (4,), problem, average, **liars
-        ),
+        "seeds": on((4,), problem, average, seeds=6),
         "resumed on fewer devices": resumed(problem, average),
-        "too many devices": refused(
-            "use_cores(8)", problem, average, ROUNDS, mesh=8
-        ),
+        "too many devices": refused("use_cores(8)", problem, average, ROUNDS, mesh=8),
         "more devices than blocks": refused(
             "in 1 blocks", unequal(1), average, ROUNDS, mesh=2
         ),
         "single letters of a cohort": refused(
             "one by one", problem, average, ROUNDS, mesh=2, participation=3, **liars
         ),
-        "a graph": refused(
-            "on a graph", ring, tacita.FedGD(alpha=0.1), ROUNDS, mesh=2
-        ),
+        "a graph": refused("on a graph", ring, tacita.FedGD(alpha=0.1), ROUNDS, mesh=2),
         "small runs stay on one device": spread(problem, average) == "NoneType",
         "large ones do not": spread(problem, heavy) == "OverAgents",
         "many seeds of large ones": spread(problem, heavy, 8) == "OverLanes",
@@ -143,7 +132,13 @@ def every() -> dict[str, bool]:
             k = max(algorithm.least_active, 2)
             found[f"{name}, K of N"] = on((2,), problem, algorithm, participation=k)
             found[f"{name}, p"] = on((2,), problem, algorithm, participation=0.5)
-    found["few of many"] = on((4,), unequal(200), CASES[1].algorithm, participation=0.02)
+    liars = {"attack": robust.SignFlip(agents=(1,)), "aggregation": Median()}
+    found["single letters, and a liar"] = on(
+        (2, 4), unequal(), tacita.FedAvg(step_size=0.3), **liars
+    )
+    found["few of many"] = on(
+        (4,), unequal(200), CASES[1].algorithm, participation=0.02
+    )
     return found
 
 

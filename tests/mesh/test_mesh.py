@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -142,7 +143,8 @@ def alone(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("runs")
     (place / "run.toml").write_text(RUN)
     begun = program("tacita", "run", "run.toml", "--out", "one", cwd=place)
-    assert begun.wait(HANG) == 0
+    wrong = begun.communicate(timeout=HANG)[1]
+    assert begun.returncode == 0, wrong.decode()
     return place
 
 
@@ -163,6 +165,30 @@ def test_two_processes_are_as_one_and_say_no_more(alone):
     assert run.returncode == 0, wrong.decode()
     assert said.decode().startswith("metric") and wrong == b""
     assert same_run(alone, "two")
+
+
+@pytest.mark.long
+def test_processes_that_load_their_own_rows_are_as_one(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+
+    def models(*parts: str) -> list[dict[str, np.ndarray]]:
+        begun = [program("tests.mesh.own_rows", p, port, cwd=tmp_path) for p in parts]
+        for one in begun:
+            wrong = one.communicate(timeout=HANG)[1]
+            assert one.returncode == 0, wrong.decode()
+        names = [tmp_path / f"{part.replace('/', '-')}.npz" for part in parts]
+        return [dict(np.load(name)) for name in names]
+
+    (whole,), (first, second) = models("0/1"), models("0/2", "1/2")
+    assert [len(one["agents"]) for one in (first, second)] == [8, 5]
+    for name in ("params", "loss", "counts", "bytes"):
+        assert np.allclose(first[name], whole[name], rtol=1e-12)
+        assert np.array_equal(first[name], second[name])
+    assert np.array_equal(first["params"], whole["params"])
+    parts = np.concatenate([first["agents"], second["agents"]])
+    assert np.array_equal(parts, whole["agents"])
 
 
 @pytest.mark.long
