@@ -66,6 +66,7 @@ chaos: $(VENV)/test ## hours of kills, full disks, old folders, spoilt inputs; p
 bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.simulator
 	$(BIN)/python -m bench.million
+	$(BIN)/python -m bench.mesh
 	$(BIN)/python -m bench.graph_delivery
 	$(BIN)/python -m bench.gtv
 	$(BIN)/python -m bench.dp_norm

@@ -83,16 +83,26 @@ class Spread:
 
         return jax.tree.map(subtree, specs, tree, is_leaf=_is_spec)
 
-    def _put_one(self, leaf: Any, spec: Spec) -> Array:
+    def _put_one(self, leaf: Any, spec: Spec) -> Any:
+        if isinstance(leaf, bool | int | float):
+            return leaf  # an array would lift float32 rows to its own precision
         if isinstance(leaf, Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             words = self._put_one(jax.random.key_data(leaf), spec)
             return jax.random.wrap_key_data(words)
+        if isinstance(leaf, Array) and leaf.weak_type:
+            return self._put_weak(leaf, spec)
         whole = np.asarray(leaf)
         if spec != WHOLE and self.slots > self.count:
             # The last one again: what fills up is as sound as what is real.
             extra = np.repeat(whole[-1:], self.slots - self.count, axis=0)
             whole = np.concatenate([whole, extra])
         return self.lay_whole(whole, spec)
+
+    def _put_weak(self, leaf: Array, spec: Spec) -> Array:
+        """As `_put_one`; the precision of what it meets wins over its own."""
+        extra = self.slots - self.count if spec != WHOLE else 0
+        filled = jnp.concatenate([leaf, *[leaf[-1:]] * extra]) if extra else leaf
+        return jax.device_put(filled, NamedSharding(self.mesh, spec))
 
     def lay_whole(self, array: np.ndarray, spec: Spec) -> Array:
         """An array on the devices, as long as it is."""

@@ -24,24 +24,26 @@ from tacita.runtime.ready import make_plan, make_world, prepare
 ROUNDS = 4
 
 
-def unequal(agents: int = 10) -> tacita.Problem:
+def unequal(agents: int = 10, dtype: Any = np.float64) -> tacita.Problem:
     """Agents with one to three times as many rows as the first."""
     rng = np.random.default_rng(0)
     owner = np.repeat(np.arange(agents), 6 + rng.integers(0, 12, agents))
     x = rng.standard_normal((len(owner), 3))
     y = np.sign(x @ [1.0, -2.0, 0.5] + 0.3 * rng.standard_normal(len(owner)))
-    return tacita.from_arrays(x, y, owner, model="logistic", l2=0.1)
+    return tacita.from_arrays(x, y, owner, model="logistic", l2=0.1, dtype=dtype)
 
 
 def alike(one: tacita.Run, two: tacita.Run) -> bool:
     """The same bits of all models; metrics to rounding, see the docs."""
     bits = all(
-        np.array_equal(getattr(one, name), getattr(two, name))
-        for name in ("params", "agents")
+        a.dtype == b.dtype and np.array_equal(a, b)
+        for a, b in ((one.params, two.params), (one.agents, two.agents))
     )
     turns = np.array_equal(one.info["turns"], two.info["turns"])
     close = all(
-        np.allclose(one.metrics[name], two.metrics[name], rtol=1e-12, atol=1e-14)
+        np.allclose(one.metrics[name], two.metrics[name], rtol=1e-6, atol=1e-7)
+        if one.params.dtype == np.float32
+        else np.allclose(one.metrics[name], two.metrics[name], rtol=1e-12, atol=1e-14)
         for name in one.metrics
     )
     return bits and turns and close
@@ -100,7 +102,9 @@ def quick() -> dict[str, bool]:
         "a cohort whose letters are kept": on(
             (4,), problem, tacita.FedPLT(rho=0.8), participation=3
         ),
-        "seeds": on((4,), problem, average, seeds=6),
+        "seeds of single precision": on(
+            (4,), unequal(dtype=np.float32), average, seeds=6
+        ),
         "resumed on fewer devices": resumed(problem, average),
         "too many devices": refused("use_cores(8)", problem, average, ROUNDS, mesh=8),
         "more devices than blocks": refused(
@@ -136,6 +140,13 @@ def every() -> dict[str, bool]:
     found["single letters, and a liar"] = on(
         (2, 4), unequal(), tacita.FedAvg(step_size=0.3), **liars
     )
+    single, steps = unequal(dtype=np.float32), (0.1, 0.2, 0.3)
+    found["single precision"] = on((2, 4), single, tacita.FedAvg(step_size=0.3))
+    sweeps = [
+        tacita.sweep(single, [tacita.FedAvg(step_size=s) for s in steps], 4, mesh=n)
+        for n in (1, 2)
+    ]
+    found["a sweep"] = alike(*sweeps)
     found["few of many"] = on(
         (4,), unequal(200), CASES[1].algorithm, participation=0.02
     )

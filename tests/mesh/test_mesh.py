@@ -28,7 +28,8 @@ ROOT = Path(__file__).parents[2]
 def program(*words: str, **options) -> subprocess.Popen:
     """A program of its own, which can tell JAX of its devices."""
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    env = {**os.environ, "PYTHONPATH": paths}
+    # The tests' own settings of XLA add up in another order for another batch.
+    env = {**os.environ, "PYTHONPATH": paths, "XLA_FLAGS": ""}
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [sys.executable, "-m", *words], stdout=pipe, stderr=pipe, env=env, **options
@@ -131,8 +132,8 @@ name = "FedAvg"
 step_size = 0.1
 
 [run]
-rounds = 6000
-record_every = 100
+rounds = 400
+record_every = 10
 participation = 3
 """
 
@@ -150,7 +151,7 @@ def alone(tmp_path_factory) -> Path:
 
 def same_run(place: Path, name: str) -> bool:
     one, two = (tacita.load_run(place / which) for which in ("one", name))
-    assert two.rounds == 6000 and not list((place / name).glob("checkpoint*"))
+    assert two.rounds == 400 and not list((place / name).glob("checkpoint*"))
     return np.array_equal(one.params, two.params) and np.array_equal(
         one.agents, two.agents
     )
@@ -182,7 +183,7 @@ def test_processes_that_load_their_own_rows_are_as_one(tmp_path):
         return [dict(np.load(name)) for name in names]
 
     (whole,), (first, second) = models("0/1"), models("0/2", "1/2")
-    assert [len(one["agents"]) for one in (first, second)] == [8, 5]
+    assert [len(one["agents"]) for one in (first, second)] == [7, 6]
     for name in ("params", "loss", "counts", "bytes"):
         assert np.allclose(first[name], whole[name], rtol=1e-12)
         assert np.array_equal(first[name], second[name])
