@@ -69,6 +69,7 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.million_networks
 	$(BIN)/python -m bench.recording
 	$(BIN)/python -m bench.first_result
+	$(BIN)/python -m bench.mesh
 	$(BIN)/python -m bench.graph_delivery
 	$(BIN)/python -m bench.gtv
 	$(BIN)/python -m bench.dp_norm

@@ -23,6 +23,7 @@ from tacita.problem.model.networks import cnn, mlp, resnet10
 from tacita.problem.model.own import from_equinox, from_flax, from_function
 from tacita.problem.model.regulariser import NonConvex, SquaredL2
 from tacita.problem.oracles import Full, Minibatch
+from tacita.problem.own_agents import from_own_agents
 from tacita.problem.problem import Problem
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "from_equinox",
     "from_flax",
     "from_function",
+    "from_own_agents",
     "graph",
     "hold_out",
     "mlp",

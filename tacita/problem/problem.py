@@ -40,6 +40,8 @@ class Problem:
         encoding: How a row of a table becomes features; None takes features only.
         intercept: Whether the last feature is a column of ones.
         target: What is predicted, or None.
+        all_counts: Of a problem whose other rows are in other processes, everybody's
+            numbers of rows; None where all rows are here.
     """
 
     population: Population
@@ -53,6 +55,19 @@ class Problem:
     encoding: Encoding | None = None
     intercept: bool = False
     target: str | None = None
+    all_counts: np.ndarray | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all agents' rows are in this process."""
+        return self.all_counts is None
+
+    def _require_whole(self) -> None:
+        if not self.whole:
+            check.refuse(
+                "this process holds the rows of its own agents only, and all are "
+                "needed here; give step sizes, or a bound, in place of theory"
+            )
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -87,6 +102,8 @@ class Problem:
     @property
     def counts(self) -> np.ndarray:
         """Number of rows of every agent."""
+        if self.all_counts is not None:
+            return self.all_counts
         return np.asarray(self.population.counts)
 
     @property
@@ -112,6 +129,7 @@ class Problem:
     def stacked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Features (N, m, ...), labels (N, m) and counts (N,); padding rows are 0."""
         rows = self.population.rows
+        self._require_whole()
         x = np.asarray(rows.x)
         x = x.swapaxes(1, 2) if self.population.by_feature else x
         return x, np.asarray(rows.y), self.counts
@@ -138,10 +156,12 @@ class Problem:
         """
         if self.bound is not None:
             return moduli.within(self.population, self.bound, self.n_agents)
+        self._require_whole()
         return moduli.of(self.population)
 
     @functools.cached_property
     def _optimum(self) -> np.ndarray:
+        self._require_whole()
         return solve.optimum(self.population, self.start)
 
     def solve(self) -> np.ndarray:
@@ -173,6 +193,7 @@ class Problem:
 
     def holdings(self, by_class: bool = True) -> dict[str, Any]:
         """Who holds what: rows, and if wanted of each class, for every agent."""
+        self._require_whole()
         counts, classes = self.counts, self.model.classes
         table: dict[str, Any] = {"agent": [str(i) for i in self.ids], "rows": counts}
         if by_class and classes is not None:
@@ -186,6 +207,7 @@ class Problem:
         return table
 
     def _point(self, w: Any) -> Any:
+        self._require_whole()
         try:
             array = np.asarray(w, dtype=self.dtype)
         except (TypeError, ValueError):

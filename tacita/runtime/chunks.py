@@ -25,6 +25,7 @@ from tacita.runtime import checkpoint
 from tacita.runtime.checkpoint import Aim, Saved
 from tacita.runtime.engine import CAPACITY, RunPlan, advance
 from tacita.runtime.fingerprint import fingerprint
+from tacita.runtime.gather import NOTHING
 from tacita.runtime.measure import name_of
 from tacita.runtime.progress import Bar, wanted
 from tacita.runtime.recording import Every
@@ -125,10 +126,21 @@ class Chunks:
                     size = self._next_size(size, took / asked)
         return carry
 
-    def whole(self, carry: Any) -> Any:
-        """A carry as one device would have it, however it is spread."""
+    def ended(self, carry: Any, whole: bool) -> Any:
+        """What is left of a run, as one device would have it, however it is spread.
+
+        Args:
+            carry: What the last round left.
+            whole: Whether every process wants all agents' states, or its own only.
+        """
         spread = self._plan.spread
-        return carry if spread is None else spread.back(carry, spread.specs_of_carry())
+        if spread is None:
+            return carry
+        left = carry._replace(memory=(), mail=NOTHING)
+        turns = spread.fetch(carry.turns, spread.cut)
+        if whole:
+            return spread.back(left, spread.specs_of_carry())
+        return spread.own(left)._replace(turns=turns)
 
     def first(self, metric: str, carry: Any) -> np.ndarray:
         """A metric before the first round, of every lane, by the program of the run."""

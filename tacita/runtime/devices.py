@@ -28,7 +28,7 @@ PAYS = 4_000_000
 
 def in_blocks(world: World, mesh: Mesh) -> World:
     """The world with the blocks of a mesh, where they are not the usual ones."""
-    if mesh.blocks == BLOCKS:
+    if mesh.blocks == BLOCKS or world.population.spread is not None:
         return world
     places = Places.of(world.population.n_agents, mesh.blocks)
     return world._replace(population=replace(world.population, spread=places))

@@ -113,7 +113,7 @@ def to_run(
         info["recorded_by_cost"] = told["record_every"]
     if plan.lanes:
         info["diverged_lanes"] = astray.tolist()
-    if problem.n_agents <= _MANY_AGENTS:
+    if problem.n_agents <= _MANY_AGENTS and problem.whole:
         info["holdings"] = problem.holdings(by_class=not seeds.private)
         info["turns"] = turns
     if plan.watch:

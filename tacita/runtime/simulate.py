@@ -313,7 +313,8 @@ def _run(
             meter = Meter(problem, algorithm, told, world.aggregation, **known)
         chunks.keep_in(folder, parts, every.rounds, meter)
     with guarded():
-        carry = chunks.whole(chunks.run(carry, rounds, every, progress, resume))
+        carry = chunks.run(carry, rounds, every, progress, resume)
+        carry = chunks.ended(carry, problem.whole)
     models = finish(plan, algorithm, carry)
 
     def at_start() -> np.ndarray:
@@ -322,6 +323,9 @@ def _run(
         firsts = [begin(plan, *laid, point) for point in points]
         return np.max([chunks.first("loss", first) for first in firsts], axis=0)
 
+    if not problem.whole:
+        alone = dataclasses.replace(world.population, spread=None)
+        world = world._replace(population=alone)
     run = to_run(
         problem, algorithm, world, plan, chunks, carry, models, seeds, told, at_start
     )

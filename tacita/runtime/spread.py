@@ -20,6 +20,7 @@ from jax.sharding import PartitionSpec as Spec
 
 from tacita.keys import Keys
 from tacita.mesh.places import Places
+from tacita.problem.population import Rows
 from tacita.runtime.gather import Mail
 from tacita.runtime.world import Carry, World
 
@@ -82,16 +83,26 @@ class Spread:
 
         return jax.tree.map(subtree, specs, tree, is_leaf=_is_spec)
 
-    def _put_one(self, leaf: Any, spec: Spec) -> Array:
+    def _put_one(self, leaf: Any, spec: Spec) -> Any:
+        if isinstance(leaf, bool | int | float):
+            return leaf  # an array would lift float32 rows to its own precision
         if isinstance(leaf, Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             words = self._put_one(jax.random.key_data(leaf), spec)
             return jax.random.wrap_key_data(words)
+        if isinstance(leaf, Array) and leaf.weak_type:
+            return self._put_weak(leaf, spec)
         whole = np.asarray(leaf)
         if spec != WHOLE and self.slots > self.count:
             # The last one again: what fills up is as sound as what is real.
             extra = np.repeat(whole[-1:], self.slots - self.count, axis=0)
             whole = np.concatenate([whole, extra])
         return self.lay_whole(whole, spec)
+
+    def _put_weak(self, leaf: Array, spec: Spec) -> Array:
+        """As `_put_one`; the precision of what it meets wins over its own."""
+        extra = self.slots - self.count if spec != WHOLE else 0
+        filled = jnp.concatenate([leaf, *[leaf[-1:]] * extra]) if extra else leaf
+        return jax.device_put(filled, NamedSharding(self.mesh, spec))
 
     def lay_whole(self, array: np.ndarray, spec: Spec) -> Array:
         """An array on the devices, as long as it is."""
@@ -275,8 +286,18 @@ class OverAgents(Spread):
 
     def lay(self, world: World, algorithm: Any, bases: Keys, sweep: bool) -> tuple:
         """The population says where its agents are."""
-        there = replace(world.population, spread=self.places)
-        return super().lay(world._replace(population=there), algorithm, bases, sweep)
+        rows = world.population.rows
+        if world.population.here < self.count:
+            # Other processes have the others.
+            laid = jax.tree.map(lambda leaf: self.lay_own(np.asarray(leaf)), rows)
+        else:
+            laid = self.put(rows, self.cut)
+        # Laid already: only what is left is laid like everything else.
+        there = replace(world.population, rows=Rows(None, None, None))
+        bare = world._replace(population=replace(there, spread=self.places))
+        bare, algorithm, bases = super().lay(bare, algorithm, bases, sweep)
+        there = replace(bare.population, rows=laid)
+        return bare._replace(population=there), algorithm, bases
 
     def specs_of(self, world: World, algorithm: Any, sweep: bool) -> tuple:
         """Rows are cut, and numbers that differ between agents."""

@@ -65,7 +65,7 @@ def count(world: World, algorithm: Any, turns: Any, dim: int, dtype: Any) -> dic
     """Letters and bytes of a whole run, from how often every agent was active."""
     one = per_turn(world, algorithm, dim, dtype)
     turns = np.asarray(turns, dtype=np.int64)
-    lanes = max(1, turns.size // world.population.n_agents)
+    lanes = len(turns) if turns.ndim == 2 else 1
     if world.links is not None:
         neighbours = np.asarray(world.links.edges.neighbour_count)
         letters = int(np.sum(turns * neighbours)) // lanes
