@@ -72,9 +72,7 @@ class Peers:
 
     def close(self) -> None:
         """End the interpreter."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        self._process.communicate()
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None
