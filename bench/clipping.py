@@ -5,18 +5,21 @@
 Logistic regression as in workload A of `bench.simulator` (100 agents x 250 samples x 5
 features, 5 full local steps), wide rows (100 features), softmax regression with
 batches of 10, and a small network, whose per-example gradients are made in
-microbatches. Medians after compilation, in turns in one process; ratios are printed.
+microbatches. Processor time of a round, in turns in one process; raw results are kept
+in bench/results/clipping.json.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 import tacita
+from bench import turns
 from bench.simulator import LOCAL_STEPS, STEP, tacita_rounds
-from bench.timing import in_turns, table
+from tacita.problem import mlp
 
 ROUNDS = 50
 
@@ -27,7 +30,7 @@ def private_twin(algorithm: tacita.FedAvg) -> tacita.FedAvg:
     return replace(algorithm, oracle=tacita.Noisy(std=0.01, oracle=clipped))
 
 
-def compare(title: str, problem: tacita.Problem, algorithm: tacita.FedAvg) -> str:
+def compare(problem: tacita.Problem, algorithm: tacita.FedAvg) -> dict[str, Any]:
     clipped = tacita.Clipped(norm=1.0, oracle=algorithm.oracle)
     only_clipped = replace(algorithm, oracle=clipped)
     contestants = {
@@ -36,40 +39,50 @@ def compare(title: str, problem: tacita.Problem, algorithm: tacita.FedAvg) -> st
         "clipped and noisy": private_twin(algorithm),
     }
     work = {
-        name: tacita_rounds(problem, each, 1.0, ROUNDS)
+        name: turns.own_turn(tacita_rounds(problem, each, 1.0, ROUNDS), ROUNDS)
         for name, each in contestants.items()
     }
-    return table(title, in_turns(work, repeats=25, per_call=ROUNDS), "plain")
+    return turns.in_turns(work, repeats=15)
 
 
-def logistic(features: int, dtype) -> str:
+def logistic(features: int, dtype: str) -> dict[str, Any]:
     problem = tacita.problem.synthetic.logistic(
         agents=100, features=features, samples=250, l2=0.5, dtype=dtype
     )
-    algorithm = tacita.FedAvg(step_size=STEP, local_steps=LOCAL_STEPS)
-    name = f"logistic regression, {features} features, {np.dtype(dtype).name}"
-    return compare(name, problem, algorithm)
+    return compare(problem, tacita.FedAvg(step_size=STEP, local_steps=LOCAL_STEPS))
 
 
-def images(model: str | None) -> str:
+def images(model: Any) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20 * 50, 64))
     y = rng.integers(0, 10, len(x))
-    made = model or tacita.problem.model.networks.mlp(64, (32,), 10)
     problem = tacita.from_arrays(
-        x, y, np.repeat(np.arange(20), 50), model=made, dtype=np.float32
+        x, y, np.repeat(np.arange(20), 50), model=model, dtype=np.float32
     )
     batch = tacita.Minibatch(size=10)
     algorithm = tacita.FedAvg(step_size=STEP, local_steps=LOCAL_STEPS, oracle=batch)
-    return compare(f"{model or 'mlp'}, batches of 10, float32", problem, algorithm)
+    return compare(problem, algorithm)
 
 
 def main() -> None:
-    for features in (5, 100):
-        for dtype in (np.float32, np.float64):
-            print(logistic(features, dtype))
-    print(images("softmax"))
-    print(images(None))
+    kept: dict[str, Any] = {"machine": turns.machine(), "versions": turns.versions()}
+    kept |= {"command": "python -m bench.clipping", "works": {}}
+    works = {
+        f"logistic regression, {features} features, {dtype}": (
+            "100 agents of 250 rows, 5 full local steps",
+            lambda features=features, dtype=dtype: logistic(features, dtype),
+        )
+        for features in (5, 100)
+        for dtype in ("float32", "float64")
+    }
+    about = "20 agents, 64 features, 10 classes, batches of 10, 5 local steps, float32"
+    works["softmax"] = about, lambda: images("softmax")
+    works["perceptron 64-32-10"] = about, lambda: images(mlp(64, (32,), 10))
+    for title, (about, measured) in works.items():
+        times = measured()
+        print(turns.table(title, times, "plain"), flush=True)
+        kept["works"][title] = {"about": about, "milliseconds": times}
+    turns.save("clipping", kept)
 
 
 if __name__ == "__main__":

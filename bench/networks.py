@@ -205,7 +205,8 @@ def main() -> None:
     parser.add_argument("--peers", action="append", default=[], help="an interpreter")
     asked = parser.parse_args()
     kept: dict[str, Any] = {"machine": turns.machine(), "versions": turns.versions()}
-    kept |= {"command": "python -m bench.networks --peers PYTHON", "works": {}}
+    command = "python -m bench.networks" + " --peers PYTHON" * len(asked.peers)
+    kept |= {"command": command, "works": {}}
     with ExitStack() as open_ones:
         peers = [open_ones.enter_context(closing(turns.Peers(p))) for p in asked.peers]
         for one in peers:

@@ -45,9 +45,11 @@ class Peers:
     """
 
     def __init__(self, interpreter: str) -> None:
-        script = Path(__file__).parent / "peers.py"
+        interpreter = str(Path(interpreter).absolute())
         self._process = subprocess.Popen(
-            [interpreter, str(script)],
+            [interpreter, "-c", "import peers; peers.main()"],
+            cwd=Path(__file__).parent,
+            env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -70,9 +72,7 @@ class Peers:
 
     def close(self) -> None:
         """End the interpreter."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        self._process.communicate()
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None

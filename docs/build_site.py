@@ -22,7 +22,7 @@ _MENU = {
     "Tutorials": ("tutorial-", "notebooks/"),
     "How to": ("how-to-",),
     "Explanation": ("explanation-", "sharp-edges", "proof-"),
-    "Reference": ("ref-",),
+    "Reference": ("ref-", "benchmarks"),
 }
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 

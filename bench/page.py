@@ -1,0 +1,101 @@
+"""docs/benchmarks.md, made of raw results: every work beside its peers.
+
+    python -m bench.page
+
+Results are those that `bench.networks` and `bench.clipping` left in bench/results.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.turns import RESULTS
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+#: By file of results: title, what it is about, whom others are compared with.
+PARTS = {
+    "networks": (
+        "Networks",
+        "One step of batch 20. Tacita takes its steps inside rounds of FedAvg, with "
+        "all that the engine does; bare JAX calls one compiled step after the other, "
+        "with parameters in a tree and gradients as JAX makes them, as one writes it "
+        "by hand. PyTorch is a loop of steps on one thread. pfl and FedJAX run rounds "
+        "of their own FedAvg. Private steps clip every record to norm 1 and add "
+        "Gaussian noise.",
+        "bare JAX",
+    ),
+    "clipping": (
+        "What privacy costs small models",
+        "One round of FedAvg, plain, with every record clipped, and with noise in "
+        "every local gradient besides.",
+        "plain",
+    ),
+}
+HEAD = """\
+# Benchmarks
+
+<!-- made by python -m bench.page: change that, not this -->
+
+Milliseconds of processor time, medians and quartiles. Contestants take turns, so that
+whatever slows the machine slows all of them alike: compare within a table. The raw
+figures are in `bench/results`.
+
+To repeat it, make virtual environments for the peers, which Tacita never installs
+beside itself, and name them:
+
+<!-- not run: takes minutes, and needs the network -->
+```sh
+python -m venv peers && peers/bin/pip install '.[bench]'
+python -m venv pfl && pfl/bin/pip install torch pfl
+python -m bench.networks --peers peers/bin/python --peers pfl/bin/python
+python -m bench.clipping
+python -m bench.page
+```
+
+pfl may need an environment of its own: it asks for an older `dp-accounting`.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *(part(name) for name in PARTS)])
+
+
+def part(name: str) -> str:
+    """One file of results."""
+    title, about, against = PARTS[name]
+    kept = json.loads((RESULTS / f"{name}.json").read_text())
+    lines = [f"## {title}", "", about, "", f"{_machine(kept)}", ""]
+    for work, found in kept["works"].items():
+        told = found["about"]
+        lines += [f"### {work}", "", f"{told[0].upper()}{told[1:]}.", ""]
+        lines += [*_table(found["milliseconds"], against), ""]
+    return "\n".join(lines)
+
+
+def _machine(kept: dict[str, Any]) -> str:
+    machine = kept["machine"]
+    versions = ", ".join(f"{n} {v}" for n, v in sorted(kept["versions"].items()))
+    return (
+        f"By `{kept['command']}` on {machine['cores']} cores of "
+        f"{machine['processor']}, {machine['system']}, Python {machine['python']}, at "
+        f"a load of {machine['load before']} before. Versions: {versions}."
+    )
+
+
+def _table(times: dict[str, list[float]], against: str) -> list[str]:
+    lines = [f"| | ms | quartiles | x {against} |", "| --- | --- | --- | --- |"]
+    base = float(np.median(times[against]))
+    for name, found in times.items():
+        low, middle, high = np.quantile(found, [0.25, 0.5, 0.75])
+        spread = f"{low:.3g} to {high:.3g}"
+        lines.append(f"| {name} | {middle:.3g} | {spread} | {middle / base:.2f} |")
+    return lines
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
