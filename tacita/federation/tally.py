@@ -65,11 +65,12 @@ class SumTally:
         self._weights = weights
         self.kept: list[np.ndarray] = []
         self.least, self.seen = 1, None
+        #: What the letters count for that came, by agent.
+        self._came: dict[int, float] = {}
 
     def open(self, form: Form, centre: object) -> None:
         """Nothing was added yet."""
-        self._total = ExactSum(form.zeros())
-        self._came: dict[int, float] = {}
+        self._total, self._came = ExactSum(form.zeros()), {}
 
     def add(
         self, agent: int, letter: Sequence[np.ndarray], freshness: float = 1.0

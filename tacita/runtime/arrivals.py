@@ -55,19 +55,23 @@ class Pace:
         if not callable(self.law):
             check.one_of(LAWS, law=self.law)
 
-    def times(self, key: Array, n: int) -> Array:
-        """How long everybody's next letter takes, (n,)."""
+    def times(self, key: Array, agents: Array) -> Array:
+        """How long the next letters of these agents take."""
         if callable(self.law):
-            drawn = self.law(key, (n,))
+            drawn = self.law(key, agents.shape)
         elif self.law == "constant":
-            drawn = jnp.ones(n)
+            drawn = jnp.ones(agents.shape)
         else:
-            drawn = jax.random.exponential(key, (n,))
-        return self.mean * drawn
+            drawn = jax.random.exponential(key, agents.shape)
+        mean = jnp.asarray(self.mean)
+        return drawn * (mean[agents] if mean.ndim else mean)
 
     def heard(self, number: Any, letters: int, was: Waiting) -> Array:
         """The agents whose letters come first, in their order; of equals the first."""
-        return jnp.sort(jax.lax.top_k(-was.due, letters)[1])
+        # In single precision, for which this is fast; those that are due soon keep
+        # their digits.
+        left = (was.due - was.clock).astype(jnp.float32)
+        return jnp.sort(jax.lax.top_k(-left, letters)[1])
 
     @in_double_precision
     def arrivals(
@@ -124,9 +128,9 @@ class Arrivals:
         if isinstance(self.agents, list | tuple) or check.is_number(self.agents):
             object.__setattr__(self, "agents", _numbers(self.agents))
 
-    def times(self, key: Array, n: int) -> Array:
+    def times(self, key: Array, agents: Array) -> Array:
         """Nobody knows how long it took."""
-        return jnp.zeros(n)
+        return jnp.zeros(agents.shape)
 
     def heard(self, number: Any, letters: int, was: Waiting) -> Array:
         """The agents of this round, in their order."""
@@ -253,7 +257,7 @@ def first(rule: Pace | Arrivals, key: Array, broadcast: Any, n: int) -> Waiting:
     """Everybody was just asked for the first time."""
     told = jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *a.shape)), broadcast)
     asked = jnp.ones(n, jnp.int32)
-    return Waiting(told, asked, rule.times(key, n), jnp.zeros(()))
+    return Waiting(told, asked, rule.times(key, jnp.arange(n)), jnp.zeros(()))
 
 
 def move_on(
@@ -265,32 +269,33 @@ def move_on(
     broadcast: Any,
 ) -> Waiting:
     """After round `number`: who was heard is asked anew, and who would be too stale."""
-    n, clock = len(was.asked), jnp.max(was.due[heard])
-    again = jnp.zeros(n, bool).at[heard].set(True)
-    told = jax.tree.map(lambda a, b: a.at[heard].set(b), was.told, broadcast)
-    if rule.most_staleness is not None:
-        late = number + 1 - was.asked > rule.most_staleness
-        # All agents are looked at only in a round in which somebody is given up.
-        told = jax.lax.cond(
-            jnp.any(late & ~again), _tell, _leave, late, told, broadcast
-        )
-        again |= late
-    return Waiting(
-        told=told,
-        asked=jnp.where(again, number + 1, was.asked).astype(jnp.int32),
-        due=jnp.where(again, clock + rule.times(key, n), was.due),
+    clock, following = jnp.max(was.due[heard]), jnp.asarray(number + 1, jnp.int32)
+    now = Waiting(
+        told=jax.tree.map(lambda a, b: a.at[heard].set(b), was.told, broadcast),
+        asked=was.asked.at[heard].set(following),
+        due=was.due.at[heard].set(clock + rule.times(key, heard)),
         clock=clock,
     )
+    if rule.most_staleness is None:
+        return now
+    late = following - now.asked > rule.most_staleness
 
+    def asked_anew() -> Waiting:
+        # All agents are looked at, but only if somebody is given up.
+        everybody = jnp.arange(len(late))
+        times = rule.times(jax.random.fold_in(key, 1), everybody)
+        return Waiting(
+            told=jax.tree.map(
+                lambda a, b: jnp.where(late.reshape(-1, *[1] * b.ndim), b, a),
+                now.told,
+                broadcast,
+            ),
+            asked=jnp.where(late, following, now.asked),
+            due=jnp.where(late, clock + times, now.due),
+            clock=clock,
+        )
 
-def _tell(who: Array, told: Any, broadcast: Any) -> Any:
-    return jax.tree.map(
-        lambda a, b: jnp.where(who.reshape(-1, *[1] * b.ndim), b, a), told, broadcast
-    )
-
-
-def _leave(who: Array, told: Any, broadcast: Any) -> Any:
-    return told
+    return jax.lax.cond(jnp.any(late), asked_anew, lambda: now)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))

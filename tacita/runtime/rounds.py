@@ -120,7 +120,7 @@ class Late(NamedTuple):
 
     Attributes:
         heard: The agents whose letters came, in their order.
-        weights: What everybody's letter counts for now, (N,).
+        weights: Of everybody's letters, (N,); of those that came by their age too.
         fresh: What those of this round count for on average.
     """
 
@@ -135,8 +135,8 @@ def late_letters(stage: Stage, carry: Carry) -> Late:
     assert isinstance(world.asynchronous, Pace | Arrivals)
     heard = world.asynchronous.heard(stage.number, world.schedule.size, waiting)
     each = mean_weights(stage.algorithm, world.population)
-    fresh = stage.algorithm.freshness(stage.number - waiting.asked)
-    weights = each * fresh.astype(each.dtype)
+    fresh = stage.algorithm.freshness(stage.number - waiting.asked[heard])
+    weights = each.at[heard].multiply(fresh.astype(each.dtype))
     return Late(heard, weights, jnp.sum(weights[heard]) / jnp.sum(each[heard]))
 
 

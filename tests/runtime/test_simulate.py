@@ -70,7 +70,7 @@ def test_sweep_equals_one_call_each(problem):
         (AVERAGE, r"expected algorithms a list such as \[tacita.FedAvg"),
         ([AVERAGE, tacita.ServerGD()], "differ in class, in counts"),
         (
-            [tacita.ServerGD(step_size=s) for s in (0.1, [0.1] * 6)],
+            [tacita.FedAvg(step_size=s) for s in (0.1, [0.1] * 6)],
             "which numbers are per agent",
         ),
     ],
