@@ -38,6 +38,8 @@ class State(NamedTuple):
 
     w: Array  # w_i, its own model: no letter shows it without noise
     released: Array  # w_i + n_i, what its last letters show of it
+    average: Any = ()  # of all that was released, where that is published
+    rounds: Any = ()  # how many rounds it is the average of
 
 
 class EdgeNumbers(NamedTuple):
@@ -71,7 +73,8 @@ class DPNorm(GraphAlgorithm):
         letter_noise: Of asynchronous letters: "fresh" for each, or "shared" by all of
             a round as printed, which is not private: see the docs.
         publish: What a node tells as its model: "released" is w + n, known to whoever
-            saw its letters; "own" is w itself, which nothing protects.
+            saw its letters; "average" is the mean of that over its rounds, in the
+            manner of Theorem 2's w_out; "own" is w itself, which nothing protects.
         oracle: How nodes compute gradients.
     """
 
@@ -86,7 +89,7 @@ class DPNorm(GraphAlgorithm):
     form: str = one_of("corrected", "printed")
     exchange: str = one_of("synchronous", "asynchronous")
     letter_noise: str = one_of("fresh", "shared")
-    publish: str = one_of("released", "own")
+    publish: str = one_of("released", "average", "own")
     oracle: Oracle = Full()
 
     purpose: ClassVar[str] = "private training on a graph, without a coordinator"
@@ -132,7 +135,10 @@ class DPNorm(GraphAlgorithm):
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w, with letters z = 0."""
-        return State(w, w), jnp.zeros((edges.mask.shape[-1], *w.shape), w.dtype)
+        averaged = (w, jnp.zeros((), w.dtype)) if self.publish == "average" else ()
+        return State(w, w, *averaged), jnp.zeros(
+            (edges.mask.shape[-1], *w.shape), w.dtype
+        )
 
     def local(
         self, key: Array, oracle: AgentOracle, edges: Edges, state: State, inbox: Array
@@ -156,7 +162,11 @@ class DPNorm(GraphAlgorithm):
             # All of a node's letters together show this; alone, each shows its own.
             count = edges.neighbour_count.astype(w.dtype)
             shown = jnp.sum(edges.mask[:, None] * shown, axis=0) / count
-        return State(w, shown), letters
+        if self.publish != "average":
+            return State(w, shown), letters
+        rounds = state.rounds + 1
+        average = state.average + (shown - state.average) / rounds
+        return State(w, shown, average, rounds), letters
 
     def edge_numbers(self, edges: Edges, dtype: Any) -> EdgeNumbers:
         """eta_ij = 1/(mu K max(E_i, E_j)), or 1/(mu K E_i) as printed."""
@@ -199,4 +209,5 @@ class DPNorm(GraphAlgorithm):
 
     def model(self, state: State) -> Array:
         """What the node tells of its model."""
-        return state.released if self.publish == "released" else state.w
+        told = {"released": state.released, "average": state.average, "own": state.w}
+        return told[self.publish]

@@ -50,6 +50,7 @@ class Told(NamedTuple):
 
     x0: Array  # the shared model
     round: Array  # t, from 1; decides gamma_t
+    average: Any = ()  # of the shared models of all rounds, where that is published
 
 
 @frozen
@@ -67,6 +68,8 @@ class FedSPD(ServerAlgorithm):
         oracle: How clients compute gradients. For the amplified privacy bound the Q
             batches of a round are disjoint:
             `Clipped(norm=1.0, oracle=Minibatch(size=b, sampling="permutation"))`.
+        average: Publish the mean of the shared models of all rounds, of which Theorem 2
+            speaks, instead of the last one; letters are the same.
         state: "public" rebuilds the client's state from its released letter, "hidden"
             is the algorithm as printed.
         noise_std: Of the noise in a gradient: a letter has 2 noise_std/(rho + gamma_t)
@@ -83,6 +86,7 @@ class FedSPD(ServerAlgorithm):
     gamma_growth: float = number(check.between(0, 1), 0.0, common=True)
     local_steps: int = count(5)
     oracle: Oracle = Full()
+    average: bool = flag(False)
     state: str = one_of("public", "hidden")
     noise_std: Number = number(check.not_negative)
     noise_kind: str = integer_noise.noise_kind()
@@ -111,11 +115,18 @@ class FedSPD(ServerAlgorithm):
         """u_i = y_i = w, lam_i = 0."""
         return State(w, jnp.zeros_like(w)), w
 
+    def init_coordinator(self, w: Array) -> Any:
+        """The average of the shared models, where it is published."""
+        return w if self.average else ()
+
     def combine(
         self, key: Array, kept: Any, mean: Array, now: Round
     ) -> tuple[Any, Told]:
         """x0 = (1/N) sum_i y_i, over the last letters of all clients."""
-        return kept, Told(mean, jnp.asarray(now.number + 1, mean.dtype))
+        if self.average:
+            # Before the first round there is nothing to average with.
+            kept = kept + (mean - kept) / jnp.maximum(now.number, 1)
+        return kept, Told(mean, jnp.asarray(now.number + 1, mean.dtype), kept)
 
     def gamma_at(self, number: Any) -> Any:
         """gamma_t of round t."""
@@ -161,5 +172,5 @@ class FedSPD(ServerAlgorithm):
         return u, total / self.local_steps
 
     def shared(self, broadcast: Told) -> Array:
-        """x0."""
-        return broadcast.x0
+        """x0, or its average."""
+        return broadcast.average if self.average else broadcast.x0

@@ -50,8 +50,8 @@ class PrimalDual(SolvedByNodes):
 
     Attributes:
         alpha: Strength of the coupling along edges.
-        penalty: phi: "l2" (the network lasso), "l1", "squared", a `Penalty` that
-            couples some coordinates, or several on disjoint ones.
+        penalty: phi: "l2" (the network lasso), "l1", "linf", "squared", a `Penalty`
+            that couples some coordinates, several on disjoint ones, or one of your own.
         rho: Trades steps of the models against steps of the flows; every positive
             number converges. None matches it to the curvature of the losses.
         solver: How a node solves its own problem: None exactly, or a local solver.
@@ -60,7 +60,7 @@ class PrimalDual(SolvedByNodes):
     """
 
     alpha: float = needed(check.not_negative, common=True)
-    penalty: Any = penalties.coupling("l2", "l1", "squared")
+    penalty: Any = penalties.coupling("l2", "l1", "linf", "squared")
     rho: Number = number(check.positive, theory=edge_rho, common=True)
     solver: Solver | None = None
     oracle: Oracle = Full()

@@ -7,7 +7,7 @@ from tacita.problem.discrepancies import discrepancy, representations
 from tacita.problem.graph import Graph
 from tacita.problem.gtv.clusters import cluster_nodes, solve_clusters
 from tacita.problem.gtv.gtvmin import GTVMin, convex_clustering
-from tacita.problem.gtv.penalty import Combined, Penalty
+from tacita.problem.gtv.penalty import Combined, OwnPenalty, Penalty
 from tacita.problem.held_out import folds, hold_out, node_losses
 from tacita.problem.model.differentiable import Custom, Differentiable
 from tacita.problem.model.linear import (
@@ -41,6 +41,7 @@ __all__ = [
     "Minibatch",
     "Moments",
     "NonConvex",
+    "OwnPenalty",
     "Penalty",
     "Problem",
     "Softmax",

@@ -70,10 +70,6 @@ CHANGES = [
     ("problem.graph=5", "problem.graph = 5: expected a table"),
     ("problem.h={kind='l1'}", "missing key problem.h.weight"),
     ("problem.h={kind='l1', weight=-1}", "problem.h: expected weight >= 0"),
-    (
-        "problem.h={kind='l1', weight=1}",
-        "algorithm: FedAvg handles smooth problems only",
-    ),
     ("problem=5", "problem = 5: expected a table [problem]"),
     ("name='\"../up\"'", "name = '../up': expected letters, digits"),
 ]
@@ -95,6 +91,17 @@ def test_all_that_is_wrong_with_the_keys_is_told_at_once(tacita_, small, place):
     )
     assert len(lines) == 3
     assert [path.name for path in place.iterdir()] == [small]
+
+
+def test_an_algorithm_for_smooth_problems_says_so(tacita_, small):
+    changes = (
+        "--set",
+        "problem.h={kind='l1', weight=1}",
+        "--set",
+        "algorithm.name=LED",
+    )
+    (line,) = tacita_.refused("run", small, *changes)
+    assert "algorithm: LED handles smooth problems only" in line
 
 
 FILES = [

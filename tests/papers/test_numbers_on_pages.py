@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
@@ -38,6 +39,28 @@ def test_with_fixed_features_all_are_within_a_point():
     for k in range(3):
         values = [float(line.split(" | ")[k].split()[0]) for _, line in table]
         assert len(values) == 4 and max(values) - min(values) <= 0.0101
+
+
+def test_hours_are_those_of_the_file():
+    page = (DP_NORM.parent / "README.md").read_text()
+    told = re.findall(r"^\| `(\w+)` .* \| ([^|]*) \|$", page, flags=re.M)
+    hours = {name: cell.replace(",", "") for name, cell in told if cell != "run"}
+    with open(DP_NORM / "hours.csv", newline="") as file:
+        found = {line["figure"]: line for line in csv.DictReader(file)}
+    assert {name: float(cell) for name, cell in hours.items()} == {
+        name: float(line["processor hours"]) for name, line in found.items()
+    }
+    # Whatever is short of the paper's rounds is there.
+    pages = {path.stem for path in DP_NORM.glob("figure_*.csv")}
+    assert pages - set(hours) == {"figure_4"}
+
+
+def test_every_table_and_figure_has_a_row():
+    for folder in ("dp_norm", "fed_plt", "fed_spd"):
+        page = (ROOT / "papers" / folder / "README.md").read_text()
+        for path in (ROOT / "papers" / folder / "results").glob("*.md"):
+            if path.stem != "hours":
+                assert re.search(rf"^\| .*`{path.stem}`", page, flags=re.M), path
 
 
 def test_pages_name_commands_that_exist():

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tacita import check
-from tacita.problem.gtv.penalty import Combined
+from tacita.problem.gtv.penalty import Combined, OwnPenalty
 from tacita.problem.least_absolute import minimise, stacked_rows
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def solve(gtv: GTVMin) -> np.ndarray:
     across = sp.csr_array((ends, (np.tile(number, 2), np.append(i, j))), shape=shape)
     penalty = gtv.penalty
     for part in penalty.parts if isinstance(penalty, Combined) else (penalty,):
-        if part.kind == "l2":
+        if isinstance(part, OwnPenalty) or part.kind in ("l2", "linf"):
             check.refuse(
                 "solve() of a loss with kinks couples by penalty='squared' or 'l1'; "
                 "run tacita.FedGD for the network lasso"

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
-from tacita.problem.gtv.penalty import Combined, Penalty
+from tacita.problem.gtv.penalty import KINDS, Combined, OwnPenalty, Penalty
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.problem.newton import root
 from tacita.problem.solve import in_float64
@@ -74,6 +74,10 @@ def value(gtv: GTVMin, flows: Any) -> float:
 def _edge_conjugates(gtv: GTVMin, y: np.ndarray, reach: np.ndarray) -> float:
     """Sum over edges of (c_e phi)*(y_e)."""
     penalty: Any = gtv.penalty
+    if isinstance(penalty, OwnPenalty):
+        check.refuse(
+            f"the dual needs one of the penalties {KINDS}; run solve() instead"
+        )
     parts = penalty.parts if isinstance(penalty, Combined) else (penalty,)
     free = 1 - np.asarray(penalty.mask(y.shape[1]))
     scale = max(1.0, float(np.abs(y).max(initial=0.0)))
@@ -91,10 +95,9 @@ def _conjugate(part: Penalty, y: np.ndarray, reach: np.ndarray) -> float:
             return np.inf
         # (c ||.||^2)*(y) = ||y||^2 / (4 c)
         return float(np.sum(squares / (4 * np.where(radius > 0, radius, 1.0))))
-    # The dual norm of l1 is the largest entry, that of l2 is l2.
-    lengths = (
-        np.linalg.norm(mine, axis=1) if part.kind == "l2" else np.abs(mine).max(axis=1)
-    )
+    # The dual norm of l1 is the largest entry and the other way round; l2 is its own.
+    order = {"l2": 2, "l1": np.inf, "linf": 1}[part.kind]
+    lengths = np.linalg.norm(mine, order, axis=1)
     return np.inf if np.any(lengths > radius * (1 + _ROUNDING)) else 0.0
 
 

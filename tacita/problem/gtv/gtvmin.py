@@ -32,8 +32,10 @@ class GTVMin:
         problem: The nodes' losses f_i and their graph.
         alpha: Strength of the coupling; 0 trains every node alone, a large one makes
             all models one.
-        penalty: phi: "squared" (49), "l2" (the network lasso), "l1", a `Penalty` that
-            couples some coordinates only, or several of these on disjoint ones (149).
+        penalty: phi: "squared" (49), "l2" (the network lasso), "l1", "linf", a
+            `Penalty` that couples some coordinates only, several of these on disjoint
+            ones (149), or a symmetric function of your own with a `prox`, as those of
+            `tacita.problem.prox`.
 
     Example:
         >>> import tacita
@@ -56,7 +58,8 @@ class GTVMin:
         check.not_negative(alpha=check.given(alpha=alpha))
         self.alpha = float(check.shape((), alpha=alpha))
         self.penalty = penalties.of(penalty)
-        if not isinstance(self.penalty, penalties.Penalty | penalties.Combined):
+        known = penalties.Penalty | penalties.Combined | penalties.OwnPenalty
+        if not isinstance(self.penalty, known):
             check.refuse(f"expected penalty one of {penalties.KINDS} or a Penalty")
         self.penalty.check(problem.dim)
 

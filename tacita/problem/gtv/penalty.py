@@ -2,15 +2,16 @@
 
 A penalty is phi in  sum_i f_i(w_i) + alpha sum_{edges} A_ij phi(w_i - w_j)  (A. Jung,
 "Federated Learning: From Theory to Practice", (48)): the squared length (49), the
-length itself (the network lasso) or the sum of absolute values. It may couple only
-some coordinates, and several may be combined with strengths of their own (149).
+length itself (the network lasso), the sum of absolute values or the largest of them.
+It may couple only some coordinates, and several may be combined with strengths of their
+own (149). Any other symmetric function with a proximal operator is an `OwnPenalty`.
 
 All are written for ONE difference u, a flat vector; batch them with `jax.vmap`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +19,10 @@ import numpy as np
 from jax import Array
 
 from tacita import check
+from tacita.problem import prox
 from tacita.trees import frozen, number, one_of, replace, ruled
 
-KINDS = ("squared", "l2", "l1")
+KINDS = ("squared", "l2", "l1", "linf")
 
 
 @frozen
@@ -28,7 +30,7 @@ class Penalty:
     """One norm of the coupled coordinates.
 
     Attributes:
-        kind: "squared": ||u||_2^2, "l2": ||u||_2, "l1": ||u||_1.
+        kind: "squared": ||u||_2^2, "l2": ||u||_2, "l1": ||u||_1, "linf": max_k |u_k|.
         coordinates: Which coordinates are coupled, one boolean each; None couples all.
             The others are every node's own.
         strength: A factor, of use where penalties are combined.
@@ -38,7 +40,7 @@ class Penalty:
     3.0
     """
 
-    kind: str = one_of("squared", "l2", "l1", called="penalty")
+    kind: str = one_of(*KINDS, called="penalty")
     coordinates: Any = None
     strength: float = number(check.not_negative, 1.0)
 
@@ -83,7 +85,9 @@ class Penalty:
             return self.strength * jnp.sum(part**2)
         if self.kind == "l2":
             return self.strength * _length(part)
-        return self.strength * jnp.sum(jnp.abs(part))
+        sizes = jnp.abs(part)
+        whole = jnp.max(sizes) if self.kind == "linf" else jnp.sum(sizes)
+        return self.strength * whole
 
     def grad(self, u: Array) -> Array:
         """The gradient; at a kink the shortest subgradient, which is zero there."""
@@ -92,6 +96,10 @@ class Penalty:
             return 2 * self.strength * part
         if self.kind == "l1":
             return self.strength * jnp.sign(part)
+        if self.kind == "linf":
+            # Shared by all entries that are the largest; none where all are zero.
+            largest = jnp.sign(part) * (jnp.abs(part) == jnp.max(jnp.abs(part)))
+            return self.strength * largest / jnp.maximum(jnp.sum(jnp.abs(largest)), 1)
         length = _length(part)
         return self.strength * part / jnp.where(length > 0, length, 1)
 
@@ -102,6 +110,8 @@ class Penalty:
             shrunk = part / (1 + 2 * reach)
         elif self.kind == "l1":
             shrunk = part - jnp.clip(part, -reach, reach)
+        elif self.kind == "linf":
+            shrunk = part - _onto_l1_ball(part, reach)
         else:
             length = _length(part)
             # Exact zero inside the ball: neighbours that agree agree to the last bit.
@@ -184,8 +194,56 @@ class Combined:
             part.check(dim)
 
 
+@frozen
+class OwnPenalty:
+    """A penalty of one's own: a function phi with a proximal operator.
+
+    Attributes:
+        phi: As in `tacita.problem.prox`: phi(u) is its value, phi.prox(v, t) its
+            proximal point, and phi(-u) = phi(u), since edges have no direction.
+
+    >>> from tacita.problem.prox import L1
+    >>> float(OwnPenalty(phi=L1(2.0))(jnp.array([1.0, -3.0])))
+    8.0
+    """
+
+    phi: Any
+
+    smooth: ClassVar[bool] = False
+    masked: ClassVar[bool] = False
+
+    def mask(self, dim: int) -> Any:
+        """All coordinates may be coupled, (dim,)."""
+        return np.ones(dim)
+
+    def __call__(self, u: Array) -> Array:
+        """phi(u)."""
+        return self.phi(u)
+
+    def grad(self, u: Array) -> Array:
+        """By differentiation; at a kink whatever that gives."""
+        return jax.grad(self.phi)(u)
+
+    def prox(self, v: Array, t: Any) -> Array:
+        """argmin_u t phi(u) + ||u - v||^2 / 2."""
+        return self.phi.prox(v, t)
+
+    def check(self, dim: int) -> None:
+        """Refuse what is no proximable function, or not symmetric."""
+        prox.proximable(self.phi, dim)
+        probe = jnp.asarray(np.random.default_rng(0).normal(size=dim), jnp.float32)
+        turned = -self.phi.prox(-probe, 1.0)
+        if not np.allclose(self.phi.prox(probe, 1.0), turned, rtol=1e-4, atol=1e-6):
+            check.refuse(
+                "expected a penalty with phi(-u) = phi(u), got "
+                f"{type(self.phi).__name__}, which is not symmetric"
+            )
+
+
 def of(given: Any) -> Any:
     """A penalty from what the user gave: a word, a penalty, or several to combine.
+
+    A function with a `prox` is a penalty of the user's own.
 
     >>> of("l2").kind
     'l2'
@@ -199,6 +257,10 @@ def of(given: Any) -> Any:
                 f"penalty={given!r}"
             )
         return Combined(parts=tuple(given))
+    if callable(getattr(given, "prox", None)) and not isinstance(
+        given, Penalty | Combined | OwnPenalty
+    ):
+        return OwnPenalty(phi=given)
     # Anything else may be a placeholder that JAX puts into records.
     return given
 
@@ -211,10 +273,11 @@ def coupling(*kinds: str) -> Any:
 
     def checked(penalty: Any) -> Any:
         made = of(penalty)
-        if isinstance(made, Penalty | Combined) and not made.smooth and len(kinds) == 1:
+        known = isinstance(made, Penalty | Combined | OwnPenalty)
+        if known and not made.smooth and len(kinds) == 1:
             check.refuse(
                 "expected squared penalties, got penalty with a norm; use "
-                "tacita.PrimalDual for l2 and l1"
+                "tacita.PrimalDual for l2, l1, linf and penalties of your own"
             )
         return made
 
@@ -225,7 +288,7 @@ def in_dtype(penalty: Any, dtype: Any) -> Any:
     """The same penalty with its masks in the precision of the models."""
     if isinstance(penalty, Combined):
         return replace(penalty, parts=tuple(in_dtype(p, dtype) for p in penalty.parts))
-    if penalty.coordinates is None:
+    if isinstance(penalty, OwnPenalty) or penalty.coordinates is None:
         return penalty
     return replace(penalty, coordinates=penalty.coordinates.astype(dtype))
 
@@ -234,6 +297,17 @@ def _length(u: Array) -> Array:
     """||u||_2 with derivative zero at zero."""
     squares = jnp.sum(u**2)
     return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1)), 0)
+
+
+def _onto_l1_ball(v: Array, radius: Array) -> Array:
+    """The nearest point with sum_k |u_k| <= radius."""
+    sizes = jnp.abs(v)
+    falling = -jnp.sort(-sizes)
+    # All entries shrink by one tau, such that the sum fits.
+    taus = (jnp.cumsum(falling) - radius) / jnp.arange(1, v.size + 1, dtype=v.dtype)
+    tau = taus[jnp.maximum(jnp.sum(falling > taus), 1) - 1]
+    shrunk = jnp.sign(v) * jnp.maximum(sizes - tau, 0)
+    return jnp.where(jnp.sum(sizes) <= radius, v, shrunk)
 
 
 def on_edges(penalty: Any, method: str, differences: Array) -> Array:
