@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Iterator
@@ -167,6 +168,8 @@ def test_a_users_own_functions_are_no_part_of_what_is_kept():
 
     jax.tree_util.register_static(Mine)
     assert not compiled.is_own(None, Mine(step_size=0.1))
+    for held in (np.zeros(3), object(), functools.partial(outsider, 1.0)):
+        assert not compiled.is_own((1, "words", held))
 
 
 def constants(jaxpr: Any) -> Iterator[np.ndarray]:
