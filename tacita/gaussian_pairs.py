@@ -7,7 +7,7 @@ deviates", 1958): with u and v uniform,
 
     sqrt(-2 ln u) sin(2 pi v)   and   sqrt(-2 ln u) cos(2 pi v)
 
-are independent N(0, 1), in 0.4 of the time (`bench/clipping.py`). The hash is that of
+are independent N(0, 1), in 0.4 of the time. The hash is that of
 `tacita.random_numbers`; u has 31 bits, so that tails reach to 6.6.
 
 A pair is held as a complex number, and noise is added in a branch for noise that is not
