@@ -98,6 +98,7 @@ def best_bits(contraction: float, steps: int, total: float) -> np.ndarray:
     check.inside_unit(contraction=contraction)
     check.not_negative(total=total)
     rising = np.arange(check.count(steps=steps)) * -math.log2(contraction)
+    level, first = 0.0, 0
     for first in range(steps):
         # With bits from step `first` on only, the level that uses up all of them.
         level = (total - rising[first:].sum()) / (steps - first)

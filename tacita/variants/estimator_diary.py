@@ -61,9 +61,10 @@ class Diary(NamedTuple):
     def read(self, rounds: int) -> tuple[Mail | None, list[Measured]]:
         """Letters and metrics of the rounds done, fewer than `rounds`."""
         assert self.folder is not None
-        saved = checkpoints.load(self.folder, self.fingerprint)
-        if saved is None:
+        found = checkpoints.load(self.folder, self.fingerprint)
+        if not found:
             return None, []
+        saved = found[0]
         if saved.rounds >= rounds:
             check.refuse(
                 f"the checkpoint in {self.folder} is after round {saved.rounds}; ask "
