@@ -311,13 +311,13 @@ class OverAgents(Spread):
 
     def specs_of_carry(self) -> Any:
         """States, letters and turns are cut."""
-        post = Mail(WHOLE, self.cut, WHOLE)
+        cut: Any = self.cut
         return Carry(
             memory=WHOLE,
             broadcast=WHOLE,
-            states=self.cut if self.keeps else WHOLE,
-            mail=post,
-            turns=self.cut,
+            states=cut if self.keeps else WHOLE,
+            mail=Mail(WHOLE, cut, WHOLE),
+            turns=cut,
             transit=WHOLE,
             seen=WHOLE,
             before=WHOLE,
