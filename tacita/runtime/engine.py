@@ -76,24 +76,34 @@ def begin(
 ) -> Any:
     """The carry before the first round, of every lane.
 
-    Not compiled: it is a handful of operations, and a program of its own would take
-    longer to make than they take.
+    Not compiled but on a mesh: it is a handful of operations, and a program of its own
+    would take longer to make than they take.
     """
-
-    def first(world: World, algorithm: Any, bases: Keys, start: Array) -> Any:
-        carry = _per_lane(plan, lambda a, base: first_carry(world, a, base, start), 2)(
-            algorithm, bases
-        )
-        # A letter may be the state itself, but `advance` takes every array as its own.
-        carry = jax.tree.map(jnp.copy, carry)
-        if plan.watch:
-            nothing = jnp.full((len(SIGNS), world.population.n_agents), jnp.nan)
-            carry = carry._replace(seen=nothing)
-        return carry
-
     if plan.spread is None:
-        return first(world, algorithm, bases, start)
-    return plan.spread.begin(first, plan.sweep, world, algorithm, bases, start)
+        return _begin(plan, world, algorithm, bases, start)
+    start = plan.spread.put(start, plan.spread.spec_of_start(start))
+    return _begin_spread(plan, world, algorithm, bases, start)
+
+
+def _begin(
+    plan: RunPlan, world: World, algorithm: Any, bases: Keys, start: Array
+) -> Any:
+    first = _per_lane(plan, lambda a, base: first_carry(world, a, base, start), 2)
+    # A letter may be the state itself, but `advance` takes every array as its own.
+    carry = jax.tree.map(jnp.copy, first(algorithm, bases))
+    if plan.watch:
+        nothing = jnp.full((len(SIGNS), world.population.n_agents), jnp.nan)
+        carry = carry._replace(seen=nothing)
+    return carry
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _begin_spread(
+    plan: RunPlan, world: World, algorithm: Any, bases: Keys, start: Array
+) -> Any:
+    assert plan.spread is not None
+    program = functools.partial(_begin, plan)
+    return plan.spread.begin(program, plan.sweep, world, algorithm, bases, start)
 
 
 def finish(plan: RunPlan, algorithm: Any, carry: Any) -> tuple[Array, Array]:
