@@ -155,7 +155,7 @@ class Spread:
             extra = np.repeat(last.astype(array.dtype), here - len(array), axis=0)
             array = np.concatenate([array, extra])
 
-        def part(at: tuple[slice, ...]) -> np.ndarray:
+        def part(at: Any) -> np.ndarray:
             start, stop, _ = at[0].indices(self.slots)
             return array[start - first : stop - first]
 
@@ -212,7 +212,7 @@ class Spread:
 
     def run(self, program: Callable[..., Any], sweep: bool, *given: Any) -> Any:
         """The program of `engine.advance`, each device on its part."""
-        world, algorithm, bases = self.specs_of(*given[:2], sweep)
+        world, algorithm, bases = self.specs_of(given[0], given[1], sweep)
         carry, book = self.specs_of_carry(), self.spec_of_book
         rest = [WHOLE] * 4
         return jax.shard_map(
@@ -315,7 +315,7 @@ class OverAgents(Spread):
             broadcast=WHOLE,
             states=self.cut,
             mail=post,
-            turns=self.cut,
+            turns=self.cut,  # pyright: ignore[reportArgumentType]
             transit=WHOLE,
             seen=WHOLE,
             before=WHOLE,
