@@ -30,7 +30,7 @@ def main() -> None:
     cache.switch_on()
     threading.Thread(target=_end_with_starter, daemon=True).start()
     try:
-        with _unheard():
+        with _unheard(), tacita.mesh.processes.guarded():
             run = work(Path(folder), coordinator, which, int(cores), how == "resume")
         code = 0 if run is None else _tell(run, Path(folder))
     except KeyboardInterrupt:
@@ -56,8 +56,7 @@ def work(
     if part.number == 1:
         run.save(folder)
     # Nobody forgets how far it was before the run is kept.
-    with tacita.mesh.processes.guarded():
-        tacita.mesh.processes.everybodys(part.number)
+    tacita.mesh.processes.everybodys(part.number)
     tacita.job.folder.clear(folder)
     return run if part.number == 1 else None
 
@@ -78,13 +77,18 @@ def _tell(run: tacita.Run, folder: Path) -> int:
 
 @contextmanager
 def _unheard() -> Iterator[None]:
-    """Keep from stdout what libraries write there: how they found each other."""
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    """Keep from the reader what libraries write: how they found and lost each other.
+
+    What Python writes to stderr, as a progress bar does, is still seen.
+    """
+    out, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
+        os.dup2(out, 1)
 
 
 if __name__ == "__main__":

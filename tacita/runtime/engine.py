@@ -90,9 +90,8 @@ def begin(
     One program, which is made sooner than one for each of its few operations.
     """
     if plan.spread is not None:
-        return plan.spread.begin(
-            functools.partial(_first, plan), plan.sweep, world, algorithm, bases, start
-        )
+        start = plan.spread.put(start, plan.spread.spec_of_start(start))
+        return _begin_spread(plan, world, algorithm, bases, start)
     # What decides nothing before the first round makes no other program either.
     who = Schedule(size=world.schedule.size)
     shape = RunPlan(
@@ -118,6 +117,15 @@ def _first(
 
 
 _begin = jax.jit(_first, static_argnums=0)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _begin_spread(
+    plan: RunPlan, world: World, algorithm: Any, bases: Keys, start: Array
+) -> Any:
+    assert plan.spread is not None
+    program = functools.partial(_first, plan)
+    return plan.spread.begin(program, plan.sweep, world, algorithm, bases, start)
 
 
 def finish(plan: RunPlan, algorithm: Any, carry: Any) -> tuple[Array, Array]:

@@ -208,7 +208,7 @@ class Spread:
             out_specs=self.specs_of_carry(),
             check_vma=False,
         )
-        return jax.jit(shared)(world, algorithm, bases, self.put(start, own))
+        return shared(world, algorithm, bases, start)
 
     def run(self, program: Callable[..., Any], sweep: bool, *given: Any) -> Any:
         """The program of `engine.advance`, each device on its part."""

@@ -18,6 +18,7 @@ import tacita
 from tacita import robust
 from tacita.aggregation import Median
 from tacita.mesh.places import Places
+from tacita.runtime import engine
 from tacita.runtime.devices import spread_of
 from tacita.runtime.ready import make_plan, make_world, prepare
 
@@ -79,6 +80,16 @@ def resumed(problem: Any, algorithm: Any) -> bool:
     return alike(tacita.simulate(problem, algorithm, ROUNDS, mesh=1, **told), two)
 
 
+def compiles_once(problem: Any) -> bool:
+    """Another step size on four devices compiles nothing."""
+    known = engine.advance._cache_size(), engine._begin_spread._cache_size()
+    for step in (0.3, 0.2):
+        algorithm = tacita.FedAvg(step_size=step, local_steps=2, weights="samples")
+        record = ("loss", "disagreement")
+        tacita.simulate(problem, algorithm, 3, mesh=4, record=record, seed=5)
+    return known == (engine.advance._cache_size(), engine._begin_spread._cache_size())
+
+
 def spread(problem: Any, algorithm: Any, lanes: int = 0) -> str:
     """What the engine chooses where nobody says."""
     ready = prepare(problem, algorithm)
@@ -105,6 +116,7 @@ def quick() -> dict[str, bool]:
         "seeds of single precision": on(
             (4,), unequal(dtype=np.float32), average, seeds=6
         ),
+        "no second compilation": compiles_once(problem),
         "resumed on fewer devices": resumed(problem, average),
         "too many devices": refused("use_cores(8)", problem, average, ROUNDS, mesh=8),
         "more devices than blocks": refused(

@@ -119,6 +119,21 @@ def test_whom_a_command_starts():
             team_of(1, "host:70", wrong)
 
 
+@pytest.mark.parametrize(
+    "table, words",
+    [
+        ("devices = 3", "power of two"),
+        ("devices = 0", "power of two"),
+        ("cores = 4", "unknown key mesh.cores"),
+        ("blocks = 24", "power of two"),
+    ],
+)
+def test_tables_of_meshes_that_are_none(tmp_path, table, words):
+    (tmp_path / "run.toml").write_text(f"{RUN}\n[mesh]\n{table}\n")
+    with pytest.raises(tacita.TacitaError, match=words):
+        tacita.job.read(tmp_path / "run.toml")
+
+
 RUN = """
 [problem]
 data = "synthetic-logistic"
