@@ -98,13 +98,12 @@ def best_bits(contraction: float, steps: int, total: float) -> np.ndarray:
     check.inside_unit(contraction=contraction)
     check.not_negative(total=total)
     rising = np.arange(check.count(steps=steps)) * -math.log2(contraction)
-    level, first = 0.0, 0
-    for first in range(steps):
-        # With bits from step `first` on only, the level that uses up all of them.
-        level = (total - rising[first:].sum()) / (steps - first)
-        if level + rising[first] >= 0:
-            break
-    return np.maximum(level + rising, 0) * (np.arange(steps) >= first)
+    # With bits from step s on only, the level that uses up all of them; the first s
+    # that has some left is where they begin.
+    left = np.arange(steps, 0, -1)
+    levels = (total - np.cumsum(rising[::-1])[::-1]) / left
+    first = int(np.argmax(levels + rising >= 0))
+    return np.maximum(levels[first] + rising, 0) * (left <= steps - first)
 
 
 def step_size(problem: Problem) -> float:

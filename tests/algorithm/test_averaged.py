@@ -16,11 +16,12 @@ SIZE = {"agents": 4, "features": 2, "samples": 6, "dtype": np.float64}
 def test_the_coordinator_of_fed_spd_keeps_the_mean_of_its_rounds():
     averaged = tacita.FedSPD(average=True)
     start = jnp.array([9.0, 9.0])
-    kept = averaged.init_coordinator(start)
+    kept, told = averaged.init_coordinator(start), None
     for number, mean in enumerate(([9.0, 9.0], [1.0, 0.0], [3.0, 4.0])):
         now = Round(n_agents=2, h=None, number=number, active=2)
         key = jax.random.key(0)
         kept, told = averaged.combine(key, kept, jnp.array(mean), now)
+    assert told is not None
     # The start is no round.
     assert averaged.shared(told).tolist() == [2.0, 2.0]
     assert told.x0.tolist() == [3.0, 4.0]

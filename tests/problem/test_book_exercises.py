@@ -116,7 +116,7 @@ def test_3_14_powers_of_the_matrix_count_paths():
     adjacency = (g.laplacian().toarray() < 0).astype(int)
     walks = [[0]]
     for _ in range(3):
-        walks = [w + [j] for w in walks for j in np.nonzero(adjacency[w[-1]])[0]]
+        walks = [w + [int(j)] for w in walks for j in np.nonzero(adjacency[w[-1]])[0]]
     ends = np.bincount([w[-1] for w in walks], minlength=5)
     assert np.linalg.matrix_power(adjacency, 3)[0].tolist() == ends.tolist()
 

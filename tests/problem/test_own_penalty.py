@@ -27,6 +27,7 @@ def reference(norm):
         total += cvxpy.sum_squares(x[i] @ w[i] - y[i]) / counts[i]
         total += ALPHA * norm(w[i] - w[(i + 1) % 4])
     cvxpy.Problem(cvxpy.Minimize(total)).solve(solver="CLARABEL")
+    assert w.value is not None
     return w.value
 
 
