@@ -99,7 +99,8 @@ def in_browser(folder: Path, change: Callable[[int], Any]) -> dict[str, Any]:
                         known[one] = processor_seconds(one)
                 return processor_seconds(server), sum(known.values())
 
-            begun, before = time.monotonic(), (0.0, 0.0)
+            begun = first = time.monotonic()
+            before = (0.0, 0.0)
             for turn in range(1, int(WARM_UP + SECONDS) + 1):
                 change(turn)
                 time.sleep(max(0.0, begun + turn - time.monotonic()))
