@@ -68,12 +68,12 @@ def _per_lane(plan: RunPlan, function: Any, arguments: int) -> Any:
     return jax.vmap(function, axes)
 
 
-def models(plan: RunPlan, algorithm: Any, carry: Carry) -> tuple[Array, Array]:
+def models(algorithm: Any, carry: Carry, keeps: bool = True) -> tuple[Array, Array]:
     """The shared model (d,) and every agent's model (N, d), of one lane.
 
     Where no states are kept, the agents' models are none, (0, d).
     """
-    if not plan.keeps:
+    if not keeps:
         shared = algorithm.shared(carry.broadcast)
         return shared, jnp.zeros((0, *shared.shape), shared.dtype)
     agents = jax.vmap(algorithm.model)(carry.states)
@@ -130,7 +130,7 @@ def _begin_spread(
 
 def finish(plan: RunPlan, algorithm: Any, carry: Any) -> tuple[Array, Array]:
     """The shared and the agents' models at the end, of every lane."""
-    return _per_lane(plan, functools.partial(models, plan), 2)(algorithm, carry)
+    return _per_lane(plan, lambda a, c: models(a, c, plan.keeps), 2)(algorithm, carry)
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=(5, 6))
@@ -203,7 +203,7 @@ def _advance(
         seen = jnp.ravel(state.seen) if plan.watch else jnp.zeros(0, jnp.float64)
         if not plan.record:
             return state, seen
-        shared, agents = models(plan, a, state)
+        shared, agents = models(a, state, plan.keeps)
         own = isinstance(a, GraphAlgorithm)
         values = measure(plan.record, world.population, shared, agents, own, reference)
         return state, jnp.concatenate([values, seen])
