@@ -36,6 +36,14 @@ def test_projected_steps_end_in_the_set():
     assert np.allclose(slope, -np.linalg.norm(slope) * found.w, atol=1e-5)
 
 
+def test_a_step_is_refused_where_the_objective_falls_too_little():
+    # Of curvature 2 steps up to 1/2 fall by enough.
+    short = descend(lambda w: jnp.sum(w**2), np.ones(1), step_size=0.4, most_steps=1)
+    assert short.w == pytest.approx(0.2) and short.step_size == pytest.approx(0.5)
+    long = descend(lambda w: jnp.sum(w**2), np.ones(1), step_size=0.6, most_steps=1)
+    assert long.w == 1.0 and long.step_size == pytest.approx(0.3)
+
+
 def test_it_ends_after_most_steps_or_a_small_change():
     short = descend(objective, np.zeros(2), most_steps=3)
     assert short.steps == 3 and not short.converged

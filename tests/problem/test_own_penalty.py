@@ -32,10 +32,14 @@ def reference(norm):
 
 
 def test_the_largest_difference_agrees_with_a_convex_solver():
-    found = GTVMin(NODES, ALPHA, "linf").certificate()
+    gtv = GTVMin(NODES, ALPHA, "linf")
+    found = gtv.certificate()
     np.testing.assert_allclose(found.models, reference(cvxpy.norm_inf), atol=1e-5)
     # The flows, in the dual norm l1, prove it.
     assert abs(found.gap) < 1e-8
+    long = np.zeros((4, 3))
+    long[0, :2] = 0.2  # 0.28 long in l2, 0.4 in l1: beyond 0.3
+    assert gtv.dual(long) == -np.inf
 
 
 def test_its_prox_and_its_slope():

@@ -51,6 +51,8 @@ def test_unlike_sets_are_found():
     rows = DICE.normal(size=(60, 2))
     assert same_kind(rows[:30], 3 * rows[30:]) < 0.01  # another spread
     assert same_kind(rows[:30], rows[30:] + 1.0) < 0.01  # another place
+    # The rows as they came count as one of the draws: a p-value is never zero.
+    assert same_kind(rows[:30], rows[30:] + 9.0) == 1 / 1000
     mixed = rows[30:].copy()
     mixed[:, 1] = mixed[:, 0]  # the same columns, another bond between them
     assert same_kind(rows[:30], mixed) < 0.05
