@@ -118,8 +118,9 @@ def run_together(team: Team, folder: Path, *, resume: bool = False) -> None:
     with only:
         try:
             for part in team.parts:
-                # Only the first may speak: all would say the same.
-                said = None if part.number == 1 else tempfile.TemporaryFile()
+                # Only the first has a progress bar; what they end with is told below.
+                speaks = part.number == 1 and sys.stderr.isatty()
+                said = None if speaks else tempfile.TemporaryFile()
                 which = f"{part.number}/{part.of}"
                 words = [str(folder), team.coordinator, which, str(cores), how]
                 program = [sys.executable, "-m", "tacita.cli.part", *words]
@@ -157,12 +158,12 @@ class Started(NamedTuple):
 
     @property
     def error(self) -> str:
-        """The line with which it ended, if it had time to say one."""
+        """The lines with which it ended, if it had time to say some."""
         if self.said is None:
             return ""
         self.said.seek(0)
         lines = self.said.read().decode(errors="replace").splitlines()
-        return next((line for line in lines if line.startswith("error: ")), "")
+        return "\n".join(line for line in lines if line.startswith("error: "))
 
 
 def _tell(one: Started, team: Team, folder: Path) -> int:

@@ -222,7 +222,8 @@ def test_a_killed_process_ends_the_other_and_all_go_on(alone, victim):
     os.kill(int(children[victim]), signal.SIGKILL)
     _, wrong = run.communicate(timeout=HANG)
     assert run.returncode == 1
-    (line,) = wrong.decode().splitlines()
+    line, *more = wrong.decode().splitlines()
+    assert not more, wrong.decode()
     assert f"process {victim + 1} of 2 was ended by signal 9" in line
     assert line.endswith(f"tacita resume {name} --processes 2")
     fewer = program("tacita", "resume", name, cwd=alone)
