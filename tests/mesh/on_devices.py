@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,14 +81,15 @@ def resumed(problem: Any, algorithm: Any) -> bool:
     return alike(tacita.simulate(problem, algorithm, ROUNDS, mesh=1, **told), two)
 
 
-def compiles_once(problem: Any) -> bool:
+def compiles_once(problem: Any, average: Any) -> bool:
     """Another step size on four devices compiles nothing."""
-    known = engine.advance._cache_size(), engine._begin_spread._cache_size()
+    programs: Any = (engine.advance, engine._begin_spread)
+    known = [program._cache_size() for program in programs]
     for step in (0.3, 0.2):
-        algorithm = tacita.FedAvg(step_size=step, local_steps=2, weights="samples")
+        algorithm = replace(average, step_size=step)
         record = ("loss", "disagreement")
         tacita.simulate(problem, algorithm, 3, mesh=4, record=record, seed=5)
-    return known == (engine.advance._cache_size(), engine._begin_spread._cache_size())
+    return known == [program._cache_size() for program in programs]
 
 
 def spread(problem: Any, algorithm: Any, lanes: int = 0) -> str:
@@ -102,7 +104,10 @@ def spread(problem: Any, algorithm: Any, lanes: int = 0) -> str:
 def quick() -> dict[str, bool]:
     """What `make test` looks at."""
     problem = unequal()
-    average = tacita.FedAvg(step_size=0.3, local_steps=2, weights="samples")
+    batches = tacita.Minibatch(size=4)
+    average = tacita.FedAvg(
+        step_size=0.3, local_steps=2, weights="samples", oracle=batches
+    )
     liars = {"attack": robust.SignFlip(agents=(1,)), "aggregation": Median()}
     heavy = tacita.FedAvg(step_size=0.1, local_steps=20_000)
     ring = tacita.problem.synthetic.logistic(
@@ -116,7 +121,7 @@ def quick() -> dict[str, bool]:
         "seeds of single precision": on(
             (4,), unequal(dtype=np.float32), average, seeds=6
         ),
-        "no second compilation": compiles_once(problem),
+        "no second compilation": compiles_once(problem, average),
         "resumed on fewer devices": resumed(problem, average),
         "too many devices": refused("use_cores(8)", problem, average, ROUNDS, mesh=8),
         "more devices than blocks": refused(

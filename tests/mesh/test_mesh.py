@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -69,13 +70,13 @@ def test_blocks_leave_few_places_empty(agents):
 
 @in_double_precision
 def test_sums_of_some_are_sums_of_their_blocks():
-    places, values = Places.of(37), np.arange(37.0) ** 2
-    some = np.array([0, 5, 6, 20, 36])
-    weights = np.full(5, 0.5)
-    sums = places.add(places.nothing(np.zeros(())), some, weights, values[some])
-    assert float(places.joined(sums)) == 0.5 * values[some].sum()
-    assert float(places.sum(values)) == values.sum()
-    assert float(places.sum(values, np.arange(37.0))) == np.sum(values * np.arange(37))
+    places, values = Places.of(37), jnp.arange(37.0) ** 2
+    some = jnp.array([0, 5, 6, 20, 36])
+    weights = jnp.full(5, 0.5)
+    sums = places.add(places.nothing(jnp.zeros(())), some, weights, values[some])
+    assert float(places.joined(sums)) == 0.5 * float(values[some].sum())
+    assert float(places.sum(values)) == float(values.sum())
+    assert float(places.sum(values, values)) == float(jnp.sum(values * values))
 
 
 @pytest.mark.parametrize("mesh", [3, 0, "two", True, 1.5])
