@@ -20,6 +20,7 @@ from tacita.problem import from_function, mlp, synthetic
 from tacita.runtime import engine
 from tacita.runtime.ready import make_plan, make_world, prepare
 from tests.cases import CASES
+from tests.patience import HANG
 
 FOLDER = "jax_compilation_cache_dir"
 
@@ -133,11 +134,11 @@ def test_threads_share_it(place, slow):
     def stay() -> None:
         with compiled.kept():
             inside.set()
-            go.wait(10)
+            go.wait(HANG)
 
     thread = threading.Thread(target=stay)
     thread.start()
-    inside.wait(10)
+    inside.wait(HANG)
     compile_one(14.0)
     assert getattr(jax.config, FOLDER) is not None  # the other one is still inside
     go.set()

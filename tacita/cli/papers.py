@@ -43,8 +43,8 @@ def list_all() -> None:
 
 @app.command(
     "run",
-    epilog="Examples:  tacita papers run fed-plt/table-9    "
-    "tacita papers run dp-norm/figure-7 --rounds 2000 --seeds 3 --resume",
+    epilog="Example:  tacita papers run dp-norm/figure-7 --rounds 2000 --seeds 3 "
+    "--resume",
 )
 def run(
     name: Annotated[

@@ -18,7 +18,6 @@ from pathlib import Path
 import typer
 
 import tacita
-from tacita.cli import cache
 from tacita.cli.app import tell
 from tacita.cli.execute import finish
 from tacita.cli.together import LOST, Part
@@ -27,7 +26,6 @@ from tacita.cli.together import LOST, Part
 def main() -> None:
     """Run the part and leave."""
     folder, coordinator, which, cores, how = sys.argv[1:]
-    cache.switch_on()
     threading.Thread(target=_end_with_starter, daemon=True).start()
     try:
         with _unheard(), tacita.mesh.processes.guarded():

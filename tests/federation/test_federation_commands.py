@@ -359,7 +359,14 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
             "ada": dict.fromkeys(("distance", "cosine", "length", "rank"), 0.25)
             | {"used": 1.0, "letters": 8, "times_used": 6.5}
         },
-        "promise": {"delta": 1e-5, "observer": "coordinator", "unit": "record"},
+        "promise": {
+            "delta": 1e-5,
+            "observer": "coordinator",
+            "unit": "record",
+            "relation": "replace_one",
+            "theorem": "a theorem",
+            "assumptions": [],
+        },
         "sent": 7,
         "sent_bytes": 4096,
         "received": 5,
@@ -377,7 +384,7 @@ def test_the_status_of_a_coordinator_has_a_line_for_every_agent(tmp_path: Path):
     (bob,) = (line.split() for line in lines if line.strip().startswith("bob"))
     assert bob[1:3] == ["no", "never"]
     assert "receiving from ada: piece 2 of 5" in answer.output
-    assert "at delta = 1e-05 against the coordinator and whoever may" in answer.output
+    assert "against the coordinator, by: a theorem" in answer.output
     assert "no sign of life" in lines[0]
     (tmp_path / "status.json").write_text(json.dumps({**told, "written": time.time()}))
     answer = CliRunner().invoke(app, ["federation", "status", str(tmp_path)])
