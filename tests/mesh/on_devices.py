@@ -108,6 +108,7 @@ def quick() -> dict[str, bool]:
     average = tacita.FedAvg(
         step_size=0.3, local_steps=2, weights="samples", oracle=batches
     )
+    noisy = tacita.Noisy(std=0.1, oracle=tacita.Clipped(norm=1.0))
     liars = {"attack": robust.SignFlip(agents=(1,)), "aggregation": Median()}
     heavy = tacita.FedAvg(step_size=0.1, local_steps=20_000)
     ring = tacita.problem.synthetic.logistic(
@@ -116,7 +117,7 @@ def quick() -> dict[str, bool]:
     return {
         "everybody": on((4,), problem, average),
         "a cohort whose letters are kept": on(
-            (4,), problem, tacita.FedPLT(rho=0.8), participation=3
+            (4,), problem, tacita.FedPLT(rho=0.8, oracle=noisy), participation=3
         ),
         "seeds of single precision": on(
             (4,), unequal(dtype=np.float32), average, seeds=6
