@@ -104,8 +104,8 @@ def simulate(
             seeds with arrays, a few times a second, between rounds; see
             docs/how-to-follow-a-run.md. It sees what is measured on rows without noise.
         mesh: How many devices share the work, or a `tacita.Mesh`; None lets the engine
-            choose among those that JAX has, see `tacita.use_cores`. Same seed, same
-            bits, on one device or on eight.
+            choose among those that JAX has, see `tacita.use_cores`. The result is the
+            same to rounding, and mostly to the bit, on one device or on eight.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=20)
