@@ -115,8 +115,8 @@ def simulate(
             kept if the algorithm or a metric needs them, or if they take no more than
             256 MiB in all.
         mesh: How many devices share the work, or a `tacita.Mesh`; None lets the engine
-            choose among those that JAX has, see `tacita.use_cores`. Same seed, same
-            bits, on one device or on eight.
+            choose among those that JAX has, see `tacita.use_cores`. The result is the
+            same to rounding, and mostly to the bit, on one device or on eight.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=20)

@@ -199,29 +199,40 @@ class Spread:
         start: Any,
     ) -> Any:
         """What `engine.begin` computes, each device its part."""
-        own = self.spec_of_start(start)
         cut = self.specs_of(world, algorithm, sweep)
-        shared = jax.shard_map(
-            program,
-            mesh=self.mesh,
-            in_specs=(*cut, own),
-            out_specs=self.specs_of_carry(),
-            check_vma=False,
-        )
-        return shared(world, algorithm, bases, start)
+        specs = (*cut, self.spec_of_start(start))
+        given = (world, algorithm, bases, start)
+        return self._shared(program, specs, self.specs_of_carry(), given)
 
     def run(self, program: Callable[..., Any], sweep: bool, *given: Any) -> Any:
         """The program of `engine.advance`, each device on its part."""
         world, algorithm, bases = self.specs_of(given[0], given[1], sweep)
         carry, book = self.specs_of_carry(), self.spec_of_book
-        rest = [WHOLE] * 4
+        specs = (world, algorithm, bases, WHOLE, carry, book, *[WHOLE] * 4)
+        return self._shared(program, specs, (carry, book, WHOLE), given)
+
+    def _shared(
+        self, program: Callable[..., Any], specs: Any, out: Any, given: tuple
+    ) -> Any:
+        """The program on every device's part of what is given, cut by `specs`.
+
+        JAX is handed plain arrays: it would put None into records that refuse it.
+        """
+        leaves, structure = jax.tree.flatten(given)
+        cuts, shape = jax.tree.flatten(specs, is_leaf=_is_spec)
+        parts = zip(cuts, shape.flatten_up_to(given), strict=True)
+        each = [spec for spec, part in parts for _ in jax.tree.leaves(part)]
+
+        def on_leaves(*leaves: Any) -> Any:
+            return program(*jax.tree.unflatten(structure, leaves))
+
         return jax.shard_map(
-            program,
+            on_leaves,
             mesh=self.mesh,
-            in_specs=(world, algorithm, bases, WHOLE, carry, book, *rest),
-            out_specs=(carry, book, WHOLE),
+            in_specs=tuple(each),
+            out_specs=out,
             check_vma=False,
-        )(*given)
+        )(*leaves)
 
 
 @dataclass(frozen=True)
