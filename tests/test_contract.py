@@ -35,9 +35,9 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def in_turn(turn: int):
     """Every row, but all rows only in the long tests: a program takes long to compile.
 
-    In the short ones a row has one of three variants of its program.
+    In the short ones a row has one of four variants of its program, or none.
     """
-    marks = [() if k % 3 == turn else pytest.mark.long for k in range(len(CASES))]
+    marks = [() if k % 4 == turn else pytest.mark.long for k in range(len(CASES))]
     rows = [
         pytest.param(case, marks=mark, id=case.name)
         for case, mark in zip(CASES, marks, strict=True)

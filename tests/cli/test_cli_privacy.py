@@ -190,6 +190,7 @@ def test_observer_has_no_default(tacita_, small):
     assert result.exit_code == 2 and "--observer" in result.stderr
 
 
+@pytest.mark.long
 def test_an_audit_of_a_run_folder_is_kept_in_its_report(tacita_, small, place):
     noisy = ("--set", CLIPPED, "--set", "algorithm.noise_std=0.5")
     noisy += ("--set", "run.participation=1.0")

@@ -97,6 +97,7 @@ def _let_in(who: Invitation) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_a_renewed_certificate_is_taken_and_the_revoked_one_is_not(tmp_path: Path):
     made = Hub.create(tmp_path / "hub", "clinics", ["oslo"], port=0)
     with made:

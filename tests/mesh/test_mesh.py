@@ -48,6 +48,7 @@ def quick() -> dict[str, bool]:
     return compared("quick")
 
 
+@pytest.mark.long
 def test_devices_change_no_bit(quick):
     assert [name for name, fine in quick.items() if not fine] == []
     assert len(quick) > 10

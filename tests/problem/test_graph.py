@@ -149,6 +149,7 @@ def test_spectrum_of_star_complete_and_grid(n):
     assert found.lambda_n == pytest.approx(values[-1], rel=1e-6)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "g",
     [

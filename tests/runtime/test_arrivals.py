@@ -98,6 +98,7 @@ def test_fed_async_is_that_of_a_loop(problem):
     assert max(hand.staleness) == 4
 
 
+@pytest.mark.long
 def test_the_debugger_gives_the_same(problem):
     drawing = tacita.FedBuff(oracle=tacita.Minibatch(size=2), **LOCAL)
     told = (problem, drawing, 4, 4, 2)

@@ -32,6 +32,7 @@ def test_the_choice_reaches_the_accuracy_when_run(problem):
     assert "candidates" in str(tuning) and "theory predicts" in str(tuning)
 
 
+@pytest.mark.long
 def test_dear_exchanges_ask_for_more_local_steps(problem):
     chosen = [
         tacita.tune(
