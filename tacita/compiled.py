@@ -101,10 +101,11 @@ def _is_own(value: Any) -> bool:
     if isinstance(value, dict):
         return all(map(_is_own, (*value, *value.values())))
     if isinstance(value, type):
-        return value.__module__.partition(".")[0] in ("tacita", "builtins")
+        return (value.__module__ or "").partition(".")[0] in ("tacita", "builtins")
     if isinstance(value, types.FunctionType):
         held = [cell.cell_contents for cell in value.__closure__ or ()]
-        return value.__module__.startswith("tacita.") and all(map(_is_own, held))
+        ours = (value.__module__ or "").startswith("tacita.")  # code that was typed in
+        return ours and all(map(_is_own, held))
     if isinstance(value, functools.partial):
         return all(map(_is_own, (value.func, value.args, value.keywords)))
     if dataclasses.is_dataclass(value):

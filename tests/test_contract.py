@@ -35,9 +35,9 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def in_turn(turn: int):
     """Every row, but all rows only in the long tests: a program takes long to compile.
 
-    In the short ones a row has one of four variants of its program, or none.
+    In the short ones a row has at most one of three variants of its program.
     """
-    marks = [() if k % 4 == turn else pytest.mark.long for k in range(len(CASES))]
+    marks = [() if k % 5 == turn else pytest.mark.long for k in range(len(CASES))]
     rows = [
         pytest.param(case, marks=mark, id=case.name)
         for case, mark in zip(CASES, marks, strict=True)
@@ -56,7 +56,7 @@ def test_is_of_one_of_the_two_kinds(case: Case):
     assert case.algorithm.source
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 @each_case
 def test_mapped_over_agents_equals_one_agent_at_a_time(case: Case):
     require_equal(case, participations(case)[-1])
@@ -108,7 +108,7 @@ def test_silent_agents_keep_their_model(case: Case):
     raise AssertionError("no round had both active and silent agents")
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @each_case
 def test_same_seed_same_bits(case: Case):
     problem = case.problem()

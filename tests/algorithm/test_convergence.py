@@ -60,7 +60,7 @@ COMPARATORS = [
 ]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("algorithm", "rounds"), COMPARATORS)
 def test_comparators_reach_the_optimum_with_theory_s_numbers(algorithm, rounds):
     assert distance(algorithm, rounds) < 1e-8

@@ -72,6 +72,7 @@ def test_momentum_is_that_of_a_loop(problem):
     np.testing.assert_allclose(run.params, x, rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_without_momentum_and_with_plain_steps_it_is_fed_avg_to_the_bit():
     optax = pytest.importorskip("optax")
     problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=5)

@@ -122,6 +122,7 @@ def on_a_graph(kind: str = "complete", algorithm: str = '"FedGD", alpha=0.5') ->
     return tuple(word for change in changes for word in ("--set", change))
 
 
+@pytest.mark.long
 def test_nodes_of_a_graph_are_lied_to(tacita_, run_file, tmp_path):
     """Each lie that breaks the mean is borne, and the words are those of a graph."""
     said = tacita_.ok(

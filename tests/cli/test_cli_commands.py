@@ -95,6 +95,7 @@ def test_data_sets_are_listed_and_shown(tacita_):
     assert "nothing to fetch" in tacita_.ok("data", "fetch", "digits")
 
 
+@pytest.mark.long
 def test_the_demo_compares_on_a_held_out_set(tacita_):
     said = tacita_.ok("demo", "--rounds", "3")
     assert said.strip().split("\n")[-1] == "report: runs/demo/report.html"

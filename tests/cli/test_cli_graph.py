@@ -84,6 +84,7 @@ def test_the_command_writes_edges_that_run_files_and_federations_read(
     assert "exists already" in tacita_.refused("graph", run_file, "--out", out)[0]
 
 
+@pytest.mark.long
 def test_the_command_tunes_and_learns_privately(tacita_, run_file, tmp_path):
     said = tacita_.ok("graph", run_file, "--tune", "--out", tmp_path / "tuned")
     assert "validation loss" in said and "alpha" in said

@@ -89,6 +89,7 @@ def test_a_run_killed_at_random_moments_and_resumed_has_the_same_bits(
     assert set(os.listdir("cut")) >= {"config.toml", "run.json", "trace.npz"}
 
 
+@pytest.mark.long
 def test_a_run_killed_before_its_first_checkpoint_starts_anew(start, tacita_, small):
     process = start("run", small, "--out", "cut")
     while not Path("cut").exists() and process.poll() is None:
@@ -102,6 +103,7 @@ def test_a_run_killed_before_its_first_checkpoint_starts_anew(start, tacita_, sm
     assert same_bits("cut", "whole")
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_a_run_that_can_be_resumed(start, small):
     process = start("run", small, "--set", f"run.rounds={50 * ROUNDS}", "--out", "cut")
     assert wait_for_change(Path("cut/checkpoint.npz"), process, 0)

@@ -202,6 +202,7 @@ def test_the_hub_is_asked_again_for_what_got_lost(tmp_path: Path, monkeypatch):
             ada.take_part(0.05)
 
 
+@pytest.mark.long
 def test_a_member_removed_in_the_middle_ends_a_run_that_needs_it(tmp_path: Path):
     made = Hub.create(tmp_path / "hub", "town", NAMES, port=0)
     said: list[str] = []

@@ -232,6 +232,7 @@ PRICED = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", PRICED)
 def test_a_run_spends_what_it_promised_and_no_more(name: str, tmp_path: Path):
     """Each of two letters of a round was once charged for the whole round."""

@@ -206,6 +206,7 @@ class Gossip(GraphAlgorithm):
         return state
 
 
+@pytest.mark.long
 def test_one_letter_per_edge(tmp_path: Path):
     made = tacita.problem.synthetic.logistic(
         agents=6, features=3, samples=12, graph=tacita.problem.graph.star(6), l2=0.1

@@ -195,6 +195,7 @@ class Counted(PostRoom):
         return post
 
 
+@pytest.mark.long
 def test_somebody_who_comes_late_finds_the_run_under_way(tmp_path: Path):
     run = run_of(rounds=60)
     run["run"] |= {"least_agents": 2, "deadline": 0.3}

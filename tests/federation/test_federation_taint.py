@@ -172,6 +172,7 @@ def test_a_machine_that_starts_an_agent_again_does_not_try_the_same_rows(
     assert town.answer_of(other)["kind"] == "accept"
 
 
+@pytest.mark.few(1)
 def test_good_and_bad_rows_look_the_same_until_a_letter_is_charged(tmp_path: Path):
     words = {}
     bad = BAD["too large for float32"](tmp_path)

@@ -55,6 +55,7 @@ def test_devices_change_no_bit(quick):
 
 
 @pytest.mark.long
+@pytest.mark.variant
 def test_every_algorithm_with_a_server_on_two_devices():
     found = compared("every")
     assert [name for name, fine in found.items() if not fine] == []
@@ -210,7 +211,7 @@ def test_processes_that_load_their_own_rows_are_as_one(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.variant), 1])
 def test_a_killed_process_ends_the_other_and_all_go_on(alone, victim):
     name = f"killed-{victim}"
     run = program(

@@ -111,6 +111,7 @@ def test_what_is_watched_is_what_was_run(linear):
     )
 
 
+@pytest.mark.long
 @pytest.mark.few(1)
 def test_other_observers_see_less():
     """With three agents the final model of one round hides a record better."""

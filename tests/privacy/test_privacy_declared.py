@@ -121,7 +121,7 @@ DECLARED = [
 ]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", DECLARED, ids=lambda c: c.name)
 def test_no_more_gradients_than_declared_and_no_other_look(case: Case):
     problem = case.problem()

@@ -91,6 +91,7 @@ def test_every_round_of_a_run_has_its_own_noise():
     np.testing.assert_allclose(last([1.0, 9.0]), expected, rtol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_agents_and_rounds_may_be_equally_many(dtype):

@@ -88,6 +88,7 @@ def test_it_runs_and_every_record_is_clipped(kind, tmp_path):
     np.testing.assert_array_equal(again.params, runs[0].params)
 
 
+@pytest.mark.long
 def test_agent_by_agent_it_gives_the_same():
     problem = problem_of(made("flax", classes=2))
     told = (problem, AVERAGE, 1, 3)

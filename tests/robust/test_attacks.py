@@ -107,6 +107,7 @@ ATTACKS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.few(3)
 @pytest.mark.parametrize("k", range(len(ATTACKS)))
 def test_debug_is_simulate(k):
@@ -254,6 +255,7 @@ def test_watching_changes_nothing_and_is_refused_in_private_runs():
         tacita.simulate(problem, tacita.FedAvg(oracle=noisy), 1, watch=True)
 
 
+@pytest.mark.long
 def test_a_report_shows_every_letter(tmp_path):
     problem = case_of("FedAvg").problem()
     run = tacita.simulate(

@@ -130,6 +130,7 @@ def test_a_bounded_letter_moves_the_model_no_further_than_that():
     assert 0 < np.linalg.norm(moved[0] - moved[1]) <= reach * (1 + 1e-6)
 
 
+@pytest.mark.long
 def test_a_round_without_anybody_has_its_noise():
     """Else a model that stands still would tell that nobody took part."""
     chosen = {"seed": 0, "participation": 1e-9, "record": (), "aggregation": ONE_STEP}

@@ -15,7 +15,7 @@ from tests.cases import CASES
 
 FORGETFUL = {
     *("ServerGD", "FedAvg", "FedAvgM", "FedAdagrad", "FedYogi", "FedAdam", "FedProx"),
-    *("DPSGD", "DPFedAvg", "ClientDPFedAvg", "QFedAvg"),
+    *("DPSGD", "DPFedAvg", "ClientDPFedAvg", "QFedAvg", "FedAsync", "FedBuff"),
 }
 FED_AVG = tacita.FedAvg(step_size=0.5, local_steps=2)
 

@@ -60,6 +60,7 @@ def seldom(monkeypatch) -> tacita.Problem:
     return synthetic.logistic(agents=3, features=2, samples=4, seed=1)
 
 
+@pytest.mark.long
 def test_debug_sweeps_and_resumed_runs_agree(seldom, tmp_path):
     told = {"participation": 1, "seed": 4}
     whole = tacita.simulate(seldom, ALGORITHM, ROUNDS, **told)

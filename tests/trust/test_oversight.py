@@ -47,6 +47,7 @@ STRAY = tacita.FedGD(alpha=0.05, step_size=np.array([0.05, 0.05, 1.2, 0.05, 0.05
 CALM = tacita.FedGD(alpha=0.05, step_size=0.05)
 
 
+@pytest.mark.long
 def test_a_run_stops_where_an_error_rises(parted, tmp_path: Path):
     given: dict[str, Any] = {"every": 2, "slack": 0.01, "limit": 1.0}
     train, held = parted

@@ -126,7 +126,7 @@ class AcceleratedFedLin(ServerAlgorithm):
 
         steps = self.inner.local_steps
         w = descend(base.descend, key, oracle, inbox.x, steps, update, self.momentum)
-        return fed_lin.State(w, state.g), w
+        return fed_lin.State(w, state.g, state.e), w
 
     def model(self, state: Any) -> Array:
         """As FedLin."""
