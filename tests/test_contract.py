@@ -90,6 +90,7 @@ def test_one_by_one_equals_together(case: Case):
     np.testing.assert_allclose(runs[0].agents, runs[1].agents, rtol=0, atol=1e-12)
 
 
+@pytest.mark.few(16)
 @each_case
 def test_silent_agents_keep_their_model(case: Case):
     if not case.algorithm.partial:
@@ -137,6 +138,7 @@ def assert_dtype_is_kept(case: Case, dtype):
     assert not jax.config.read("jax_enable_x64")
 
 
+@pytest.mark.few(12)
 @each_case
 def test_float64_is_kept(case: Case):
     assert_dtype_is_kept(case, np.float64)

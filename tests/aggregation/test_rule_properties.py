@@ -84,6 +84,7 @@ def test_a_rule_bears_as_many_liars_as_it_says(rule):
     assert rule.bears(N // 4) <= N // 8
 
 
+@pytest.mark.few(6)
 @each
 def test_silent_agents_are_as_if_not_there(rule):
     """And nothing they hold is looked at."""
@@ -153,6 +154,7 @@ def many_or_few(rule):
 BOUNDED = [r for r in RULES if np.isfinite(r.kappa(N, LIARS))]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("rule", "draws"), [one for r in BOUNDED for one in many_or_few(r)]
 )

@@ -276,6 +276,7 @@ def test_run_json_tells_what_was_sent(tacita_, small):
     assert info["communication"]["letters"] == sum(info["turns"])
 
 
+@pytest.mark.long
 def test_trust_in_a_private_run_is_kept_out_of_its_folder(tacita_, small):
     noisy = ("algorithm.norm=1.0", "algorithm.noise_std=0.5", "run.rounds=1")
     changes = [word for change in noisy for word in ("--set", change)]

@@ -34,6 +34,7 @@ def test_fetch_finds_every_file_intact(name, real):
     assert paths == [real / file.path for file in describe(name).files]
 
 
+@pytest.mark.long
 def test_pictures_have_the_published_counts_and_moments(pictures):
     assert pictures.x.shape == (60000, 784) and pictures.test_x.shape == (10000, 784)
     assert pictures.x.dtype == np.float32 and pictures.x.max() == 1.0

@@ -36,6 +36,7 @@ def results(tmp_path_factory) -> dict[str, Any]:
         return found | {"said": town.said}
 
 
+@pytest.mark.long
 def test_reports_and_comparisons_read_it(results, tmp_path: Path):
     runs = {who: tacita.load_run(results[who].folder) for who in ("ada", "coordinator")}
     for who, run in runs.items():

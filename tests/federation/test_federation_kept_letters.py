@@ -20,6 +20,7 @@ from tests.federation.towns import NAMES, Town, run_of, simulated
 BUDGET = {"epsilon": 2.0, "delta": 1e-5, "norm": 1.0}
 
 
+@pytest.mark.long
 def test_letters_are_kept_charged_and_make_the_next_graph(tmp_path: Path):
     about = {"rounds": 1, "shared_seed": 5, "keep_letters": True}
     first = run_of(privacy=BUDGET, run=about, name="compare")

@@ -129,6 +129,7 @@ def test_debug_is_simulate(k):
     assert fast.config["run"]["attack"]["name"] == type(attack).__name__
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("attack", "rule"),
     [

@@ -74,6 +74,7 @@ def test_letters_of_agents_with_weights_are_read_as_well():
     assert read.readings[0].error < 1e-6 < read.blind
 
 
+@pytest.mark.long
 def test_rows_of_a_network_are_read():
     x, y = pictures()
     who = np.arange(len(y)) // 6

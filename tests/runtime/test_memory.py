@@ -51,6 +51,7 @@ def test_algorithms_whose_letters_need_no_memory_are_known():
     assert found == FORGETFUL
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options",
     [
