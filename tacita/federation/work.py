@@ -266,8 +266,19 @@ def answer(
     phase: int, number: int, seat: Seat, key: Array, state: Any, told: Any
 ) -> Any:
     """An agent's step in round `number`: its new state, and its letter."""
-    with kept(phase, seat, state, told):
+    place = id(seat), phase
+    if place in _compiled:
         return _answer(phase, number, seat, key, state, told)
+    with kept(phase, seat, state, told):
+        found = _answer(phase, number, seat, key, state, told)
+    _compiled.add(place)
+    return found
+
+
+#: Seats and exchanges that have a program: only the first call looks for a kept one,
+#: which takes longer than a small step. A number that is another seat's by now costs no
+#: more than a program that is not kept.
+_compiled: set[tuple[int, int]] = set()
 
 
 @functools.partial(jax.jit, static_argnums=0)
