@@ -15,11 +15,7 @@ from papers.dp_norm.common.pages import RESULTS, script
 SPLITS = {0: 1e-3, 1: 1e-4}
 EPSILONS = (None, 1.0, 0.5)
 EVERY = 50
-PARTS = {
-    "dp_norm": convex.dp_norm_entries,
-    "gossip": convex.gossip_entries,
-    "admm": convex.admm_entries,
-}
+PARTS = convex.METHODS
 
 
 def one(split: int, part: str, out: Path, rounds: int = benchmark.ROUNDS) -> Path:

@@ -10,11 +10,6 @@ from papers.dp_norm.common.pages import RESULTS, script
 from papers.dp_norm.common.parts import SPLITS, Part, record_every
 
 EPSILONS = (None, 1.0, 0.5)
-METHODS = {
-    "dp_norm": convex.dp_norm_entries,
-    "gossip": convex.gossip_entries,
-    "admm": convex.admm_entries,
-}
 
 
 def main(
@@ -29,7 +24,7 @@ def main(
             rounds,
             ring={"iid": True},
         )
-        for name, entries in METHODS.items()
+        for name, entries in convex.METHODS.items()
     ]
     lines = played(parts, scale, out, resume)
     every = record_every(rounds)

@@ -10,11 +10,6 @@ from papers.dp_norm.common.pages import RESULTS, script
 from papers.dp_norm.common.parts import Part
 
 NODES = (4, 6, 8)
-METHODS = {
-    "dp_norm": convex.dp_norm_entries,
-    "gossip": convex.gossip_entries,
-    "admm": convex.admm_entries,
-}
 
 
 def on_ring(nodes: int, rounds: int) -> list[Part]:
@@ -26,7 +21,7 @@ def on_ring(nodes: int, rounds: int) -> list[Part]:
             rounds,
             ring={"nodes": nodes},
         )
-        for name, entries in METHODS.items()
+        for name, entries in convex.METHODS.items()
     ]
 
 

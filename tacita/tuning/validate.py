@@ -24,7 +24,7 @@ from tacita.problem.problem import Problem
 from tacita.theory.diagnosis import Verdict, diagnose
 from tacita.trace import Run
 from tacita.trees import in_double_precision
-from tacita.tuning.scores import Scores, of_classes, of_values
+from tacita.tuning.prediction_scores import Scores, of_classes, of_values
 
 #: Larger networks get no map: nobody could tell the nodes apart.
 _MAPPED = 2000

@@ -88,6 +88,10 @@ def _both(
     ]
 
 
+#: All methods with noise, by the names of their files.
+METHODS = {"dp_norm": dp_norm_entries, "gossip": gossip_entries, "admm": admm_entries}
+
+
 def play(
     problem: tacita.Problem,
     entries: Sequence[Entry],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def curve_page(
     out: Path,
     name: str,
     title: str,
-    panels: dict[str, Sequence[dict[str, Any]]],
+    panels: Mapping[str, Sequence[dict[str, Any]]],
     scale: Scale,
     remarks: Sequence[str],
 ) -> Path:

@@ -91,7 +91,9 @@ def curves(
 
 
 def _keep(path: Path, what: str, carry: Any, pages: list[np.ndarray]) -> None:
-    leaves = {f"leaf_{k}": v for k, v in enumerate(map(np.asarray, _leaves(carry)))}
+    leaves: dict[str, Any] = {
+        f"leaf_{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(carry))
+    }
     whole = path.with_suffix(".tmp.npz")
     np.savez(whole, what=np.asarray(what), pages=np.stack(pages), **leaves)
     whole.replace(path)
@@ -102,12 +104,10 @@ def _read(path: Path, what: str, fresh: Any) -> tuple[Any, list[np.ndarray]]:
     with np.load(path) as file:
         if str(file["what"]) != what:
             return fresh, []
-        leaves = [jnp.asarray(file[f"leaf_{k}"]) for k in range(len(_leaves(fresh)))]
+        leaves = [
+            jnp.asarray(file[f"leaf_{k}"]) for k in range(len(jax.tree.leaves(fresh)))
+        ]
         return jax.tree.unflatten(jax.tree.structure(fresh), leaves), [*file["pages"]]
-
-
-def _leaves(carry: Any) -> list[Any]:
-    return jax.tree.leaves(carry)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=5)
