@@ -6,15 +6,25 @@ otherwise. JAX is imported there, but has computed nothing, so that forking is s
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
+import tacita
 from tacita.cli import main
+
+# Commands import what they need when they need it; here all of it is there before.
+for _module in pkgutil.walk_packages(tacita.__path__, "tacita."):
+    if not _module.name.endswith("__main__"):
+        importlib.import_module(_module.name)
+for _name in ("dp_accounting", "networkx"):
+    importlib.import_module(_name)
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload([__name__])
