@@ -21,7 +21,7 @@ from bench import turns
 from bench.simulator import LOCAL_STEPS, STEP, tacita_rounds
 from tacita.problem import mlp
 
-ROUNDS = 50
+ROUNDS, REPEATS = 50, 15
 
 
 def private_twin(algorithm: tacita.FedAvg) -> tacita.FedAvg:
@@ -30,7 +30,7 @@ def private_twin(algorithm: tacita.FedAvg) -> tacita.FedAvg:
     return replace(algorithm, oracle=tacita.Noisy(std=0.01, oracle=clipped))
 
 
-def compare(problem: tacita.Problem, algorithm: tacita.FedAvg) -> dict[str, Any]:
+def compare(problem: tacita.Problem, algorithm: tacita.FedAvg) -> dict[str, turns.Turn]:
     clipped = tacita.Clipped(norm=1.0, oracle=algorithm.oracle)
     only_clipped = replace(algorithm, oracle=clipped)
     contestants = {
@@ -38,21 +38,20 @@ def compare(problem: tacita.Problem, algorithm: tacita.FedAvg) -> dict[str, Any]
         "clipped": only_clipped,
         "clipped and noisy": private_twin(algorithm),
     }
-    work = {
+    return {
         name: turns.own_turn(tacita_rounds(problem, each, 1.0, ROUNDS), ROUNDS)
         for name, each in contestants.items()
     }
-    return turns.in_turns(work, repeats=15)
 
 
-def logistic(features: int, dtype: str) -> dict[str, Any]:
+def logistic(features: int, dtype: str) -> dict[str, turns.Turn]:
     problem = tacita.problem.synthetic.logistic(
         agents=100, features=features, samples=250, l2=0.5, dtype=dtype
     )
     return compare(problem, tacita.FedAvg(step_size=STEP, local_steps=LOCAL_STEPS))
 
 
-def images(model: Any) -> dict[str, Any]:
+def images(model: Any) -> dict[str, turns.Turn]:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20 * 50, 64))
     y = rng.integers(0, 10, len(x))
@@ -65,24 +64,19 @@ def images(model: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    kept: dict[str, Any] = {"machine": turns.machine(), "versions": turns.versions()}
-    kept |= {"command": "python -m bench.clipping", "works": {}}
     works = {
         f"logistic regression, {features} features, {dtype}": (
             "100 agents of 250 rows, 5 full local steps",
             lambda features=features, dtype=dtype: logistic(features, dtype),
+            REPEATS,
         )
         for features in (5, 100)
         for dtype in ("float32", "float64")
     }
     about = "20 agents, 64 features, 10 classes, batches of 10, 5 local steps, float32"
-    works["softmax"] = about, lambda: images("softmax")
-    works["perceptron 64-32-10"] = about, lambda: images(mlp(64, (32,), 10))
-    for title, (about, measured) in works.items():
-        times = measured()
-        print(turns.table(title, times, "plain"), flush=True)
-        kept["works"][title] = {"about": about, "milliseconds": times}
-    turns.save("clipping", kept)
+    works["softmax"] = about, lambda: images("softmax"), REPEATS
+    works["perceptron 64-32-10"] = about, lambda: images(mlp(64, (32,), 10)), REPEATS
+    turns.compete("clipping", works, "plain")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from contextlib import ExitStack, closing
 from typing import Any
 
 import jax
@@ -204,26 +203,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--peers", action="append", default=[], help="an interpreter")
     asked = parser.parse_args()
-    kept: dict[str, Any] = {"machine": turns.machine(), "versions": turns.versions()}
-    command = "python -m bench.networks" + " --peers PYTHON" * len(asked.peers)
-    kept |= {"command": command, "works": {}}
-    with ExitStack() as open_ones:
-        peers = [open_ones.enter_context(closing(turns.Peers(p))) for p in asked.peers]
-        for one in peers:
-            kept["versions"] |= one.versions
-        for title, (about, make) in WORKS.items():
-            if not title.startswith(asked.only):
-                continue
-            contestants = make()
-            for one in peers:
-                contestants |= one.turns(title)
-            repeats = min(asked.repeats, 5) if title[0] == "R" else asked.repeats
-            times = turns.in_turns(contestants, repeats)
-            print(turns.table(f"{title}: {about}", times, "bare JAX"), flush=True)
-            kept["works"][title] = {"about": about, "milliseconds": times}
-            jax.clear_caches()
-    if not asked.only:
-        turns.save("networks", kept)
+    works = {
+        title: (
+            about,
+            make,
+            min(asked.repeats, 5) if title[0] == "R" else asked.repeats,
+        )
+        for title, (about, make) in WORKS.items()
+    }
+    turns.compete("networks", works, "bare JAX", asked.peers, asked.only)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Other libraries at the works of `bench.networks`, in an interpreter of their own.
+"""Other libraries, in an interpreter of their own.
 
-`bench.networks --peers INTERPRETER` starts it. A line on its input, such as
-`["C: CNN", "PyTorch"]`, asks for one turn; the answer is the processor time of a step
-in milliseconds. Its first line tells what it can do. Nothing of Tacita is imported
-here, nor this folder as a package: any interpreter will do.
+`--peers INTERPRETER` of `bench.networks` and `bench.simulator` starts it. A line on its
+input, such as `["C: CNN", "PyTorch"]`, asks for one turn; the answer is the processor
+time of a step, or of a round, in milliseconds. Its first line tells what it can do.
+Nothing of Tacita is imported here, nor this folder as a package: any interpreter will
+do.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from typing import Any
 
 import peers_jax
 import peers_torch
-from peers_works import CNN, MLP, PLAIN, PRIVATE, Made
+from peers_works import CNN, MLP, PLAIN, PRIVATE, ROUNDS, Made
 
 MAKERS: dict[str, tuple[str, Callable[[str], Made], Any]] = {
-    "PyTorch": ("torch", peers_torch.torch_loop, PLAIN),
+    "PyTorch": ("torch", peers_torch.torch_work, (*PLAIN, *ROUNDS)),
     "pfl": ("pfl", peers_torch.pfl_round, (CNN, MLP)),
     "FedJAX": ("fedjax", peers_jax.fedjax_round, (CNN, MLP)),
     "Opacus": ("opacus", partial(peers_torch.opacus_loop, ghost=False), PRIVATE),

@@ -1,4 +1,4 @@
-"""PyTorch, Opacus and pfl at the works of `bench.networks`."""
+"""PyTorch, Opacus and pfl at the works of `bench.networks` and `bench.simulator`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from peers_works import (
     PLAIN,
     PRIVATE,
     RESNET,
+    ROUNDS,
     SOFTMAX,
     STEP,
     STEPS,
@@ -73,6 +74,59 @@ def torch_batch(work: str) -> tuple[Any, Any]:
     torch.set_num_threads(1)
     features = 3072 if work == RESNET else 784
     return torch.rand(BATCH, features), torch.randint(0, 10, (BATCH,))
+
+
+def torch_work(work: str) -> Made:
+    """Rounds of all agents at once, or steps of a network."""
+    if work in ROUNDS:
+        return logistic_rounds(work) if work[0] == "A" else softmax_rounds()
+    return torch_loop(work)
+
+
+def logistic_rounds(work: str) -> Made:
+    """Work A: five full steps of a hundred agents, in batched products."""
+    import torch
+
+    torch.set_num_threads(1)
+    kind = torch.float64 if ROUNDS[work] == 64 else torch.float32
+    x, y = torch.randn(100, 250, 5, dtype=kind), torch.randn(100, 250).sign().to(kind)
+    turned = x.transpose(1, 2).contiguous()
+
+    def turn() -> None:
+        w = torch.zeros(5, dtype=kind)
+        for _ in range(50):
+            local = w.expand(100, 5)
+            for _ in range(5):
+                scores = torch.bmm(x, local[..., None])[..., 0]
+                residual = -y * torch.sigmoid(-y * scores) / 250
+                gradient = torch.bmm(turned, residual[..., None])[..., 0]
+                local = local - 0.1 * (gradient + 0.5 * local)
+            w = local.mean(dim=0)
+
+    return turn, 50
+
+
+def softmax_rounds() -> Made:
+    """Work B: five batches of ten at a hundred of a thousand agents."""
+    import torch
+
+    torch.set_num_threads(1)
+    x, y = torch.rand(1000, 50, 784), torch.randint(0, 10, (1000, 50))
+
+    def turn() -> None:
+        w = torch.zeros(784, 10)
+        for _ in range(5):
+            who = torch.randperm(1000)[:100, None]
+            picks = torch.rand(100, 5, 50).argsort(dim=-1)[..., :10]
+            local = w.expand(100, 784, 10).clone()
+            for k in range(5):
+                rows = x[who, picks[:, k]]
+                wanted = torch.nn.functional.one_hot(y[who, picks[:, k]], 10)
+                residual = torch.softmax(torch.bmm(rows, local), dim=-1) - wanted
+                local.baddbmm_(rows.transpose(1, 2), residual, alpha=-0.1 / 10)
+            w = local.mean(dim=0)
+
+    return turn, 5
 
 
 def torch_loop(work: str) -> Made:

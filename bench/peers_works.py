@@ -1,4 +1,4 @@
-"""What the peers work at: numbers and names that `bench.networks` has too."""
+"""What peers work at: numbers and names of `bench.networks` and `bench.simulator`."""
 
 from __future__ import annotations
 
@@ -12,4 +12,6 @@ PAPER, RESNET = "H: CNN of FedAvg", "R: ResNet-10"
 PLAIN = {CNN: 2, MLP: 10, PAPER: 2, RESNET: 1}
 #: By work: whose network it has.
 PRIVATE = {SOFTMAX: SOFTMAX, "E: private perceptron": MLP, "E: private CNN": CNN}
+#: Rounds of FedAvg, by work: its numbers are of this many bits.
+ROUNDS = {"A: float32": 32, "A: float64": 64, "B: float32": 32}
 Made = tuple[Callable[[], None], int]  # a turn, and its steps

@@ -1,12 +1,14 @@
 """FedAvg rounds: Tacita against NumPy and against the same arithmetic as a bare loop.
 
     python -m bench.simulator            # workloads A and B
-    python -m bench.simulator --only A
+    python -m bench.simulator --only A --peers /path/to/venv/bin/python
 
 Workload A: logistic regression, 100 agents x 250 samples x 5 features, 5 full local
 steps, everybody active, float32 and float64. Workload B: softmax regression 784 x 10,
-1,000 agents of 50 samples, 100 active, batches of 10, 5 local steps, float32. Round
-times are medians after compilation, all contestants in turns in one process.
+1,000 agents of 50 samples, 100 active, batches of 10, 5 local steps, float32.
+Milliseconds of processor time for a round, all contestants in turns. Bare JAX is one
+compiled loop of the same arithmetic; NumPy and PyTorch take all agents in batched
+products, as one writes it by hand. Kept in bench/results/simulator.json.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ import argparse
 import jax
 import jax.numpy as jnp
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import tacita
-from bench.timing import in_turns, table
+from bench import turns
 from tacita import keys
 from tacita.runtime import engine
 from tacita.runtime.ready import make_plan, make_world, prepare
@@ -47,7 +50,12 @@ def tacita_rounds(problem: tacita.Problem, algorithm, participation, rounds: int
     return work
 
 
-def workload_a(dtype) -> str:
+def contestants(ours, bare, numpy, rounds: int) -> dict[str, turns.Turn]:
+    works = {"tacita": ours, "bare JAX": bare, "NumPy": numpy}
+    return {name: turns.own_turn(work, rounds) for name, work in works.items()}
+
+
+def workload_a(dtype) -> dict[str, turns.Turn]:
     problem = tacita.problem.synthetic.logistic(
         agents=100, features=5, samples=250, l2=0.5, dtype=dtype
     )
@@ -93,24 +101,11 @@ def workload_a(dtype) -> str:
             bare(*on_device, ROUNDS).block_until_ready()
 
     algorithm = tacita.FedAvg(step_size=STEP, local_steps=LOCAL_STEPS)
-    seconds = in_turns(
-        {
-            "tacita": tacita_rounds(problem, algorithm, 1.0, ROUNDS),
-            "bare jitted loop": bare_work,
-            "numpy, batched matmul": numpy_work,
-        },
-        repeats=15,
-        per_call=ROUNDS,
-    )
-    name = np.dtype(dtype).name
-    faster = seconds["numpy, batched matmul"] / seconds["tacita"]
-    return (
-        table(f"A, {name}: a round of FedAvg", seconds, "bare jitted loop")
-        + f"\n  tacita is {faster:.2f} x as fast as numpy"
-    )
+    ours = tacita_rounds(problem, algorithm, 1.0, ROUNDS)
+    return contestants(ours, bare_work, numpy_work, ROUNDS)
 
 
-def workload_b() -> str:
+def workload_b() -> dict[str, turns.Turn]:
     agents, samples, features, classes = 1000, 50, 784, 10
     active, batch, rounds = 100, 10, 5
     rng = np.random.default_rng(0)
@@ -171,27 +166,27 @@ def workload_b() -> str:
     algorithm = tacita.FedAvg(
         step_size=STEP, local_steps=LOCAL_STEPS, oracle=tacita.Minibatch(size=batch)
     )
-    seconds = in_turns(
-        {
-            "tacita": tacita_rounds(problem, algorithm, active, rounds),
-            "bare jitted loop": bare_work,
-            "numpy, batched matmul": numpy_work,
-        },
-        repeats=15,
-        per_call=rounds,
-    )
-    return table("B, float32: a round of FedAvg", seconds, "numpy, batched matmul")
+    ours = tacita_rounds(problem, algorithm, active, rounds)
+    return contestants(ours, bare_work, numpy_work, rounds)
+
+
+_A = "logistic regression, 100 agents of 250 rows, 5 features, 5 full local steps"
+_B = "softmax regression 784 x 10, 100 of 1,000 agents active, 5 batches of 10"
+#: By title: what it is, its contestants, and repeats.
+WORKS = {
+    "A: float32": (_A, lambda: workload_a(np.float32), 15),
+    "A: float64": (_A, lambda: workload_a(np.float64), 15),
+    "B: float32": (_B, workload_b, 15),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=["A", "B"])
-    only = parser.parse_args().only
-    if only != "B":
-        print(workload_a(np.float32))
-        print(workload_a(np.float64))
-    if only != "A":
-        print(workload_b())
+    parser.add_argument("--only", default="", help="the first letters of a work")
+    parser.add_argument("--peers", action="append", default=[], help="an interpreter")
+    asked = parser.parse_args()
+    with threadpool_limits(1):  # NumPy's threads that wait for others count as work
+        turns.compete("simulator", WORKS, "bare JAX", asked.peers, asked.only)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,12 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results"
@@ -91,6 +93,42 @@ def in_turns(contestants: dict[str, Turn], repeats: int) -> dict[str, list[float
         for name, turn in contestants.items():
             times[name].append(float(f"{turn():.4g}"))
     return times
+
+
+def compete(
+    name: str,
+    works: dict[str, tuple[str, Callable[[], dict[str, Turn]], int]],
+    against: str,
+    interpreters: Sequence[str] = (),
+    only: str = "",
+) -> None:
+    """All works, each printed as it comes; a run of all of them is kept.
+
+    Args:
+        name: Of the program, and of its file of results.
+        works: By title: what it is, its contestants in this process, and repeats.
+        against: The contestant that others are compared with.
+        interpreters: Of peers, which take part where they know a work.
+        only: The first letters of the works that are wanted.
+    """
+    kept: dict[str, Any] = {"machine": machine(), "versions": versions()}
+    command = f"python -m bench.{name}" + " --peers PYTHON" * len(interpreters)
+    kept |= {"command": command, "works": {}}
+    with ExitStack() as open_ones:
+        peers = [open_ones.enter_context(closing(Peers(one))) for one in interpreters]
+        for one in peers:
+            kept["versions"] |= one.versions
+        for title, (about, make, repeats) in works.items():
+            if title.startswith(only):
+                contestants = make()
+                for one in peers:
+                    contestants |= one.turns(title)
+                times = in_turns(contestants, repeats)
+                print(table(f"{title}: {about}", times, against), flush=True)
+                kept["works"][title] = {"about": about, "milliseconds": times}
+                jax.clear_caches()
+    if not only:
+        save(name, kept)
 
 
 def table(title: str, times: dict[str, list[float]], against: str) -> str:
