@@ -52,7 +52,7 @@ def received(stage: Stage, carry: Carry) -> Any:
     if plain and (world.attack is None or not world.attack.on_edges):
         return deliver(world.links, carry.mail.letters)
     # No algorithm on a graph has a second exchange: that key serves the rule.
-    nodes = jnp.arange(world.population.n_agents)
+    nodes = world.population.places.numbers()
     return deliver_by_rule(
         world.links,
         world.aggregation,
@@ -60,6 +60,7 @@ def received(stage: Stage, carry: Carry) -> Any:
         jax.vmap(lambda node: stage.agent_key(node, 1))(nodes),
         carry.mail.letters,
         stage.number,
+        world.population.n_agents,
     )
 
 
