@@ -64,11 +64,11 @@ def on_grid(side: int, samples: int, algorithm: Any) -> Work:
     problem = tacita.from_arrays(
         x, y, owner, model="logistic", l2=0.1, graph=grid(side, side), dtype=np.float32
     )
-    return Work(problem, algorithm, {}, 20)
+    return Work(problem, algorithm, {}, 40)
 
 
 def descent_on_grid() -> Work:
-    return on_grid(200, 20, tacita.FedGD(alpha=0.1, step_size=0.1))
+    return on_grid(250, 20, tacita.FedGD(alpha=0.1, step_size=0.1))
 
 
 def gossip_on_grid() -> Work:
@@ -89,7 +89,7 @@ WORKS: dict[str, tuple[str, Callable[[], Work]]] = {
     ),
     "C": ("CNN (32, 64) on 28 x 28: 2 agents, 10 steps of batch 20 each", images),
     "G": (
-        "FedGD on a grid of 200 x 200 nodes, each with 20 samples of 10 features; one "
+        "FedGD on a grid of 250 x 250 nodes, each with 20 samples of 10 features; one "
         "letter to all neighbours",
         descent_on_grid,
     ),

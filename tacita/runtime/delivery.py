@@ -101,7 +101,7 @@ def deliver_by_rule(
         honest = jnp.asarray(attack.honest(agents))
     apart = isinstance(slots, CutSlots)
     everybody = slots.borders.with_arrived(letters) if apart else letters
-    found = slots.found if apart else near
+    found = jnp.asarray(slots.found) if apart else near
 
     def at_one(own: Array, found: Array, true: Array, *edges: Any) -> Any:
         heard, (weight, mask, *rest) = everybody[found], edges

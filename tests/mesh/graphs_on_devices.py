@@ -77,6 +77,7 @@ def crossing() -> dict[str, bool]:
 def quick() -> dict[str, bool]:
     """What is looked at first."""
     ring, grid = problem_on(graph.ring(10)), problem_on(graph.grid(5, 4))
+    regular = problem_on(graph.random_regular(20, degree=4))
     descent = tacita.FedGD(alpha=0.4, step_size=0.2)
     noisy = tacita.Noisy(std=0.1, oracle=tacita.Clipped(norm=1.0))
     gossip = tacita.GossipSGD(step_size=0.2, local_steps=2, oracle=noisy)
@@ -94,7 +95,7 @@ def quick() -> dict[str, bool]:
             "come late", ring, gossip, 3, mesh=2, asynchronous=late
         ),
         "liars in a cohort": refused(
-            "one by one", ring, descent, 3, mesh=2, participation=3, **liars
+            "one by one", regular, descent, 3, mesh=2, participation=3, **liars
         ),
         "several parts": refused("4 parts", problem_on(apart), descent, 3, mesh=2),
         **crossing(),
@@ -133,13 +134,14 @@ def every() -> dict[str, bool]:
     )
     found["seeds"] = on((4,), grid, descent, seeds=6)
     found["one seed"] = on((4,), grid, descent, seeds=1)
-    found["a rule"] = on((2, 4), grid, descent, True, aggregation=Median())
+    regular, rule = problem_on(graph.random_regular(20, degree=4)), Median()
+    found["a rule"] = on((2, 4), regular, descent, True, aggregation=rule)
     found["a rule, K of N"] = on(
-        (4,), grid, descent, True, aggregation=Median(), participation=5
+        (4,), regular, descent, True, aggregation=rule, participation=5
     )
     for attack in (robust.SignFlip(agents=(1, 9)), robust.Dissensus(agents=(1, 9))):
         found[f"a rule, {type(attack).__name__}"] = on(
-            (4,), grid, descent, True, aggregation=Median(), attack=attack
+            (4,), regular, descent, True, aggregation=rule, attack=attack
         )
     starts = np.random.default_rng(0).standard_normal((24, FEATURES))
     found["own starts, a reference"] = on(

@@ -152,7 +152,9 @@ def layout_in_parts(
             length[p, : len(some)] = rows.length[some]
             place[some] = total + np.arange(len(some))
         whole = _bucket(senders, weights, start.ravel(), length.ravel())
-        buckets.append(Bucket(*(_in_parts(table, parts) for table in whole)))
+        buckets.append(
+            Bucket(*(_in_parts(np.asarray(table), parts) for table in whole))
+        )
         total += size
     if len(buckets) == 1 and not rows.extra.any():
         return Layout(tuple(buckets), None, None, None)
