@@ -64,7 +64,9 @@ def spread_of(
     done = work(problem, algorithm, world) * max(lanes, 1)
     if not asked and done < PAYS:
         return None
-    if lanes > 1:
+    if lanes == 1 and not asked:
+        return None
+    if lanes:
         return OverLanes(jax.sharding.Mesh(np.array(devices), (LANES,)), lanes)
     why = _why_not(algorithm, world, plan)
     places = world.population.places
