@@ -2,7 +2,8 @@
 
     python -m bench.page
 
-Results are those that `bench.networks` and `bench.clipping` left in bench/results.
+Results are those that `bench.networks`, `bench.clipping` and `bench.mesh` left in
+bench/results.
 """
 
 from __future__ import annotations
@@ -35,14 +36,23 @@ PARTS = {
         "plain",
     ),
 }
+MESH = """\
+## Beyond one core
+
+A round by the wall clock, and what it takes of all processors together. One core: a
+process that may use no other. One device: XLA uses threads on all cores inside large
+operations, but not for everything. Several devices and several processes share the
+agents, or the seeds, as [many cores and many machines](how-to-run-on-many-machines.md)
+says. The engine's choice is what runs that say nothing of it get.
+"""
 HEAD = """\
 # Benchmarks
 
 <!-- made by python -m bench.page: change that, not this -->
 
-Milliseconds of processor time, medians and quartiles. Contestants take turns, so that
-whatever slows the machine slows all of them alike: compare within a table. The raw
-figures are in `bench/results`.
+Milliseconds of processor time unless a table says otherwise, medians and quartiles.
+Contestants take turns, so that whatever slows the machine slows all of them alike:
+compare within a table. The raw figures are in `bench/results`.
 
 To repeat it, make virtual environments for the peers, which Tacita never installs
 beside itself, and name them:
@@ -53,6 +63,7 @@ python -m venv peers && peers/bin/pip install '.[bench]'
 python -m venv pfl && pfl/bin/pip install torch pfl
 python -m bench.networks --peers peers/bin/python --peers pfl/bin/python
 python -m bench.clipping
+python -m bench.mesh
 python -m bench.page
 ```
 
@@ -62,7 +73,10 @@ pfl may need an environment of its own: it asks for an older `dp-accounting`.
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *(part(name) for name in PARTS)])
+    parts = [HEAD, *(part(name) for name in PARTS)]
+    if (RESULTS / "mesh.json").exists():  # wants a machine that is quiet
+        parts.append(mesh_part())
+    return "\n".join(parts)
 
 
 def part(name: str) -> str:
@@ -75,6 +89,37 @@ def part(name: str) -> str:
         lines += [f"### {work}", "", f"{told[0].upper()}{told[1:]}.", ""]
         lines += [*_table(found["milliseconds"], against), ""]
     return "\n".join(lines)
+
+
+def mesh_part() -> str:
+    """What `bench.mesh` left."""
+    kept = json.loads((RESULTS / "mesh.json").read_text())
+    lines = [MESH, _machine(kept), ""]
+    for work, found in kept["works"].items():
+        told = found["about"]
+        lines += [f"### {work}", "", f"{told[0].upper()}{told[1:]}.", ""]
+        lines += [*_mesh_table(found), ""]
+    return "\n".join(lines)
+
+
+def _mesh_table(found: dict[str, Any]) -> list[str]:
+    """By contestant, how much faster it is than one core and than one device."""
+    clock, processor = found["milliseconds"], found["processor milliseconds"]
+    one_core, one_device = (np.median(clock[n]) for n in ("one core", "one device"))
+    lines = [
+        "| | ms by the clock | quartiles | ms of processors | faster than one core | "
+        "faster than one device | bits |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, times in clock.items():
+        low, middle, high = np.quantile(times, [0.25, 0.5, 0.75])
+        lines.append(
+            f"| {name} | {middle:.3g} | {low:.3g} to {high:.3g} | "
+            f"{np.median(processor[name]):.3g} | {one_core / middle:.2f} x | "
+            f"{one_device / middle:.2f} x | "
+            f"{'the same' if found['same bits'][name] else 'others'} |"
+        )
+    return lines
 
 
 def _machine(kept: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 from bench import page
+from bench.mesh_works import WORKS
 from bench.peers_works import PLAIN, PRIVATE
 from bench.turns import RESULTS, Peers, in_turns, table
 
@@ -26,6 +27,20 @@ def test_medians_and_ratios_are_those_of_the_raw_results():
         "| ours | 1.5 | 1.25 to 5.25 | 0.50 |",
     ]
     assert "0.50 x bare" in table("title", times, "bare")
+
+
+def test_speed_beyond_one_core_is_against_one_core_and_one_device():
+    found = {
+        "milliseconds": {"one core": [4.0], "one device": [3.0], "2 devices": [2.0]},
+        "processor milliseconds": {
+            name: [4.0] for name in ("one core", "one device", "2 devices")
+        },
+        "same bits": {"one core": True, "one device": True, "2 devices": False},
+    }
+    lines = page._mesh_table(found)  # pyright: ignore
+    assert lines[-1] == "| 2 devices | 2 | 2 to 2 | 4 | 2.00 x | 1.50 x | others |"
+    kept = RESULTS / "mesh.json"
+    assert not kept.exists() or set(json.loads(kept.read_text())["works"]) == set(WORKS)
 
 
 def test_every_work_has_its_peers_and_as_many_turns_of_each():

@@ -69,7 +69,9 @@ def _of(make: Callable[[range], Problem], numbers: range) -> Problem:
             f"{numbers.stop - 1}, got {made!r}"
         )
     if made.graph is not None:
-        check.refuse("agents on a graph are not spread over processes; load all rows")
+        check.refuse(
+            "every process needs all agents on a graph; make the problem with all rows"
+        )
     return made
 
 

@@ -11,16 +11,22 @@ from jax import Array
 from tacita.aggregation import Aggregation, Heard
 from tacita.aggregation.robust_rule import RobustRule, Vectors
 from tacita.algorithm.base import Edges, GraphAlgorithm
+from tacita.mesh.places import Places
 from tacita.problem.graph import Graph, Slots, exchange, neighbour_sum
+from tacita.problem.graph.cut import CutSlots, CutSums, cut_slots, cut_sums
 from tacita.robust import Attack, Dissensus
 
 
 class Links(NamedTuple):
-    """Edges of all agents, stacked, and the routes of their letters."""
+    """Edges of all agents, stacked, and the routes of their letters.
+
+    On a mesh a device has its own agents' edges, and routes that are cut.
+    """
 
     edges: Edges
-    routes: Graph | Slots
-    slots: Slots | None = None  # where letters are needed one by one all the same
+    routes: Graph | Slots | CutSums | CutSlots
+    #: Where letters are needed one by one all the same.
+    slots: Slots | CutSlots | None = None
 
 
 def of(
@@ -45,11 +51,25 @@ def of(
     return Links(edges, slots, on_edges)
 
 
+def cut(links: Links, places: Places) -> Links:
+    """The routes of letters where agents lie on several devices, planned once."""
+    routes, slots = links.routes, links.slots
+    if isinstance(routes, Graph):
+        routes = cut_sums(routes, places)
+    elif isinstance(routes, Slots):
+        routes = cut_slots(routes, places, per_edge=True)
+    if isinstance(slots, Slots):
+        slots = cut_slots(slots, places, per_edge=False)
+    return Links(links.edges, routes, slots)
+
+
 def deliver(links: Links, letters: Array) -> Array:
     """What every agent receives when all last letters are delivered."""
     if isinstance(links.routes, Graph):
         return neighbour_sum(links.routes, letters)
-    return exchange(links.routes, letters)
+    if isinstance(links.routes, Slots):
+        return exchange(links.routes, letters)
+    return links.routes.deliver(letters)
 
 
 def deliver_by_rule(
@@ -59,23 +79,38 @@ def deliver_by_rule(
     keys: Array,
     letters: Array,
     number: Any,
+    agents: int,
 ) -> Array:
-    """What every agent receives when a rule joins its neighbours' letters."""
+    """What every agent receives when a rule joins its neighbours' letters.
+
+    Args:
+        links: All agents' edges.
+        rule: What joins the letters.
+        attack: Who lies; None where nobody does.
+        keys: Of the rule, one for every agent.
+        letters: Everybody's; on a mesh those of this device.
+        number: Of the round.
+        agents: How many there are, on all devices.
+    """
     slots = links.slots
     assert slots is not None
+    near, mask = jnp.asarray(slots.neighbour), jnp.asarray(slots.mask)
     weights = jnp.asarray(slots.weight, letters.dtype)
-    honest = jnp.ones(len(letters), bool)
+    honest = jnp.ones(agents, bool)
     if attack is not None:
-        honest = jnp.asarray(attack.honest(len(letters)))
+        honest = jnp.asarray(attack.honest(agents))
+    apart = isinstance(slots, CutSlots)
+    everybody = slots.borders.with_arrived(letters) if apart else letters
+    found = jnp.asarray(slots.found) if apart else near
 
-    def at_one(own: Array, near: Array, weight: Array, mask: Array, *rest: Any) -> Any:
-        heard = letters[near]
+    def at_one(own: Array, found: Array, true: Array, *edges: Any) -> Any:
+        heard, (weight, mask, *rest) = everybody[found], edges
         if isinstance(attack, Dissensus):
-            heard = attack.tell(own, heard, weight, honest[near] | ~mask, number)
+            heard = attack.tell(own, heard, weight, true | ~mask, number)
         return at_node(rule, own, heard, weight, mask, *rest)
 
-    near, mask = jnp.asarray(slots.neighbour), jnp.asarray(slots.mask)
-    return jax.vmap(at_one)(letters, near, weights, mask, keys, links.edges.degree)
+    edges = (weights, mask, keys, links.edges.degree)
+    return jax.vmap(at_one)(letters, found, honest[near], *edges)
 
 
 def at_node(

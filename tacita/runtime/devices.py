@@ -13,17 +13,21 @@ import jax
 import numpy as np
 
 from tacita import check
-from tacita.algorithm.base import GraphAlgorithm
+from tacita.algorithm.base import Delivery, GraphAlgorithm
 from tacita.mesh.devices import BLOCKS, Mesh, found
 from tacita.mesh.places import AGENTS, Places
+from tacita.problem.graph import letters_across
 from tacita.problem.problem import Problem
 from tacita.runtime.engine import RunPlan
-from tacita.runtime.spread import LANES, OverAgents, OverLanes, Spread
+from tacita.runtime.over_agents import OverAgents
+from tacita.runtime.spread import LANES, OverLanes, Spread
 from tacita.runtime.world import World
 
 #: Multiply-adds of a round from which on devices are worth their waiting for each
 #: other: about a millisecond of one core (`bench/mesh.py`).
 PAYS = 4_000_000
+#: Multiply-adds that must stand against every number that crosses between devices.
+PER_NUMBER = 100
 
 
 def in_blocks(world: World, mesh: Mesh) -> World:
@@ -57,9 +61,12 @@ def spread_of(
     asked = mesh.devices is not None or jax.process_count() > 1
     if len(devices) == 1:
         return None
-    if not asked and work(problem, algorithm, world) * max(lanes, 1) < PAYS:
+    done = work(problem, algorithm, world) * max(lanes, 1)
+    if not asked and done < PAYS:
         return None
-    if lanes > 1:
+    if lanes == 1 and not asked:
+        return None
+    if lanes:
         return OverLanes(jax.sharding.Mesh(np.array(devices), (LANES,)), lanes)
     why = _why_not(algorithm, world, plan)
     places = world.population.places
@@ -75,8 +82,11 @@ def spread_of(
     if why or places.blocks == 1:
         return None
     devices = devices[: places.blocks]
+    places = places._replace(devices=len(devices))
+    if not asked and done < PER_NUMBER * _numbers_across(problem, algorithm, places):
+        return None
     there = jax.sharding.Mesh(np.array(devices), (AGENTS,))
-    return OverAgents(there, places._replace(devices=len(devices)), plan.keeps)
+    return OverAgents(there, places, plan.keeps)
 
 
 def work(problem: Problem, algorithm: Any, world: World) -> float:
@@ -88,13 +98,25 @@ def work(problem: Problem, algorithm: Any, world: World) -> float:
     return float(active) * gradients * rows * problem.dim
 
 
+def _numbers_across(problem: Problem, algorithm: Any, places: Places) -> float:
+    """Numbers of letters on a graph that cross in a round, about."""
+    if not isinstance(algorithm, GraphAlgorithm):
+        return 0.0
+    assert problem.graph is not None
+    per_edge = algorithm.delivery == Delivery.SLOTS
+    mesh = Mesh(devices=places.devices, blocks=places.blocks)
+    return float(letters_across(problem.graph, mesh, per_edge)) * problem.dim
+
+
 def _why_not(algorithm: Any, world: World, plan: RunPlan) -> str:
     """Why agents cannot be spread; empty if they can."""
-    if isinstance(algorithm, GraphAlgorithm):
-        return "agents on a graph are not spread over devices yet"
     if world.asynchronous is not None:
         return "letters that come late are not spread over devices yet"
-    single = not world.aggregation.additive or world.attack is not None or plan.watch
+    # On a graph rules join letters where they are received, by whomever they are sent.
+    single = not isinstance(algorithm, GraphAlgorithm) and (
+        not world.aggregation.additive or plan.watch
+    )
+    single |= world.attack is not None
     if single and world.schedule.kind == "cohort":
         return "letters that are needed one by one are not spread for K of N agents"
     return ""

@@ -18,6 +18,7 @@ from jax import Array
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.compiled import kept
 from tacita.keys import Keys
+from tacita.mesh.places import Places
 from tacita.participation import Schedule
 from tacita.robust.detection import SIGNS
 from tacita.runtime.measure import measure
@@ -68,17 +69,21 @@ def _per_lane(plan: RunPlan, function: Any, arguments: int) -> Any:
     return jax.vmap(function, axes)
 
 
-def models(algorithm: Any, carry: Carry, keeps: bool = True) -> tuple[Array, Array]:
+def models(
+    algorithm: Any, carry: Carry, keeps: bool = True, places: Places | None = None
+) -> tuple[Array, Array]:
     """The shared model (d,) and every agent's model (N, d), of one lane.
 
-    Where no states are kept, the agents' models are none, (0, d).
+    Where no states are kept, the agents' models are none, (0, d). On a mesh they are
+    those of one device, and `places` says where the others are.
     """
     if not keeps:
         shared = algorithm.shared(carry.broadcast)
         return shared, jnp.zeros((0, *shared.shape), shared.dtype)
     agents = jax.vmap(algorithm.model)(carry.states)
     if isinstance(algorithm, GraphAlgorithm):
-        return agents.mean(axis=0), agents
+        places = places or Places.of(len(agents))
+        return places.sum(agents) / places.agents, agents
     return algorithm.shared(carry.broadcast), agents
 
 
@@ -128,9 +133,15 @@ def _begin_spread(
     return plan.spread.begin(program, plan.sweep, world, algorithm, bases, start)
 
 
-def finish(plan: RunPlan, algorithm: Any, carry: Any) -> tuple[Array, Array]:
+def finish(
+    plan: RunPlan, algorithm: Any, carry: Any, places: Places
+) -> tuple[Array, Array]:
     """The shared and the agents' models at the end, of every lane."""
-    return _per_lane(plan, lambda a, c: models(a, c, plan.keeps), 2)(algorithm, carry)
+
+    def one(a: Any, c: Carry) -> tuple[Array, Array]:
+        return models(a, c, plan.keeps, places)
+
+    return _per_lane(plan, one, 2)(algorithm, carry)
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=(5, 6))
@@ -203,7 +214,7 @@ def _advance(
         seen = jnp.ravel(state.seen) if plan.watch else jnp.zeros(0, jnp.float64)
         if not plan.record:
             return state, seen
-        shared, agents = models(a, state, plan.keeps)
+        shared, agents = models(a, state, plan.keeps, world.population.places)
         own = isinstance(a, GraphAlgorithm)
         values = measure(plan.record, world.population, shared, agents, own, reference)
         return state, jnp.concatenate([values, seen])

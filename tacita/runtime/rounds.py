@@ -17,6 +17,7 @@ from tacita import keys
 from tacita.aggregation import Mean
 from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import GraphAlgorithm
+from tacita.problem.graph import Slots
 from tacita.runtime import arrivals, transit
 from tacita.runtime.arrivals import Arrivals, Pace
 from tacita.runtime.delivery import deliver, deliver_by_rule
@@ -52,7 +53,7 @@ def received(stage: Stage, carry: Carry) -> Any:
     if plain and (world.attack is None or not world.attack.on_edges):
         return deliver(world.links, carry.mail.letters)
     # No algorithm on a graph has a second exchange: that key serves the rule.
-    nodes = jnp.arange(world.population.n_agents)
+    nodes = world.population.places.numbers()
     return deliver_by_rule(
         world.links,
         world.aggregation,
@@ -60,6 +61,7 @@ def received(stage: Stage, carry: Carry) -> Any:
         jax.vmap(lambda node: stage.agent_key(node, 1))(nodes),
         carry.mail.letters,
         stage.number,
+        world.population.n_agents,
     )
 
 
@@ -95,7 +97,7 @@ def event_of(stage: Stage, carry: Carry) -> tuple[Array, Array, Any]:
     """Who is active at one event of an asynchronous run, what is received, the post."""
     world = stage.world
     assert isinstance(world.asynchronous, Asynchronous) and world.links is not None
-    assert world.links.slots is not None
+    assert isinstance(world.links.slots, Slots)
     return transit.event(
         world.asynchronous,
         world.links.slots,

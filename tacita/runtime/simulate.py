@@ -315,7 +315,7 @@ def _run(
     with guarded():
         carry = chunks.run(carry, rounds, every, progress, resume)
         carry = chunks.ended(carry, problem.whole)
-    models = finish(plan, algorithm, carry)
+    models = finish(plan, algorithm, carry, world.population.places)
 
     def at_start() -> np.ndarray:
         # A start near the optimum is no measure of what is far from it.

@@ -1,13 +1,14 @@
 """How a run lies on devices: its lanes, or its agents, a part on each.
 
 Every device runs the program of `engine` on its part. Lanes have nothing to tell each
-other but whether all may stop; agents meet where letters are joined and metrics summed.
+other but whether all may stop; agents, in `over_agents.py`, meet where letters are
+exchanged or joined and metrics summed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -19,10 +20,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from tacita.keys import Keys
-from tacita.mesh.places import Places
-from tacita.problem.population import Rows
-from tacita.runtime.gather import Mail
-from tacita.runtime.world import Carry, World
+from tacita.runtime.world import World
 
 LANES = "lanes"
 #: Of what every device has the same, whole.
@@ -269,79 +267,6 @@ class OverLanes(Spread):
     def spec_of_book(self) -> Spec:
         """A page for each lane."""
         return self.cut
-
-
-@dataclass(frozen=True)
-class OverAgents(Spread):
-    """Agents: rows, states, letters and turns are cut; hub and keys are not.
-
-    Attributes:
-        mesh: The devices, along an axis of agents.
-        places: Which agents lie on which.
-        keeps: Whether every agent's state is kept.
-    """
-
-    mesh: Mesh
-    places: Places
-    keeps: bool = True
-
-    @property
-    def count(self) -> int:
-        """Agents."""
-        return self.places.agents
-
-    @property
-    def slots(self) -> int:
-        """Agents, with those that fill up the last device."""
-        return self.places.here * self.places.devices
-
-    def lay(self, world: World, algorithm: Any, bases: Keys, sweep: bool) -> tuple:
-        """The population says where its agents are."""
-        rows = world.population.rows
-        if world.population.here < self.count:
-            # Other processes have the others.
-            laid = jax.tree.map(lambda leaf: self.lay_own(np.asarray(leaf)), rows)
-        else:
-            laid = self.put(rows, self.cut)
-        # Laid already: only what is left is laid like everything else.
-        there = replace(world.population, rows=Rows(None, None, None))
-        bare = world._replace(population=replace(there, spread=self.places))
-        bare, algorithm, bases = super().lay(bare, algorithm, bases, sweep)
-        there = replace(bare.population, rows=laid)
-        return bare._replace(population=there), algorithm, bases
-
-    def specs_of(self, world: World, algorithm: Any, sweep: bool) -> tuple:
-        """Rows are cut, and numbers that differ between agents."""
-        specs = jax.tree.map(lambda _: WHOLE, world)
-        rows = jax.tree.map(lambda _: self.cut, world.population.rows)
-        population = replace(specs.population, rows=rows)
-        own = jax.tree.map(
-            lambda leaf: self.cut if np.ndim(leaf) == 1 else WHOLE, algorithm
-        )
-        return specs._replace(population=population), own, WHOLE
-
-    def specs_of_carry(self) -> Any:
-        """States, letters and turns are cut."""
-        cut: Any = self.cut
-        return Carry(
-            memory=WHOLE,
-            broadcast=WHOLE,
-            states=cut if self.keeps else WHOLE,
-            mail=Mail(WHOLE, cut, WHOLE),
-            turns=cut,
-            transit=WHOLE,
-            seen=WHOLE,
-            before=WHOLE,
-        )
-
-    @property
-    def spec_of_book(self) -> Spec:
-        """One for all."""
-        return WHOLE
-
-    def spec_of_start(self, start: Any) -> Spec:
-        """An agent's own start lies with it."""
-        return self.cut if np.ndim(start) == 2 else WHOLE
 
 
 def fetched(leaf: Any) -> np.ndarray:

@@ -12,6 +12,7 @@ from tacita import keys
 from tacita.aggregation import Aggregation, Heard, Mean
 from tacita.algorithm.base import GraphAlgorithm, Round
 from tacita.participation import Schedule
+from tacita.problem.graph import Slots
 from tacita.problem.population import Population
 from tacita.robust import Attack
 from tacita.runtime import arrivals, transit
@@ -84,7 +85,8 @@ def first_carry(
     if isinstance(algorithm, GraphAlgorithm):
         under_way = ()
         if world.asynchronous is not None:
-            assert world.links is not None and world.links.slots is not None
+            assert world.links is not None
+            assert isinstance(world.links.slots, Slots)
             under_way = transit.first(world.links.slots, letters)
         return Carry((), (), states, Mail((), letters), turns, under_way)
     key = keys.coordinator_key(base, 0, 0)

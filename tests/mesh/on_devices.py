@@ -3,6 +3,7 @@
 JAX must be told of its devices before it starts, so that a test cannot do it.
 
     python -m tests.mesh.on_devices quick|every
+    python -m tests.mesh.graphs_on_devices
 """
 
 from __future__ import annotations
@@ -122,9 +123,6 @@ def quick() -> dict[str, bool]:
     noisy = tacita.Noisy(std=0.1, oracle=tacita.Clipped(norm=1.0))
     liars = {"attack": robust.SignFlip(agents=(1,)), "aggregation": Median()}
     heavy = tacita.FedAvg(step_size=0.1, local_steps=20_000)
-    ring = tacita.problem.synthetic.logistic(
-        agents=4, features=3, samples=5, graph=tacita.problem.graph.ring(4)
-    )
     return {
         "everybody": on((4,), problem, average),
         "a cohort whose letters are kept": on(
@@ -142,7 +140,6 @@ def quick() -> dict[str, bool]:
         "single letters of a cohort": refused(
             "one by one", problem, average, ROUNDS, mesh=2, participation=3, **liars
         ),
-        "a graph": refused("on a graph", ring, tacita.FedGD(alpha=0.1), ROUNDS, mesh=2),
         "small runs stay on one device": spread(problem, average) == "NoneType",
         "large ones do not": spread(problem, heavy) == "OverAgents",
         "many seeds of large ones": spread(problem, heavy, 8) == "OverLanes",
@@ -151,13 +148,11 @@ def quick() -> dict[str, bool]:
 
 
 def every() -> dict[str, bool]:
-    """All algorithms with a server, with everybody and with few."""
+    """All algorithms, with everybody and with few."""
     from tests.cases import CASES
 
     found = {}
     for number, case in enumerate(CASES):
-        if case.on_graph:
-            continue
         problem, algorithm = case.problem(), case.algorithm
         name = f"{number} {case.name}"
         found[name] = on((2,), problem, algorithm, True)

@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -37,8 +39,8 @@ def program(*words: str, **options) -> subprocess.Popen:
     )
 
 
-def compared(which: str) -> dict[str, bool]:
-    said, wrong = program("tests.mesh.on_devices", which).communicate()
+def compared(which: str, where: str = "on_devices") -> dict[str, bool]:
+    said, wrong = program(f"tests.mesh.{where}", which).communicate()
     assert said, wrong.decode()
     return json.loads(said)
 
@@ -55,8 +57,23 @@ def test_devices_change_no_bit(quick):
 
 
 @pytest.mark.long
+def test_devices_change_no_bit_on_graphs():
+    found = compared("quick", "graphs_on_devices")
+    assert [name for name, fine in found.items() if not fine] == []
+    assert len(found) > 10
+
+
+@pytest.mark.long
 @pytest.mark.variant
-def test_every_algorithm_with_a_server_on_two_devices():
+def test_graphs_of_every_shape_on_devices():
+    found = compared("every", "graphs_on_devices")
+    assert [name for name, fine in found.items() if not fine] == []
+    assert len(found) > 15
+
+
+@pytest.mark.long
+@pytest.mark.variant
+def test_every_algorithm_on_two_devices():
     found = compared("every")
     assert [name for name, fine in found.items() if not fine] == []
     assert len(found) > 40
@@ -144,6 +161,7 @@ agents = 8
 features = 3
 samples = 10
 l2 = 0.1
+graph = { kind = "ring" }
 
 [algorithm]
 name = "FedAvg"
@@ -156,15 +174,28 @@ participation = 3
 """
 
 
+#: Agents with a coordinator, and on a graph: with one letter for all, or one an edge.
+WAYS = {
+    "server": 'name = "FedAvg"',
+    "graph": 'name = "FedGD"\nalpha = 0.4',
+    "edges": 'name = "GossipSGD"',
+}
+
+
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory) -> Path:
-    """A folder with a run file and its run in one process."""
-    place = tmp_path_factory.mktemp("runs")
-    (place / "run.toml").write_text(RUN)
-    begun = program("tacita", "run", "run.toml", "--out", "one", cwd=place)
-    wrong = begun.communicate(timeout=HANG)[1]
-    assert begun.returncode == 0, wrong.decode()
-    return place
+def alone(tmp_path_factory) -> Callable[[str], Path]:
+    """By way, a folder with a run file and its run in one process."""
+
+    @cache
+    def made(way: str) -> Path:
+        place = tmp_path_factory.mktemp(way)
+        (place / "run.toml").write_text(RUN.replace('name = "FedAvg"', WAYS[way]))
+        begun = program("tacita", "run", "run.toml", "--out", "one", cwd=place)
+        wrong = begun.communicate(timeout=HANG)[1]
+        assert begun.returncode == 0, wrong.decode()
+        return place
+
+    return made
 
 
 def same_run(place: Path, name: str) -> bool:
@@ -176,14 +207,15 @@ def same_run(place: Path, name: str) -> bool:
 
 
 @pytest.mark.long
-def test_two_processes_are_as_one_and_say_no_more(alone):
+@pytest.mark.parametrize("way", WAYS)
+def test_two_processes_are_as_one_and_say_no_more(alone, way):
     run = program(
-        "tacita", "run", "run.toml", "--out", "two", "--processes", "2", cwd=alone
+        "tacita", "run", "run.toml", "--out", "two", "--processes", "2", cwd=alone(way)
     )
     said, wrong = run.communicate(timeout=HANG)
     assert run.returncode == 0, wrong.decode()
     assert said.decode().startswith("metric") and wrong == b""
-    assert same_run(alone, "two")
+    assert same_run(alone(way), "two")
 
 
 @pytest.mark.long
@@ -211,9 +243,12 @@ def test_processes_that_load_their_own_rows_are_as_one(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.variant), 1])
-def test_a_killed_process_ends_the_other_and_all_go_on(alone, victim):
-    name = f"killed-{victim}"
+@pytest.mark.parametrize(
+    "way, victim",
+    [pytest.param("server", 0, marks=pytest.mark.variant), ("server", 1), ("graph", 1)],
+)
+def test_a_killed_process_ends_the_other_and_all_go_on(alone, way, victim):
+    alone, name = alone(way), f"killed-{victim}"
     run = program(
         "tacita", "run", "run.toml", "--out", name, "--processes", "2", cwd=alone
     )

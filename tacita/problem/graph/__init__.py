@@ -10,6 +10,7 @@ from tacita.problem.graph.builders import (
     ring,
     star,
 )
+from tacita.problem.graph.cut import letters_across
 from tacita.problem.graph.graph import Graph
 from tacita.problem.graph.learned import from_distances, from_vectors, learned
 from tacita.problem.graph.resilience import EdgeLosses, edge_sensitivity, resilience
@@ -31,6 +32,7 @@ __all__ = [
     "exchange",
     "grid",
     "kilometres",
+    "letters_across",
     "nearest_neighbours",
     "neighbour_sum",
     "random_regular",

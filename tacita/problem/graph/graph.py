@@ -21,13 +21,8 @@ from scipy.sparse import csgraph
 from tacita import notebook
 from tacita.check import refuse
 from tacita.problem.graph.checks import index_edges, sorted_nodes
-from tacita.problem.graph.sparse import (
-    Array,
-    Layout,
-    Slots,
-    build_layout,
-    build_slots,
-)
+from tacita.problem.graph.layout import Array, Layout, build_layout
+from tacita.problem.graph.sparse import Slots, build_slots
 from tacita.problem.graph.spectrum import Spectrum, laplacian_spectrum
 
 if TYPE_CHECKING:

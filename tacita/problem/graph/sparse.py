@@ -7,10 +7,7 @@ Two ways to deliver:
 - `Slots` and `exchange`: every node sends another letter along each of its edges.
   Memory follows nodes times the largest number of neighbours.
 
-The sum reads a layout made once per graph (sliced ELLPACK; M. Kreutzer et al., "A
-unified sparse matrix data format", SIAM J. Sci. Comput. 36(5), 2014): nodes with about
-as many neighbours share a bucket, whose slots are gathered and added in one compiled
-loop. `bench/graph_delivery.py` has the measurements against other ways to do it.
+The sum reads a layout made once per graph (`layout.py`).
 """
 
 from __future__ import annotations
@@ -23,87 +20,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from tacita.check import refuse
+from tacita.problem.graph.layout import Array, Bucket, Layout
 
 if TYPE_CHECKING:
     from tacita.problem.graph.graph import Graph
 
-Array = jax.Array | np.ndarray
-
-#: A node with more neighbours is cut into several rows, so that a hub costs no padding
-#: to the others and no long compilation.
-_MAX_WIDTH = 32
-#: Up to this many slots one padded bucket is cheaper to compile than several.
-_SMALL = 4096
 #: Padded slots above this number must be reasonably full.
 _MANY_SLOTS = 2**22
 _MAX_WASTE = 8
-#: Bucket of a row by its length: lengths 0-1, 2, 3-4, 5-8, 9-16, 17-32.
-_LEVELS = np.array([max(k - 1, 0).bit_length() for k in range(_MAX_WIDTH + 1)])
-
-
-class Bucket(NamedTuple):
-    """Rows of about equal length, slot by slot; padding has weight zero."""
-
-    senders: Array  # (width, rows) int32
-    weights: Array  # (width, rows)
-
-
-class Layout(NamedTuple):
-    """How `neighbour_sum` reads the edges.
-
-    Attributes:
-        buckets: The rows by length.
-        first_row: Row of every node, counted through the buckets; None if row i
-            belongs to node i.
-        long_rows: Further rows of nodes with many neighbours; None without such.
-        long_nodes: The node that every such row adds to; None without such.
-    """
-
-    buckets: tuple[Bucket, ...]
-    first_row: Array | None
-    long_rows: Array | None
-    long_nodes: Array | None
-
-
-def build_layout(
-    senders: np.ndarray, weights: np.ndarray, neighbour_counts: np.ndarray
-) -> Layout:
-    """Sort the edges, given by receiver, into buckets of rows of similar length."""
-    n = len(neighbour_counts)
-    rows_of_node = np.maximum(1, -(-neighbour_counts // _MAX_WIDTH))
-    node = np.repeat(np.arange(n, dtype=np.int32), rows_of_node)
-    first = np.cumsum(rows_of_node) - rows_of_node
-    edges_before = (np.arange(len(node)) - first[node]) * _MAX_WIDTH
-    start = (np.cumsum(neighbour_counts) - neighbour_counts)[node] + edges_before
-    length = np.minimum(neighbour_counts[node] - edges_before, _MAX_WIDTH)
-
-    level = _LEVELS[length]
-    if len(node) * length.max() <= _SMALL:
-        level = np.zeros_like(level)
-    members = [np.flatnonzero(level == one) for one in np.unique(level)]
-    buckets = tuple(
-        _bucket(senders, weights, start[rows], length[rows]) for rows in members
-    )
-    place = np.empty(len(node), np.int32)
-    place[np.concatenate(members)] = np.arange(len(node))
-
-    extra = edges_before > 0
-    if len(buckets) == 1 and not extra.any():
-        return Layout(buckets, None, None, None)
-    if not extra.any():
-        return Layout(buckets, place, None, None)
-    return Layout(buckets, place[first], place[extra], node[extra])
-
-
-def _bucket(
-    senders: np.ndarray, weights: np.ndarray, start: np.ndarray, length: np.ndarray
-) -> Bucket:
-    slot = np.arange(max(1, length.max()))[:, None]
-    filled = slot < length
-    if not len(senders):
-        return Bucket(np.zeros(filled.shape, np.int32), np.zeros(filled.shape))
-    edge = np.where(filled, start + slot, 0)
-    return Bucket(senders[edge], np.where(filled, weights[edge], 0.0))
 
 
 def neighbour_sum(graph: Graph, letters: Any) -> jax.Array:
@@ -133,11 +57,12 @@ def neighbour_sum(graph: Graph, letters: Any) -> jax.Array:
         )
     if not jnp.issubdtype(letters.dtype, jnp.floating):
         refuse(f"expected letters of floats, got dtype {letters.dtype}")
-    return _neighbour_sum(graph.layout, letters)
+    return sum_by_layout(graph.layout, letters)
 
 
 @jax.jit
-def _neighbour_sum(layout: Layout, letters: jax.Array) -> jax.Array:
+def sum_by_layout(layout: Layout, letters: jax.Array) -> jax.Array:
+    """What the nodes of a layout receive, of letters that it names by their place."""
     if layout.first_row is None:
         return _bucket_sum(layout.buckets[0], letters)
     # Without a branch XLA merges the sum into the loop that uses it, which is slower
@@ -147,7 +72,8 @@ def _neighbour_sum(layout: Layout, letters: jax.Array) -> jax.Array:
 
 
 def _nothing(layout: Layout, letters: jax.Array) -> jax.Array:
-    return jnp.zeros_like(letters)
+    assert layout.first_row is not None
+    return jnp.zeros((len(layout.first_row), *letters.shape[1:]), letters.dtype)
 
 
 def _sum_by_buckets(layout: Layout, letters: jax.Array) -> jax.Array:
