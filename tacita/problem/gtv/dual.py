@@ -21,6 +21,7 @@ import numpy as np
 from tacita import check
 from tacita.problem.gtv.penalty import KINDS, Combined, OwnPenalty, Penalty
 from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.model.per_agent import kinds_of
 from tacita.problem.newton import root
 from tacita.problem.solve import in_float64
 from tacita.trees import double_precision
@@ -62,8 +63,11 @@ def value(gtv: GTVMin, flows: Any) -> float:
     problem = gtv.problem
     y = np.asarray(flows, np.float64)
     check.shape((len(i), problem.dim), flows=y)
-    if not isinstance(problem.model, Linear | Logistic | Softmax):
+    known = Linear | Logistic | Softmax
+    if not all(isinstance(model, known) for model in kinds_of(problem.model)):
         check.refuse("the dual needs a linear, logistic or softmax model")
+    if gtv.h is not None:
+        check.refuse("the dual of GTVMin with an h at nodes is not known; run solve()")
     net = np.zeros((problem.n_agents, problem.dim))
     np.add.at(net, i, -y)
     np.add.at(net, j, y)
