@@ -53,8 +53,9 @@ class PrimalDual(SolvedByNodes):
 
     Attributes:
         alpha: Strength of the coupling along edges.
-        penalty: phi: "l2" (the network lasso), "l1", "linf", "squared", a `Penalty`
-            that couples some coordinates, several on disjoint ones, or one of your own.
+        penalty: phi: "l2" (the network lasso), "l1", "linf", "l3" or another p-norm,
+            "squared", a `Penalty` that couples some coordinates, several on disjoint
+            ones, or one of your own.
         h: A function of every node's own model, such as `tacita.problem.prox.L1(0.1)`
             or a `Box`, with common numbers or one per node; None for none.
         rho: Trades steps of the models against steps of the flows; every positive

@@ -22,6 +22,7 @@ from tacita.problem.problem import Problem
 from tacita.problem.prox import proximable
 from tacita.trees import double_precision
 
+
 def from_arrays(
     X: Any,  # noqa: N803 - the name every user of scikit-learn expects
     y: Any,

@@ -221,7 +221,6 @@ def _errors(
     problem: Problem, w: np.ndarray, x: np.ndarray, y: np.ndarray, node: np.ndarray
 ) -> np.ndarray:
     """The mean loss of every node over its rows."""
-
     kinds = problem.population.rows.kind
 
     def one(v: Any, row: Any, label: Any, kind: Any) -> Any:

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
+from tacita.problem.gtv import p_norm
 from tacita.problem.gtv.penalty import KINDS, Combined, OwnPenalty, Penalty
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.problem.model.per_agent import kinds_of
@@ -100,7 +101,8 @@ def _conjugate(part: Penalty, y: np.ndarray, reach: np.ndarray) -> float:
         # (c ||.||^2)*(y) = ||y||^2 / (4 c)
         return float(np.sum(squares / (4 * np.where(radius > 0, radius, 1.0))))
     # The dual norm of l1 is the largest entry and the other way round; l2 is its own.
-    order = {"l2": 2, "l1": np.inf, "linf": 1}[part.kind]
+    known = {"l2": 2, "l1": np.inf, "linf": 1}
+    order = known.get(part.kind) or p_norm.dual_of(float(part.p))
     lengths = np.linalg.norm(mine, order, axis=1)
     return np.inf if np.any(lengths > radius * (1 + _ROUNDING)) else 0.0
 

@@ -116,9 +116,7 @@ def _run_primal_dual(
         return own_steps(w, w - away), fresh, new
 
     def body(carry: tuple) -> tuple:
-        was = jax.lax.fori_loop(
-            0, _CHECK_EVERY - 1, lambda _, c: step(*c), carry[:3]
-        )
+        was = jax.lax.fori_loop(0, _CHECK_EVERY - 1, lambda _, c: step(*c), carry[:3])
         new = step(*was)
         size = 1 + jnp.max(jnp.stack([_largest(one) for one in new]))
         moved = [_largest(a - b) for a, b in zip(new, was, strict=True)]

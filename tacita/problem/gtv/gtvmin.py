@@ -2,7 +2,9 @@
 
     minimise  sum_i f_i(w_i) + alpha sum_{edges} A_ij phi(w_i - w_j)            (48)
 
-and, if wanted, a function h(w_i) of every node's model, such as a constraint. A. Jung, "Federated Learning: From Theory to Practice", chapter 3; equation numbers are
+and, if wanted, a function h(w_i) of every node's model, such as a constraint.
+
+A. Jung, "Federated Learning: From Theory to Practice", chapter 3; equation numbers are
 the book's. `GTVMin` is the problem itself: its objective, its gradient and its exact
 solution. `FedGD`, `FedRelax` and `PrimalDual` are algorithms that nodes can run.
 """
@@ -32,10 +34,10 @@ class GTVMin:
         problem: The nodes' losses f_i and their graph.
         alpha: Strength of the coupling; 0 trains every node alone, a large one makes
             all models one.
-        penalty: phi: "squared" (49), "l2" (the network lasso), "l1", "linf", a
-            `Penalty` that couples some coordinates only, several of these on disjoint
-            ones (149), or a symmetric function of your own with a `prox`, as those of
-            `tacita.problem.prox`.
+        penalty: phi: "squared" (49), "l2" (the network lasso), "l1", "linf", "l3"
+            or another p-norm, a `Penalty` that couples some coordinates only, several
+            of these on disjoint ones (149), or a symmetric function of your own: with a
+            `prox`, as those of `tacita.problem.prox`, or smooth and convex.
         h: A function of every node's own model, of `tacita.problem.prox`: `L1(0.1)`, a
             `Box`, an `L2Ball`. Its numbers are common, or one per node.
 
