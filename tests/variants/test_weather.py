@@ -45,7 +45,7 @@ def test_trees_and_ridge_regressions_beat_training_alone():
 
 
 def test_exercise_1_3_a_day_predicts_the_next_ones_maximum():
-    """The book's station a month later: April 2023, hour by hour, is what is shipped."""
+    """The book's station a month later: April 2023, hour by hour, is shipped."""
     if not os.environ.get("TACITA_DATA"):
         pytest.skip("TACITA_DATA names no folder with the data sets")
     april = data.load("fmi", table="kustavi", features="hour")
