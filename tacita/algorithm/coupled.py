@@ -9,17 +9,31 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Gradients, GraphAlgorithm
-from tacita.algorithm.solvers import exact_prox
-from tacita.problem import least_absolute
+from tacita.problem import proximal
+from tacita.problem.gtv import nodes
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.gtv.gtvmin import GTVMin
-from tacita.problem.model import ridge
-from tacita.problem.model.linear import Kinked, Linear, Logistic, Softmax
+from tacita.problem.model.linear import Kinked
+from tacita.problem.model.per_agent import kinds_of
 from tacita.problem.oracles import AgentOracle, Full
-from tacita.trees import replace
+from tacita.trees import replace, ruled
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
+
+
+def _function(**given: Any) -> Any:
+    (h,) = given.values()
+    if isinstance(h, str | int | float | list | tuple | dict):
+        check.refuse(
+            f"expected h such as tacita.problem.prox.L1(0.1), or None, got h={h!r}"
+        )
+    return h
+
+
+def own_function() -> Any:
+    """A field for a function h of every node's own model; none by default."""
+    return ruled(None, _function, words="L1, Box, L2Ball, ...")
 
 
 class Coupled(GraphAlgorithm):
@@ -27,6 +41,7 @@ class Coupled(GraphAlgorithm):
 
     alpha: float
     penalty: Any
+    h: Any
     need_connected: bool
 
     def needs_connection(self) -> bool:
@@ -34,13 +49,19 @@ class Coupled(GraphAlgorithm):
         return self.need_connected
 
     def refuse_problem(self, problem: Problem) -> None:
-        """Also a penalty on other coordinates than the model has."""
+        """Also a penalty on other coordinates than the model has, or such an h."""
+        if problem.h is not None:
+            check.refuse(
+                "a problem's h is added once, for one model, and nodes have their own; "
+                f"use a problem with h=None, and {type(self).__name__}(..., h=...)"
+            )
         super().refuse_problem(problem)
         self.penalty.check(problem.dim)
+        nodes.required(self.h, problem.dim, problem.n_agents)
 
     def goal(self, problem: Problem) -> np.ndarray:
         """Every node's model in the solution of GTVMin, (N, d)."""
-        return GTVMin(problem, self.alpha, self.penalty).solve()
+        return GTVMin(problem, self.alpha, self.penalty, self.h).solve()
 
     def resolve(self, problem: Problem) -> Self:
         """Also brings the penalty to the precision of the models."""
@@ -70,16 +91,18 @@ class SolvedByNodes(Coupled):
         return self.solver.gradients()
 
     def answer(
-        self, key: Array, oracle: AgentOracle, w: Array, centre: Array, pull: Array
+        self,
+        key: Array,
+        oracle: AgentOracle,
+        w: Array,
+        centre: Array,
+        pull: Array,
+        h: Any = None,
     ) -> Array:
-        """argmin_v f_i(v) + (pull/2) ||v - centre||^2; pull may be (d,)."""
+        """argmin_v f_i(v) + h(v) + (pull/2) ||v - centre||^2; pull may be (d,)."""
         if self.solver is not None:
             return self.solver.solve(key, oracle, w, centre, 1 / pull)
-        if ridge.has_closed_form(oracle.local):
-            return ridge.toward(oracle.local, centre, pull)
-        if isinstance(oracle.local.model, Kinked):
-            return least_absolute.toward(oracle.local, centre, pull)
-        return exact_prox(oracle.local, w, centre, 1 / pull)
+        return proximal.toward(oracle.local, w, centre, pull, h)
 
     def refuse_problem(self, problem: Problem) -> None:
         """Also refuses what neither the solver nor the exact step solves.
@@ -92,7 +115,8 @@ class SolvedByNodes(Coupled):
         if self.solver is not None:
             return
         name = type(self).__name__
-        if not isinstance(problem.model, Linear | Kinked | Logistic | Softmax):
+        kinds, known = kinds_of(problem.model), proximal.Smooth | Kinked
+        if not all(isinstance(model, known) for model in kinds):
             check.refuse(
                 f"{name} solves its local problems exactly for linear models only; "
                 "give solver=tacita.solvers.GradientDescent(step_size=..., ...)"

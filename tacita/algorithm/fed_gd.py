@@ -6,7 +6,8 @@ A. Jung, "Federated Learning: From Theory to Practice", Algorithms 4/5 (FedGD) a
     sum_i f_i(w_i) + alpha sum_{edges} A_ij ||w_i - w_j||^2
 
 by w_i <- w_i - eta_ti [ g_i(w_i) + 2 alpha sum_j A_ij (w_i - w_j) ], all nodes at once.
-Learning rates may differ between nodes and shrink over time.
+Learning rates may differ between nodes and shrink over time. With a function h(w_i) of
+every node's model, such as a constraint, a step ends with prox_{eta h}: (91), (93).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Edges, Gradients, Number
-from tacita.algorithm.coupled import Coupled
+from tacita.algorithm.coupled import Coupled, own_function
 from tacita.algorithm.joining import NO_COORDINATOR, Around, Joining, Rules
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.oracles import AgentOracle, Full, Minibatch, Oracle
@@ -51,6 +52,7 @@ class _GTVDescent(Coupled):
     power: float = number(check.positive, 1.0)
     oracle: Oracle
     penalty: Any = penalties.coupling("squared")
+    h: Any = own_function()
     need_connected: bool = flag(True)
 
     joining: ClassVar[Joining] = Joining(Around.OWN, Rules.ANY, NO_COORDINATOR)
@@ -72,7 +74,10 @@ class _GTVDescent(Coupled):
         coupling = edges.degree * w - inbox
         # (105): w_i <- w_i - eta [ g_i(w_i) + 2 alpha sum_j A_ij (w_i - w_j) ]
         pull = 2 * self.alpha * self.penalty.curvature * coupling
-        w = w - self._rate(state.t, w.dtype) * (g + pull)
+        rate = self._rate(state.t, w.dtype)
+        w = w - rate * (g + pull)
+        if self.h is not None:
+            w = self.h.prox(w, rate)
         return State(w, state.t + 1), w
 
     def _rate(self, t: Array, dtype: Any) -> Array:
@@ -97,6 +102,8 @@ class FedGD(_GTVDescent):
         power: See decay; rates shrink as (78) asks for with 1/2 < power <= 1.
         oracle: How nodes compute gradients; over all rows by default.
         penalty: "squared", or squared `Penalty` objects that couple some coordinates.
+        h: A function of every node's own model, such as `tacita.problem.prox.L1(0.1)`
+            or a `Box`, with common numbers or one per node; None for none.
         need_connected: Refuse a graph that falls into several parts.
     """
 
@@ -117,6 +124,8 @@ class FedSGD(_GTVDescent):
         power: As in FedGD.
         oracle: How nodes compute gradients; one random row by default.
         penalty: "squared", or squared `Penalty` objects that couple some coordinates.
+        h: A function of every node's own model, such as `tacita.problem.prox.L1(0.1)`
+            or a `Box`, with common numbers or one per node; None for none.
         need_connected: Refuse a graph that falls into several parts.
     """
 

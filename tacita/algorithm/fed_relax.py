@@ -6,7 +6,8 @@ A. Jung, "Federated Learning: From Theory to Practice", Algorithm 11. It minimis
 
 by w_i <- argmin_v f_i(v) + alpha sum_j A_ij ||v - w_j||^2, all nodes at once: a
 non-linear Jacobi method. The step is the proximal operator of f_i at the weighted mean
-of the neighbours' models, with rho = 2 alpha d_i (172).
+of the neighbours' models, with rho = 2 alpha d_i (172). A function h(w_i) of every
+node's model, such as a constraint, is minimised with f_i.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Edges, ModelState
-from tacita.algorithm.coupled import SolvedByNodes
+from tacita.algorithm.coupled import SolvedByNodes, own_function
 from tacita.algorithm.joining import NO_COORDINATOR, Around, Joining, Rules
 from tacita.algorithm.solvers import Solver
 from tacita.problem.gtv import penalty as penalties
+from tacita.problem.model.linear import Kinked
+from tacita.problem.model.per_agent import kinds_of
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.trees import flag, frozen, needed, number
 
@@ -39,10 +42,12 @@ class FedRelax(SolvedByNodes):
         damping: Share of the old model that a node keeps, in [0, 1). Jacobi steps
             converge for convex losses with data; damping steadies what does not.
         solver: How a node solves its own problem: None exactly (linear models by one
-            linear system, logistic and softmax by Newton's method), or a local solver
+            linear system, others by Newton's method), or a local solver
             such as `tacita.solvers.GradientDescent(local_steps=5)`.
         oracle: How nodes compute gradients, for solvers that use them.
         penalty: "squared", or squared `Penalty` objects that couple some coordinates.
+        h: A function of every node's own model, such as `tacita.problem.prox.L1(0.1)`
+            or a `Box`, with common numbers or one per node; None for none.
         need_connected: Refuse a graph that falls into several parts.
     """
 
@@ -51,6 +56,7 @@ class FedRelax(SolvedByNodes):
     solver: Solver | None = None
     oracle: Oracle = Full()
     penalty: Any = penalties.coupling("squared")
+    h: Any = own_function()
     need_connected: bool = flag(True)
 
     joining: ClassVar[Joining] = Joining(Around.OWN, Rules.ANY, NO_COORDINATOR)
@@ -68,6 +74,18 @@ class FedRelax(SolvedByNodes):
         assert problem.graph is not None
         weakest = self.alpha * np.min(self.penalty.curvature)
         return weakest * np.asarray(problem.graph.degrees) > 0
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Also an h that a node would not minimise exactly."""
+        super().refuse_problem(problem)
+        if self.h is None:
+            return
+        if self.solver is not None:
+            check.refuse("FedRelax with h solves exactly; leave solver= out, or h=")
+        if any(isinstance(model, Kinked) for model in kinds_of(problem.model)):
+            check.refuse(
+                "FedRelax with h takes losses without kinks; use tacita.PrimalDual"
+            )
 
     def init(self, w: Array, edges: Edges) -> tuple[ModelState, Array]:
         """Start from w and tell the neighbours."""
@@ -87,7 +105,7 @@ class FedRelax(SolvedByNodes):
         # (172): rho = 2 alpha d_i; one per coordinate where some are not coupled.
         pull = 2 * self.alpha * edges.degree * self.penalty.curvature
         pull = jnp.asarray(pull, inbox.dtype)
-        found = self.answer(key, oracle, state.w, mean, pull)
+        found = self.answer(key, oracle, state.w, mean, pull, self.h)
         w = jnp.asarray(
             self.damping * state.w + (1 - self.damping) * found, inbox.dtype
         )

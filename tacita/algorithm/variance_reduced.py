@@ -146,6 +146,6 @@ def _row_gradients(local: Local, w: Array, index: Array) -> Array:
     one = jnp.ones((), w.dtype)
 
     def of_row(x: Array, y: Array) -> Array:
-        return local.model.grad(w, x[None], y[None], one)
+        return local.own.grad(w, x[None], y[None], one)
 
     return jax.vmap(of_row)(*local.take(index))

@@ -230,7 +230,8 @@ def _letters(scene: _Scene, z: Array) -> Array:
     x, y = _rows(scene, z)
     local = scene.seat.local
     shaped = x.T if local.by_feature else x.reshape(len(y), *local.x.shape[1:])
-    guess = Rows(shaped, y, None, weight=local.rows.weight)
+    was = local.rows
+    guess = Rows(shaped, y, None, weight=was.weight, kind=was.kind)
     seat = scene.seat._replace(local=replace(local, rows=guess))
     key = jax.random.key(0)  # nothing is random
 

@@ -14,7 +14,7 @@ from tacita.check import nearest, refuse
 from tacita.encoding import Encoding
 from tacita.federation.description import Description
 from tacita.problem import Problem, from_arrays
-from tacita.problem.arrays import REGRESSIONS
+from tacita.problem.chosen_model import REGRESSIONS
 
 #: A file (.csv, .parquet, .npz), or a table or mapping from column to values.
 OwnRows = str | Path | Mapping[str, Any] | Any
@@ -100,6 +100,11 @@ def problem_of(run: Description, x: Any, y: Any) -> Problem:
                 refuse(f"problem.{key} needs one number per column")
             x = apply(x, numbers)
     classes = told.get("classes")
+    if isinstance(told.get("model"), Mapping):
+        refuse(
+            "problem.model is a table; all agents of a federation train one kind of "
+            "model: name it, such as 'linear'"
+        )
     made = from_arrays(
         x,
         y,

@@ -17,7 +17,7 @@ from tacita.job import graphs
 from tacita.job.calls import call, keys_of, take_kind, told_of
 from tacita.job.run_file import ProblemTable
 from tacita.problem import Problem, cnn, from_arrays, mlp, prox, resnet10, synthetic
-from tacita.problem.arrays import MODELS, REGRESSIONS
+from tacita.problem.chosen_model import MODELS, REGRESSIONS
 from tacita.problem.model import regulariser
 
 SYNTHETIC = {
@@ -200,6 +200,8 @@ def _model(table: ProblemTable, loaded: Dataset) -> Any:
     n = len(loaded.classes) or None
     chosen = table.model or _usual(n, table.l2)
     name = chosen if isinstance(chosen, str) else str(chosen.get("name"))
+    if name == "by_agent":
+        return _by_agent(table, chosen, loaded)
     if name in REGRESSIONS and n is not None:
         refuse(
             f"problem.model = {name!r} predicts a number, the target of {table.data} "
@@ -225,6 +227,29 @@ def _model(table: ProblemTable, loaded: Dataset) -> Any:
     if table.intercept:
         refuse(f"problem.intercept does not go with {name}, which has its own biases")
     return _network(function, rest, loaded, n)
+
+
+def _by_agent(table: ProblemTable, chosen: Any, loaded: Dataset) -> dict[Any, str]:
+    """Every agent's own model, from lists of agents by the name of a model."""
+    lists = {k: v for k, v in chosen.items() if k != "name"}
+    names = dict(zip(_ids(loaded.agent_names), loaded.agent_names, strict=True))
+    places = {str(one): one for one in names} | {v: k for k, v in names.items()}
+    made: dict[Any, str] = {}
+    for kind, agents in lists.items():
+        _model(table.model_copy(update={"model": kind}), loaded)  # fits the target
+        if not isinstance(agents, list):
+            refuse(f"problem.model.{kind} = {agents!r}: expected a list of agents")
+        for agent in agents:
+            if str(agent) not in places:
+                hint = nearest(str(agent), places)
+                refuse(f"problem.model.{kind} has an unknown agent {agent!r}; {hint}")
+            if places[str(agent)] in made:
+                refuse(f"problem.model names agent {agent!r} twice; name it once")
+            made[places[str(agent)]] = kind
+    left = [names[one] for one in names if one not in made]
+    if left:
+        refuse(f"problem.model names none for agent {left[0]!r}; add it to a list")
+    return made
 
 
 def _usual(classes: int | None, l2: float) -> str:

@@ -185,7 +185,7 @@ def _records(algorithm: type, field: str, word: Any = None) -> dict[str, type]:
     """
     own = vars(sys.modules[algorithm.__module__])
     found: dict[str, type] = {}
-    for names in (vars(problem), vars(solvers), own):
+    for names in (vars(problem), vars(problem.prox), vars(solvers), own):
         found |= _usable(names, field)
     if isinstance(word, str) and plain_name(word) not in map(plain_name, found):
         found |= _usable(vars(importlib.import_module("tacita.privacy")), field)
@@ -198,6 +198,7 @@ _DOES = {
     "solver": "solve",
     "solvers": "solve",
     "penalty": "mask",
+    "h": "prox",
     "schedule": "multiples",
 }
 

@@ -48,7 +48,8 @@ class ProblemTable(_OpenTable):
     model: Named = Field(
         None,
         description='"linear", "ridge", "huber", "absolute", "logistic", "hinge", '
-        '"softmax", "moments", or a table such as { name = "mlp", hidden = [32] }',
+        '"softmax", "moments", or a table such as { name = "mlp", hidden = [32] } or '
+        '{ name = "by_agent", linear = ["a"], huber = ["b"] }',
     )
     l2: float = Field(0.0, description="a number >= 0", ge=0)
     h: Named = Field(None, description='a table such as { kind = "l1", weight = 0.01 }')

@@ -116,7 +116,7 @@ class Clipped:
     def grad(self, local: Local, draw: Any, w: Array) -> Array:
         """sum_k weight_k min(1, C/||g_k||) g_k, plus the regulariser's gradient."""
         batch = self._batch(local, draw)
-        data = clipped_sum(local.model, w, batch, self.norm, self.microbatch)
+        data = clipped_sum(local.own, w, batch, self.norm, self.microbatch)
         return data + local.regulariser.grad(w)
 
     def loss(self, local: Local, draw: Any, w: Array, bound: Any) -> Array:
@@ -151,7 +151,7 @@ class Clipped:
         Replacing a record, or emptying it, changes it by at most 1/m.
         """
         batch = self._all(local)
-        norms = example_norms(local.model, w, batch, self.microbatch)
+        norms = example_norms(local.own, w, batch, self.microbatch)
         below = (norms <= self.norm).astype(w.dtype)
         return jnp.sum(local.mean_weights() * below)
 

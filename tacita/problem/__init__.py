@@ -21,6 +21,7 @@ from tacita.problem.model.linear import (
 from tacita.problem.model.moments import Moments
 from tacita.problem.model.networks import cnn, mlp, resnet10
 from tacita.problem.model.own import from_equinox, from_flax, from_function
+from tacita.problem.model.per_agent import PerAgent
 from tacita.problem.model.regulariser import NonConvex, SquaredL2
 from tacita.problem.oracles import Full, Minibatch
 from tacita.problem.own_agents import from_own_agents
@@ -43,6 +44,7 @@ __all__ = [
     "NonConvex",
     "OwnPenalty",
     "Penalty",
+    "PerAgent",
     "Problem",
     "Softmax",
     "SquaredL2",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,35 +11,23 @@ import numpy as np
 
 from tacita import check
 from tacita.problem import features, labels
+from tacita.problem.chosen_model import Choice, choose
 from tacita.problem.graph import Graph
-from tacita.problem.model.linear import (
-    Absolute,
-    GeneralisedLinear,
-    Hinge,
-    Huber,
-    Linear,
-    Logistic,
-    Model,
-    Softmax,
-    require_fit,
-)
+from tacita.problem.model.linear import Model, require_fit
 from tacita.problem.model.moments import Moments
+from tacita.problem.model.per_agent import kinds_of
 from tacita.problem.model.regulariser import Regulariser, regulariser_of
 from tacita.problem.population import NARROW, Population, Rows
 from tacita.problem.problem import Problem
 from tacita.problem.prox import proximable
 from tacita.trees import double_precision
 
-#: Models whose label is a number, and all that have a name of their own.
-REGRESSIONS = ("linear", "ridge", "huber", "absolute", "moments")
-MODELS = (*REGRESSIONS, "logistic", "hinge", "softmax")
-
 
 def from_arrays(
     X: Any,  # noqa: N803 - the name every user of scikit-learn expects
     y: Any,
     agent: Any,
-    model: str | Model = "logistic",
+    model: str | Model | Mapping[Any, str | Model] = "logistic",
     l2: float = 0.0,
     h: Any = None,
     graph: Any = None,
@@ -65,7 +53,10 @@ def from_arrays(
         agent: Id of the agent that holds the row. Agents are ordered by sorted id. A
             negative number is refused: splits mark rows that nobody holds by -1.
         model: "linear", "ridge", "huber", "absolute", "logistic", "softmax", "moments"
-            (means and products of rows), or a model object.
+            (means and products of rows), or a model object. Or a mapping from every
+            agent's id to its own, such as {"a": "linear", "b": "huber"}: agents may
+            have different losses with one number of parameters. Rows then are tested
+            by `tacita.validate`, which knows whose they are.
         l2: Adds (l2/2)||w||^2 to each agent's loss. "ridge" needs it positive.
         h: A proximable function added once, see `tacita.problem.prox`.
         graph: `networkx` graph or `tacita.problem.Graph`, nodes named by agent ids.
@@ -103,28 +94,39 @@ def from_arrays(
     _require_rows(agents, holder)
     if intercept:
         x = features.with_ones(x)
-    chosen, class_names = _choose_model(model, x, given, classes, l2)
-    codes = labels.encode(chosen, given, class_names, "y", coded)
-    linear = isinstance(chosen, GeneralisedLinear)
+    strangers = _strangers(unlabelled, holder)
+    ids = np.unique(np.concatenate([holder, strangers]))
+    number = np.searchsorted(ids, holder)
+    choice = choose(model, x, given, number, ids.tolist(), classes, l2)
+    chosen, class_names, linear = choice.model, choice.class_names, choice.linear
+    codes = choice.codes(given, number, "y", coded)
     kind = _kind(dtype, linear or isinstance(chosen, Moments))
     if bound is not None:
         bound = float(check.positive(bound=bound))
         x = features.clipped(x, bound, kind)
     parts = regulariser_of(regulariser, l2), proximable(h, chosen.dim)
-    ids, rows = _stack(x, codes, holder, kind, _strangers(unlabelled, holder))
+    rows = _stack(x, codes, number, kind, len(ids))
+    ids = tuple(ids.tolist())
     if not linear:
         with double_precision():
-            require_fit(chosen, rows.x[0], rows.y[0])
+            for one in kinds_of(chosen):
+                require_fit(one, rows.x[0], rows.y[0])
     held_out = None
     if test is not None:
+        if choice.kinds is not None:
+            check.refuse(
+                "test rows are no agent's, and agents have models of several kinds; "
+                "leave test= out and use tacita.validate"
+            )
         if not isinstance(test, tuple | list) or len(test) != 2:
             check.refuse("expected test=(X, y), the features and labels held out")
-        like = _Like(chosen, class_names, x.shape[1:], kind, intercept, bound)
-        held_out = Rows(*like.read(*test, "test ", coded), None)
+        like = _Like(choice, x.shape[1:], kind, intercept, bound)
+        held_out = Rows(*like.read(*test, "test ", coded=coded), None)
     network = _network(graph, ids)
     narrow = linear and x.shape[1] <= NARROW
     if narrow:
         rows = rows._replace(x=np.ascontiguousarray(rows.x.swapaxes(1, 2)))
+    rows = rows._replace(kind=choice.kinds)
     with double_precision():
         population = Population(
             rows=jax.tree.map(jax.numpy.asarray, rows),
@@ -149,38 +151,43 @@ def rows_like(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Other rows of the same agents: features, label codes, the agents' numbers."""
     row = problem.stacked()[0].shape[2:]
-    names, kind = problem.class_names, problem.dtype
-    like = _Like(problem.model, names, row, kind, intercept, problem.bound)
-    x, codes = like.read(X, y)
-    holder = _holders(agent, len(x))
+    kinds = problem.population.rows.kind
+    kinds = None if kinds is None else np.asarray(kinds)
+    choice = Choice(problem.model, problem.class_names, kinds)
+    like = _Like(choice, row, problem.dtype, intercept, problem.bound)
+    holder = _holders(agent, len(check.column(agent=agent)))
     place = {one: i for i, one in enumerate(problem.ids)}
     number = np.array([place.get(one, -1) for one in holder.tolist()], int)
     if np.any(number < 0):
         stranger = holder.tolist()[int(np.argmin(number))]
         check.refuse(f"agent {stranger!r} is not one of the problem's; drop its rows")
-    return x, codes, number
+    return *like.read(X, y, agent=number), number
 
 
 class _Like(NamedTuple):
     """What further rows of a problem have to be like."""
 
-    model: Model
-    class_names: tuple[str, ...] | None
+    choice: Choice
     row: tuple[int, ...]  # the shape of one row's features
     kind: np.dtype
     intercept: bool
     bound: float | None
 
     def read(
-        self, x: Any, y: Any, told: str = "", coded: bool = False
+        self, x: Any, y: Any, told: str = "", agent: Any = None, coded: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Features and label codes, checked; `told` comes before their names."""
+        """Features and label codes, checked; `told` comes before their names.
+
+        The rows of `agent`, a number each, where agents have models of their own.
+        """
         x = features.read(x, f"{told}X")
         x = features.with_ones(x) if self.intercept else x
         check.shape((None, *self.row), **{f"{told}X": x})
-        given = labels.read(self.model, y, f"{told}y")
+        if agent is not None:
+            check.shape((len(x),), agent=agent)
+        given = labels.read(self.choice.model, y, f"{told}y")
         check.shape((len(x),), **{f"{told}y": given})
-        codes = labels.encode(self.model, given, self.class_names, f"{told}y", coded)
+        codes = self.choice.codes(given, agent, f"{told}y", coded)
         x = features.within(x, self.bound, self.kind, f"{told}X")
         return x, _as_labels(codes, self.kind)
 
@@ -232,44 +239,6 @@ def _strangers(unlabelled: Sequence[Any], holder: np.ndarray) -> np.ndarray:
     return np.unique(ids)
 
 
-def _choose_model(
-    model: str | Model,
-    x: np.ndarray,
-    y: np.ndarray,
-    classes: Sequence[Any] | None,
-    l2: float,
-) -> tuple[Model, tuple[str, ...] | None]:
-    if not isinstance(model, str):
-        if isinstance(model, type) or not hasattr(model, "losses"):
-            check.refuse(
-                f"expected model one of {', '.join(MODELS)}, or a model such as "
-                f"tacita.problem.mlp(...), got model={model!r}"
-            )
-        n = model.classes
-        if n is None:
-            return model, None
-        return model, labels.named(range(n) if classes is None else classes, n)
-    check.one_of(MODELS, model=model)
-    width = x.shape[1]
-    if x.ndim != 2:
-        check.refuse(f"{model} takes flat rows, got X of shape {x.shape}")
-    if model in ("linear", "ridge"):
-        if model == "ridge":
-            check.positive(l2=l2)
-        return Linear(width), None
-    if model == "moments":
-        return Moments(width), None
-    if model in ("huber", "absolute"):
-        return (Huber if model == "huber" else Absolute)(width), None
-    if model in ("logistic", "hinge"):
-        names = labels.SIGNS if classes is None else labels.named(classes, 2)
-        return (Logistic if model == "logistic" else Hinge)(width), names
-    found = labels.named(np.unique(y).tolist() if classes is None else classes)
-    if len(found) < 2:
-        check.refuse(f"softmax needs at least two classes, y has {list(found)}")
-    return Softmax(width, len(found)), found
-
-
 def _as_labels(codes: np.ndarray, kind: np.dtype) -> np.ndarray:
     if np.issubdtype(codes.dtype, np.integer):
         return codes.astype(np.int32)
@@ -277,31 +246,23 @@ def _as_labels(codes: np.ndarray, kind: np.dtype) -> np.ndarray:
 
 
 def _stack(
-    x: np.ndarray,
-    y: np.ndarray,
-    agent: np.ndarray,
-    kind: np.dtype,
-    without_rows: np.ndarray,
-) -> tuple[tuple[Hashable, ...], Rows]:
-    """Sort the rows by agent and pad every agent to the longest one."""
-    ids = np.unique(np.concatenate([agent, without_rows]))
-    position = np.searchsorted(ids, agent)
-    counts = np.bincount(position, minlength=len(ids))
-    n, longest = len(ids), int(counts.max())
-    order = np.argsort(position, kind="stable")
+    x: np.ndarray, y: np.ndarray, agent: np.ndarray, kind: np.dtype, n: int
+) -> Rows:
+    """Sort the rows by agent, a number below n, and pad everybody to the longest."""
+    counts = np.bincount(agent, minlength=n)
+    longest = int(counts.max())
+    order = np.argsort(agent, kind="stable")
     x, y = features.in_type(x[order], kind, "X"), _as_labels(y[order], kind)
     if np.all(counts == longest):
         shape = (n, longest)
-        rows = Rows(x.reshape(*shape, *x.shape[1:]), y.reshape(shape), None)
-    else:
-        first = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        within = np.arange(len(x)) - np.repeat(first, counts)
-        holder = np.repeat(np.arange(n), counts)
-        padded_x = np.zeros((n, longest, *x.shape[1:]), kind)
-        padded_y = np.zeros((n, longest), y.dtype)
-        padded_x[holder, within], padded_y[holder, within] = x, y
-        rows = Rows(padded_x, padded_y, counts.astype(np.int32))
-    return tuple(ids.tolist()), rows
+        return Rows(x.reshape(*shape, *x.shape[1:]), y.reshape(shape), None)
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    within = np.arange(len(x)) - np.repeat(first, counts)
+    holder = np.repeat(np.arange(n), counts)
+    padded_x = np.zeros((n, longest, *x.shape[1:]), kind)
+    padded_y = np.zeros((n, longest), y.dtype)
+    padded_x[holder, within], padded_y[holder, within] = x, y
+    return Rows(padded_x, padded_y, counts.astype(np.int32))
 
 
 def _network(graph: Any, ids: Sequence[Hashable]) -> Graph | None:

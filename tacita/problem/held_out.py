@@ -118,7 +118,8 @@ def with_counts(
     rows = Rows(x, y, counts.astype(np.int32) if padded else None)
     with double_precision():
         rows = jax.tree.map(jnp.asarray, rows)
-    rows = rows._replace(weight=population.rows.weight)
+    was = population.rows
+    rows = rows._replace(weight=was.weight, kind=was.kind)
     return replace(problem, population=replace(population, rows=rows))
 
 
@@ -142,7 +143,7 @@ def node_losses(problem: Problem, w: Any) -> np.ndarray:
 def _losses(population: Population, w: Array) -> Array:
     def one(rows: Rows, v: Array) -> Array:
         local = population.local(rows)
-        losses = local.model.losses(v, local.x, rows.y)
+        losses = local.own.losses(v, local.x, rows.y)
         return jnp.sum(local.mean_weights() * losses)
 
     return jax.vmap(one)(population.rows, w)

@@ -9,12 +9,13 @@ An agent's weight multiplies both.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacita import check
 from tacita.problem.model.linear import Huber, Linear, Logistic, Softmax
+from tacita.problem.model.per_agent import PerAgent, kinds_of
 from tacita.problem.population import Population
 
 #: Agents whose Gram matrices are held in memory at once.
@@ -67,16 +68,31 @@ def of_rows(population: Population) -> np.ndarray:
     return _moduli(population, np.zeros_like(longest), longest).smoothness
 
 
+def usual_curvature(population: Population) -> float:
+    """`Moduli.usual` of the agents whose losses have no kinks."""
+    return _moduli(population, *_gram_eigenvalues(population)).usual
+
+
 def _require_known(population: Population) -> None:
-    model = population.model
-    if not isinstance(model, Linear | Huber | Logistic | Softmax):
-        name = getattr(model, "name", type(model).__name__)
-        check.refuse(f"the smoothness of {name} is not known; give step_size= yourself")
+    for model in kinds_of(population.model):
+        if not isinstance(model, Linear | Huber | Logistic | Softmax):
+            check.refuse(
+                f"the smoothness of {_told(model)} is not known; give step_size= "
+                "yourself"
+            )
+
+
+def _told(model: Any) -> str:
+    return getattr(model, "name", type(model).__name__)
 
 
 def _moduli(population: Population, low: np.ndarray, high: np.ndarray) -> Moduli:
     """From the smallest and the largest eigenvalue of X_i^T X_i / m_i of each agent."""
-    c_min, c_max = population.model.curvature_bounds  # pyright: ignore
+    model: Any = population.model
+    if isinstance(model, PerAgent):
+        c_min, c_max = model.curvature_bounds_of(np.asarray(population.rows.kind))
+    else:
+        c_min, c_max = model.curvature_bounds
     r_min, r_max = population.regulariser.curvature_bounds
     weight = population.rows.weight
     rho = 1.0 if weight is None else np.asarray(weight, float)

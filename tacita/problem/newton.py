@@ -25,11 +25,17 @@ def residual_of(local: Any, v: Array, rho: Any) -> Callable[[Array], Array]:
     return lambda w: local.grad(w) + (w - v) / rho
 
 
-def newton_step(residual: Any, w: Array) -> tuple[Array, Array]:
-    """One damped Newton step, and whether the residual became smaller."""
+def newton_step(residual: Any, w: Array, safe: Any = None) -> tuple[Array, Array]:
+    """One damped Newton step, and whether the residual became smaller.
+
+    Where no length of it helps, a step of size `safe` along the residual: below one
+    over the largest curvature that always helps, if there is any left to help.
+    """
     r = residual(w)
     step = jnp.linalg.solve(jax.jacfwd(residual)(w), r)
     trials = w - jnp.asarray(_SIZES, w.dtype)[:, None] * step
+    if safe is not None:
+        trials = jnp.concatenate([trials, (w - safe * r)[None]])
     norms = jax.vmap(lambda t: jnp.sum(residual(t) ** 2))(trials)
     good = norms < jnp.sum(r**2)
     # The first size that shortens the residual; where none does, w stays.
@@ -37,15 +43,19 @@ def newton_step(residual: Any, w: Array) -> tuple[Array, Array]:
     return jnp.where(better, trials[jnp.argmax(good)], w), better
 
 
-def root(residual: Callable[[Array], Array], w: Array) -> Array:
-    """Where the residual vanishes; steps from w until it stops falling, at rounding."""
+def root(residual: Callable[[Array], Array], w: Array, safe: Any = None) -> Array:
+    """Where the residual vanishes; steps from w until it stops falling, at rounding.
+
+    With `safe` as in `newton_step` also where curvature jumps, in more steps.
+    """
+    most = _MOST_STEPS if safe is None else 40 * _MOST_STEPS
 
     def go_on(carry: tuple) -> Array:
         count, _, better = carry
-        return better & (count < _MOST_STEPS)
+        return better & (count < most)
 
     def body(carry: tuple) -> tuple:
-        return carry[0] + 1, *newton_step(residual, carry[1])
+        return carry[0] + 1, *newton_step(residual, carry[1], safe)
 
     return jax.lax.while_loop(go_on, body, (0, w, jnp.asarray(True)))[1]
 

@@ -16,8 +16,9 @@ from jax import Array
 
 from tacita.mesh.places import Places
 from tacita.problem.model.linear import Model
+from tacita.problem.model.per_agent import PerAgent
 from tacita.problem.model.regulariser import Regulariser
-from tacita.trees import frozen, static
+from tacita.trees import frozen, replace, static
 
 #: Up to this many features, rows are stored feature by feature: on a CPU the products
 #: with such narrow matrices then run 2-5 times faster (bench/simulator.py, workload A).
@@ -35,6 +36,7 @@ class Rows(NamedTuple):
     filled: Any  # number of real rows
     lengths: Any = None  # l2 norms of the rows, where an oracle asked for them
     weight: Any = None  # rho_i, what the agent's rows weigh; None where all weigh 1
+    kind: Any = None  # which of several models is the agent's; None where all have one
 
 
 @frozen
@@ -64,6 +66,20 @@ class Local:
         x = self.rows.x
         chosen = x[:, index].T if self.by_feature else x[index]
         return chosen, self.rows.y[index]
+
+    @property
+    def own(self) -> Any:
+        """The agent's own model: the problem's, or its own one of several."""
+        if self.rows.kind is None:
+            return self.model
+        assert isinstance(self.model, PerAgent)
+        return self.model.of(self.rows.kind)
+
+    def as_kind(self, number: int) -> Local:
+        """The same rows under one of several models."""
+        assert isinstance(self.model, PerAgent)
+        rows = self.rows._replace(kind=None)
+        return replace(self, model=self.model.models[number], rows=rows)
 
     @property
     def padded_rows(self) -> int:
@@ -104,7 +120,7 @@ class Local:
 
     def loss(self, w: Array) -> Array:
         """f_i(w)."""
-        losses = self.model.losses(w, self.x, self.rows.y)
+        losses = self.own.losses(w, self.x, self.rows.y)
         return self.weighed(jnp.sum(self.mean_weights() * losses)) + self.regulariser(w)
 
     def grad(self, w: Array) -> Array:
@@ -117,13 +133,13 @@ class Local:
 
     def weighted_grad(self, w: Array, weights: Array) -> Array:
         """Gradient with the given share of every row, regulariser included."""
-        data = self.model.grad(w, self.x, self.rows.y, weights)
+        data = self.own.grad(w, self.x, self.rows.y, weights)
         return self.weighed(data) + self.regulariser.grad(w)
 
     def batch_grad(self, w: Array, index: Array) -> Array:
         """Gradient of the mean loss over the rows `index`, regulariser included."""
         x, y = self.take(index)
-        data = self.model.grad(w, x, y, self.batch_weights(index))
+        data = self.own.grad(w, x, y, self.batch_weights(index))
         return self.weighed(data) + self.regulariser.grad(w)
 
     def bounded_loss(
@@ -133,7 +149,7 @@ class Local:
 
         A loss that is not a number counts as the bound: a row must not show by it.
         """
-        losses = self.model.losses(w, x, y)
+        losses = self.own.losses(w, x, y)
         if bound is not None:
             limit = jnp.asarray(bound, losses.dtype)
             losses = jnp.where(losses < limit, jnp.maximum(losses, 0), limit)
@@ -141,7 +157,7 @@ class Local:
 
     def hits(self, w: Array) -> Array:
         """Number of real rows whose label the model predicts rightly."""
-        right = self.model.predict(w, self.x) == self.rows.y
+        right = self.own.predict(w, self.x) == self.rows.y
         if self.rows.filled is not None:
             right &= jnp.arange(self.padded_rows) < self.rows.filled
         return jnp.sum(right)

@@ -19,6 +19,7 @@ from tacita.encoding import Encoding
 from tacita.problem import moduli, solve
 from tacita.problem.graph import Graph
 from tacita.problem.model.linear import Model, Signed
+from tacita.problem.model.per_agent import kinds_of
 from tacita.problem.population import Population
 from tacita.problem.weights import agent_weights
 from tacita.trees import double_precision, in_double_precision
@@ -86,8 +87,25 @@ class Problem:
 
     @property
     def model(self) -> Model:
-        """The local model, the same for all agents."""
+        """The local model: the same for all agents, or several kinds (`PerAgent`)."""
         return self.population.model
+
+    def model_of(self, agent: Hashable) -> Model:
+        """The model of the agent with this id.
+
+        >>> import tacita
+        >>> x, own = np.eye(2), {"a": "linear", "b": "huber"}
+        >>> two = tacita.from_arrays(x, [1.0, 2.0], ["a", "b"], model=own)
+        >>> two.model_of("b")
+        Huber(features=2, delta=1.0)
+        """
+        ids = list(self.ids)
+        if agent not in ids:
+            check.refuse(f"agent {agent!r} is not one of the problem's: {ids[:5]}, ...")
+        kind = self.population.rows.kind
+        if kind is None:
+            return self.model
+        return kinds_of(self.model)[int(kind[ids.index(agent)])]
 
     @property
     def h(self) -> Any:

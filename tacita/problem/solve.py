@@ -23,6 +23,7 @@ from tacita import check
 from tacita.problem import least_absolute, moduli
 from tacita.problem.model.linear import Huber, Kinked, Linear, Logistic, Softmax
 from tacita.problem.model.moments import Moments
+from tacita.problem.model.per_agent import kinds_of
 from tacita.problem.population import Population
 from tacita.problem.reweighted import reweighted
 from tacita.trees import double_precision
@@ -36,7 +37,9 @@ _SOLVED = Linear | Huber | Logistic | Softmax | Moments
 
 def solvable(problem: Any) -> bool:
     """Whether `optimum` knows how to minimise a problem of this model."""
-    return isinstance(problem.model, Kinked | _SOLVED)
+    if isinstance(problem.model, Kinked):
+        return True
+    return all(isinstance(model, _SOLVED) for model in kinds_of(problem.model))
 
 
 def optimum(population: Population, start: np.ndarray) -> np.ndarray:

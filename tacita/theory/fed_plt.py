@@ -259,6 +259,40 @@ def mean_square_rate(full_rate: Reals, participation: Reals = 1.0) -> Reals:
     return np.sqrt(1 - least + least * full_rate**2)
 
 
+def mean_bound(
+    rounds: Reals, full_rate: Reals, start: float, error: float, participation: Reals
+) -> Reals:
+    """Prop. 2 with errors: how far (x, z) is from its fixed point after k rounds.
+
+    E|s_k - s*| <= sqrt(p_max) ( sigma^k |s_0 - s*| / sqrt(p_min) + (1 - sigma^k) nu /
+    (1 - sigma) ), with sigma of `mean_square_rate`. Errors are whatever keeps a round
+    from its exact answer: stochastic gradients, noise, a prox of h that is computed
+    roughly. Print has sqrt(p_max/p_min) before both terms; errors of silent agents do
+    not enter, which saves the second root. The same holds for root mean squares.
+
+    Args:
+        rounds: k.
+        full_rate: Contraction r of a round in which everyone is active.
+        start: |s_0 - s*|, in the norm of `norm_weight`.
+        error: nu, the mean length of a round's error in s, were all active. One of e in
+            every x_i is one of 2 e in z_i.
+        participation: Probability of being active, one number or one per agent.
+
+    >>> float(mean_bound(1, 0.5, start=2.0, error=0.25, participation=1.0))
+    1.25
+    """
+    rate = mean_square_rate(full_rate, participation)
+    chances = np.asarray(participation, float)
+    not_negative(start=start)
+    not_negative(error=error)
+    left = rate ** np.asarray(rounds)
+    # 1 + sigma + ... + sigma^(k-1), also where sigma is 1
+    slow = np.asarray(rate) >= 1
+    times = np.where(slow, rounds, (1 - left) / np.where(slow, 1.0, 1 - rate))
+    begun = left * start / np.sqrt(chances.min())
+    return np.sqrt(chances.max()) * (begun + times * error)
+
+
 def _residual(eigenvalue, low, high, rho, steps, step_size, solver):
     """What is left of a local error along a curvature after all the local steps."""
     if solver == "gradient":

@@ -198,7 +198,7 @@ def _robustness(
 
 def _plain_coupling(algorithm: Any) -> float:
     """Alpha of GTVMin with the squared length of all coordinates; 0 for all else."""
-    if not isinstance(algorithm, Coupled):
+    if not isinstance(algorithm, Coupled) or algorithm.h is not None:
         return 0.0
     phi = algorithm.penalty
     squared = isinstance(phi, Penalty) and phi.kind == "squared"

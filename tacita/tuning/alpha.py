@@ -72,7 +72,7 @@ def tune_alpha(
     for k in range(repeats):
         train, held = hold_out(gtv.problem, validation, seed + k)
         for row, alpha in zip(losses, grid, strict=True):
-            models = GTVMin(train, float(alpha), gtv.penalty).solve()
+            models = GTVMin(train, float(alpha), gtv.penalty, gtv.h).solve()
             for place, part in enumerate((train, held)):
                 row[place] += np.nanmean(node_losses(part, models)) / repeats
     trials = tuple(
@@ -80,7 +80,7 @@ def tune_alpha(
         for alpha, row in zip(grid, losses, strict=True)
     )
     best = min(trials, key=lambda t: t.validation).alpha
-    chosen = GTVMin(gtv.problem, best, gtv.penalty)
+    chosen = GTVMin(gtv.problem, best, gtv.penalty, gtv.h)
     return AlphaTuning(best, chosen, trials, time.perf_counter() - began)
 
 

@@ -20,6 +20,7 @@ from tacita.problem.arrays import rows_like
 from tacita.problem.graph import Graph
 from tacita.problem.held_out import node_losses
 from tacita.problem.model.linear import Signed
+from tacita.problem.model.per_agent import PerAgent
 from tacita.problem.problem import Problem
 from tacita.theory.diagnosis import Verdict, diagnose
 from tacita.trace import Run
@@ -220,12 +221,16 @@ def _errors(
     problem: Problem, w: np.ndarray, x: np.ndarray, y: np.ndarray, node: np.ndarray
 ) -> np.ndarray:
     """The mean loss of every node over its rows."""
+    kinds = problem.population.rows.kind
 
-    def one(model: Any, row: Any, label: Any) -> Any:
-        return problem.model.losses(model, row[None], label[None])[0]
+    def one(v: Any, row: Any, label: Any, kind: Any) -> Any:
+        model: Any = problem.model
+        model = model if kinds is None else model.of(kind)
+        return model.losses(v, row[None], label[None])[0]
 
+    own = np.zeros(len(node), int) if kinds is None else np.asarray(kinds)[node]
     losses = jax.jit(jax.vmap(one))(
-        jnp.asarray(w[node]), jnp.asarray(x), jnp.asarray(y)
+        jnp.asarray(w[node]), jnp.asarray(x), jnp.asarray(y), jnp.asarray(own)
     )
     counts = np.bincount(node, minlength=problem.n_agents).astype(float)
     sums = np.bincount(node, np.asarray(losses, float), minlength=problem.n_agents)
@@ -238,7 +243,8 @@ def _scores(
 ) -> Scores | None:
     """Of models whose predictions are values or classes; a bare loss has none."""
     model: Any = problem.model
-    if not hasattr(model, "scores") or len(y) == 0:
+    several = isinstance(model, PerAgent)  # errors of numbers and of classes
+    if several or not hasattr(model, "scores") or len(y) == 0:
         return None
 
     def one(v: Any, row: Any) -> Any:

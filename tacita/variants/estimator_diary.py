@@ -44,7 +44,14 @@ class Diary(NamedTuple):
         graph, models = network.graph, [node.estimator for node in network.nodes]
         rows = [(node.x, node.y) for node in network.nodes]
         words = [(type(model), model.get_params()) for model in models]
-        arrays = (rows, network.shared, graph.receivers, graph.senders, graph.weights)
+        arrays = (
+            rows,
+            network.shared,
+            network.sets,
+            graph.receivers,
+            graph.senders,
+            graph.weights,
+        )
         said = words_of((network.ids, network.classes, words, algorithm, seed, chosen))
         return cls(folder, fingerprint(arrays, held_out, said))
 

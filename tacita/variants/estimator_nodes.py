@@ -1,8 +1,8 @@
 """Nodes of a graph that hold rows and a scikit-learn model each, of whatever kind.
 
 Trees and ridge regressions have no parameters in common. What couples them is what
-they predict on one shared set of unlabelled points: A. Jung, "Federated Learning: From
-Theory to Practice", (64)-(66).
+they predict on shared sets of unlabelled points, one for all edges or one for each: A.
+Jung, "Federated Learning: From Theory to Practice", (64)-(66).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from tacita import check
 from tacita.problem.graph import Graph
+from tacita.variants.compared import EdgeSets, reweights, sets_of_edges
 
 
 class EstimatorNode(NamedTuple):
@@ -43,6 +44,7 @@ class EstimatorNetwork:
         graph: Who is coupled with whom.
         shared: The unlabelled points on which predictions are compared, (m', features).
         classes: What class codes stand for; None for a regression.
+        sets: Whose edges' points those are; None where all edges share all of them.
     """
 
     ids: Sequence[Any]
@@ -50,6 +52,13 @@ class EstimatorNetwork:
     graph: Graph
     shared: np.ndarray
     classes: np.ndarray | None = None
+    sets: EdgeSets | None = None
+
+    def sets_for(self, loss: Any) -> EdgeSets | None:
+        """Points by edge, where edges have their own or the loss looks at each."""
+        if self.sets is None and reweights(loss):
+            return EdgeSets.of(self.graph, self.shared)
+        return self.sets
 
     def __repr__(self) -> str:
         kinds = sorted({type(node.estimator).__name__ for node in self.nodes})
@@ -87,7 +96,9 @@ def estimator_network(
             of the sorted ids, or a mapping from id to estimator. All regressors, or all
             classifiers.
         graph: `networkx` graph or `tacita.problem.Graph`, nodes named by ids.
-        shared: Unlabelled points, shape (m', features), that all nodes know.
+        shared: Unlabelled points, shape (m', features), that all nodes know; or a
+            mapping from every edge, a pair of ids, to the points that its two ends
+            know.
 
     >>> from sklearn.linear_model import Ridge
     >>> from sklearn.tree import DecisionTreeRegressor
@@ -98,19 +109,31 @@ def estimator_network(
     EstimatorNetwork(3 nodes, 6 rows, 6 shared points, DecisionTreeRegressor, Ridge)
     """
     x, target, holder = _checked(X, y, agent)
-    points = np.asarray(check.finite(shared=shared), np.float64)
-    check.shape((None, x.shape[1]), shared=points)
-    if not len(points):
-        check.refuse("expected shared with at least one point, got none")
     ids = tuple(np.unique(holder).tolist())
     network = graph if isinstance(graph, Graph) else Graph.from_networkx(graph)
+    network = network.match(ids)
+    points, sets = _shared(shared, network, x.shape[1])
     models = _models(estimators, ids)
     classes = np.unique(target) if _are_classifiers(models, ids) else None
     if classes is None:
         target = np.asarray(check.finite(y=target), np.float64)
     held = _by_node(ids, x, target, holder, classes)
     nodes = tuple(EstimatorNode(*r, m) for r, m in zip(held, models, strict=True))
-    return EstimatorNetwork(ids, nodes, network.match(ids), points, classes)
+    return EstimatorNetwork(ids, nodes, network, points, classes, sets)
+
+
+def _shared(
+    given: Any, network: Graph, width: int
+) -> tuple[np.ndarray, EdgeSets | None]:
+    """All points that are compared on, and whose they are where edges differ."""
+    if isinstance(given, Mapping):
+        sets = EdgeSets.of(network, sets_of_edges(given, network, width))
+        return sets.points, sets
+    points = np.asarray(check.finite(shared=given), np.float64)
+    check.shape((None, width), shared=points)
+    if not len(points):
+        check.refuse("expected shared with at least one point, got none")
+    return points, None
 
 
 def _checked(x: Any, y: Any, agent: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

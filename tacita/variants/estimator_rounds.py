@@ -18,10 +18,16 @@ import numpy as np
 from tacita import check
 from tacita.runtime.progress import Bar, wanted
 from tacita.runtime.transit import Asynchronous
+from tacita.variants import compared
+from tacita.variants.compared import EdgeSets
 from tacita.variants.estimator_diary import MEASURES, Diary, Measured
 from tacita.variants.estimator_events import Events, Mail, after
 from tacita.variants.estimator_nodes import EstimatorNetwork, EstimatorNode
-from tacita.variants.model_agnostic import ModelAgnosticFedRelax, predictions
+from tacita.variants.model_agnostic import (
+    Heard,
+    ModelAgnosticFedRelax,
+    predictions,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +39,7 @@ class EstimatorRun:
         algorithm: How.
         estimators: Every node's fitted model, in the order of `network.ids`.
         metrics: By round: "train_error", "discrepancy" (the sum over edges of A_ij
-            d_ij, (65)), "change" (of letters, at most), and "validation_error", means
+            d_ij, (64)), "change" (of letters, at most), and "validation_error", means
             over nodes. Errors are mean squares, or shares of wrong classes.
         communication: Letters and their bytes; a letter is a node's predictions on the
             shared points, to one neighbour.
@@ -112,6 +118,9 @@ def simulate_estimators(
         )
     check.count(rounds=rounds)
     check.not_negative(tolerance=tolerance)
+    classes = None if network.classes is None else len(network.classes)
+    loss = algorithm.loss_for(classes)
+    sets = network.sets_for(loss)
     seed = check.seed(seed=seed)
     held_out = None if validation is None else network.rows(*validation)
     events = Events(network, participation, asynchronous, seed)
@@ -120,12 +129,17 @@ def simulate_estimators(
             "tolerance stops a run in which nothing changes, which tells nothing while "
             "nodes are silent or letters late; leave tolerance out"
         )
+    if resume and compared.reweights(loss) and not events.in_step:
+        check.refuse(
+            f"a run with loss={loss!r} that is out of step does not resume: models of "
+            "silent nodes depend on letters that are gone; leave resume out"
+        )
     chosen = (participation, asynchronous)
     diary = Diary.of(checkpoint, resume, network, algorithm, held_out, seed, chosen)
     mail, history = diary.read(rounds) if resume else (None, [])
     shown, fitted = wanted(progress), None
     with Parallel(n_jobs=n_jobs) as parallel, Bar(shown, rounds, len(history)) as bar:
-        nodes = _Nodes(network, algorithm, seed, parallel)
+        nodes = _Nodes(network, algorithm, seed, parallel, loss, sets)
         if mail is not None:
             # Models are not kept: those of silent nodes are made again.
             fitted = [None] * nodes.number if events.in_step else nodes.again(mail)
@@ -133,7 +147,7 @@ def simulate_estimators(
             diary.write(mail, history, rounds)
             before = None if mail is None else mail.letters
             fitted, mail = _round(nodes, events, number, fitted, mail)
-            history.append(_measure(network, fitted, mail.letters, before, held_out))
+            history.append(_measure(nodes, fitted, mail.letters, before, held_out))
             bar.update(number, None)
             if events.in_step and history[-1]["change"] <= tolerance:
                 break
@@ -141,7 +155,7 @@ def simulate_estimators(
     metrics["round"] = np.arange(1, len(history) + 1)
     assert mail is not None and fitted is not None
     sent = int(mail.turns @ np.asarray(network.graph.neighbour_counts))
-    told = dict(letters=sent, bytes=sent * mail.letters[0].nbytes)
+    told = dict(letters=sent, bytes=_bytes(mail, nodes, sent))
     return EstimatorRun(network, algorithm, tuple(fitted), metrics, told)
 
 
@@ -152,6 +166,8 @@ class _Nodes(NamedTuple):
     algorithm: ModelAgnosticFedRelax
     seed: int
     parallel: Any
+    loss: Any
+    sets: EdgeSets | None
 
     @property
     def number(self) -> int:
@@ -174,13 +190,31 @@ class _Nodes(NamedTuple):
         return self.parallel(
             delayed(_one_node)(
                 self.algorithm,
-                *_place(self.network, i),
+                self._place(i),
                 None if rounds[i] == 1 else inbox[i],
                 None if last is None else last[i],
                 self.seed,
                 int(rounds[i]),
             )
             for i in who
+        )
+
+    def _place(self, i: int) -> _Place:
+        """All that node i needs to know of the network: no other node's rows."""
+        network, sets = self.network, self.sets
+        classes = None if network.classes is None else len(network.classes)
+        degree = float(network.graph.degrees[i])
+        place = _Place(i, network.ids[i], network.nodes[i], classes, self.loss, degree)
+        if sets is None:
+            share = np.full(len(network.shared), degree / len(network.shared))
+            return place._replace(points=network.shared, share=share)
+        mine = sets.of_node(i)
+        return place._replace(
+            points=sets.points[mine],
+            share=sets.share[mine],
+            own=mine,
+            everybodys=len(sets.points),
+            weight=sets.weight[mine],
         )
 
     def again(self, mail: Mail) -> list[Any]:
@@ -206,44 +240,89 @@ def _round(
     return fitted, after(number, mail, active, inbox, under_way, told)
 
 
-def _place(network: EstimatorNetwork, i: int) -> tuple:
-    """All that node i needs to know of the network: no other node's rows."""
-    classes = None if network.classes is None else len(network.classes)
-    degree = float(network.graph.degrees[i])
-    return i, network.ids[i], network.nodes[i], network.shared, degree, classes
+class _Place(NamedTuple):
+    """What node i knows: its own rows, the points that it shares, and their weights.
+
+    Of sets by edge, `own` are the places of its points among all, in letters.
+    """
+
+    i: int
+    name: Any
+    node: EstimatorNode
+    classes: int | None
+    loss: Any
+    degree: float
+    points: np.ndarray = np.zeros(0)
+    share: np.ndarray = np.zeros(0)
+    own: np.ndarray | None = None
+    everybodys: int = 0
+    weight: np.ndarray = np.zeros(0)
+
+    def heard(self, inbox: np.ndarray | None, last: np.ndarray | None) -> Heard | None:
+        """What the neighbours' letters say, weighed as the loss asks for."""
+        if inbox is None:
+            return None
+        if self.own is None:
+            return Heard(self.points, inbox, self.share)
+        # The sum over neighbours, over d_i, is A_ij/d_i times the other end's letter.
+        wide = (-1, *[1] * (inbox.ndim - 1))
+        views = inbox[self.own] * (self.degree / self.weight).reshape(wide)
+        if not compared.reweights(self.loss):
+            return Heard(self.points, views, self.share)
+        assert last is not None
+        touching = compared.touching(self.loss, last[self.own] - views)
+        return Heard(self.points, views, self.share * touching)
+
+    def whole(self, said: np.ndarray) -> np.ndarray:
+        """A letter with a place for every point of every edge."""
+        if self.own is None:
+            return said
+        letter = np.zeros((self.everybodys, *said.shape[1:]))
+        letter[self.own] = said
+        return letter
 
 
 def _one_node(
     algorithm: ModelAgnosticFedRelax,
-    i: int,
-    name: Any,
-    node: EstimatorNode,
-    shared: np.ndarray,
-    degree: float,
-    classes: int | None,
+    place: _Place,
     inbox: Any,
     last: Any,
     seed: int,
     number: int,
 ) -> tuple[Any, np.ndarray]:
-    random = np.random.default_rng((seed, number, i))
+    random = np.random.default_rng((seed, number, place.i))
     try:
-        fitted = algorithm.local(random, node, shared, degree, inbox)
-        return fitted, algorithm.letter(fitted, shared, classes, last)
+        fitted = algorithm.local(random, place.node, place.heard(inbox, last))
+        kept = last if last is None or place.own is None else last[place.own]
+        said = algorithm.letter(fitted, place.points, place.classes, kept)
+        return fitted, place.whole(said)
     except ValueError as error:
         told = str(error).partition("\n")[0]
-        check.refuse(f"node {name!r} in round {number}: {told}")
+        check.refuse(f"node {place.name!r} in round {number}: {told}")
+
+
+def _bytes(mail: Mail, nodes: _Nodes, sent: int) -> int:
+    """Of all letters; a neighbour is told the points of its edge only."""
+    letter = mail.letters[0]
+    if nodes.sets is None:
+        return sent * letter.nbytes
+    own = [len(nodes.sets.of_node(i)) for i in range(nodes.number)]
+    return int(mail.turns @ np.array(own)) * (letter.nbytes // len(letter))
 
 
 def _measure(
-    network: EstimatorNetwork, fitted: Any, letters: Any, last: Any, held_out: Any
+    nodes: _Nodes, fitted: Any, letters: Any, last: Any, held_out: Any
 ) -> Measured:
-    flat = letters.reshape(len(letters), -1)
-    # (65): sum over edges of A_ij (1/m') ||p_i - p_j||^2 = trace(P' L P) / m'
-    gap = np.sum(flat * (network.graph.laplacian() @ flat)) / len(network.shared)
+    network = nodes.network
+    if nodes.sets is None:
+        flat = letters.reshape(len(letters), -1)
+        # (65): sum over edges of A_ij (1/m') ||p_i - p_j||^2 = trace(P' L P) / m'
+        gap = np.sum(flat * (network.graph.laplacian() @ flat)) / len(network.shared)
+    else:
+        gap = nodes.sets.discrepancy(nodes.loss, letters)
     own = [(node.x, node.y) for node in network.nodes]
     error = np.mean(_errors(fitted, own, network.classes))
-    change = np.inf if last is None else np.max(np.abs(letters - last))
+    change = np.inf if last is None else np.max(np.abs(letters - last), initial=0.0)
     values = [error, gap, change]
     if held_out is not None:
         values.append(np.nanmean(_errors(fitted, held_out, network.classes)))

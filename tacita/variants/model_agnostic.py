@@ -5,7 +5,8 @@ within its own kind of model,
 
     h_i <- argmin_h L_i(h) + alpha sum_j A_ij d(h, h_j)                          (124)
 
-where d compares predictions on shared unlabelled points, (64)-(65). By exercise 5.3
+where d compares predictions on shared unlabelled points by a loss, (64)-(65): squares
+for numbers and the log-loss for classes, or another one. By exercise 5.3
 that is plain fitting on augmented data: to the node's own rows come the shared points,
 with what its neighbours predict there as targets. Any scikit-learn estimator will do;
 nothing but predictions on shared points leaves a node.
@@ -13,13 +14,18 @@ nothing but predictions on shared points leaves a node.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from tacita import check
-from tacita.trees import checked, needed, number
+from tacita.trees import checked, needed, number, ruled
+from tacita.variants import compared
 from tacita.variants.estimator_nodes import EstimatorNode
+
+
+def _loss(**given: Any) -> Any:
+    return None if given["loss"] is None else compared.checked_loss(**given)
 
 
 @checked
@@ -34,36 +40,48 @@ class ModelAgnosticFedRelax:
         alpha: Strength of the coupling along edges; 0 trains every node alone.
         damping: Share of its last letter that a node keeps in its new one, in [0, 1).
             It steadies nodes that swing.
+        loss: L of (64): None for "squared" of numbers and "log" of classes; or, of
+            numbers, "absolute", "huber" (squared up to a difference of 1), or an even
+            function of a difference that JAX can differentiate. Those weigh every
+            shared point by how far the neighbours' last predictions are apart, so that
+            fits by squares come to rest where (124) with that loss has no slope.
     """
 
     alpha: float = needed(check.not_negative)
     damping: float = number(check.below_one, 0.0)
+    loss: Any = ruled(None, _loss, words=" or ".join(compared.LOSSES))
 
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 12"
+
+    def loss_for(self, classes: int | None) -> Any:
+        """The loss for numbers, or for classes, which know one."""
+        usual = "squared" if classes is None else "log"
+        loss = usual if self.loss is None else self.loss
+        if (loss == "log") != (classes is not None):
+            check.refuse(
+                f"predictions of {'numbers' if classes is None else 'classes'} are not "
+                f"compared by loss={loss!r}; leave it out for {usual!r}"
+            )
+        return loss
 
     def local(
         self,
         random: np.random.Generator,
         node: EstimatorNode,
-        shared: np.ndarray,
-        degree: float,
-        inbox: np.ndarray | None,
+        heard: Heard | None,
     ) -> Any:
         """Fit a copy of one node's model to its own rows and its neighbours' views.
 
         Args:
             random: For estimators without weights, whose rows are drawn.
             node: What the node holds.
-            shared: The shared points.
-            degree: d_i = sum_j A_ij.
-            inbox: Mean of the neighbours' letters, weighted by A_ij / d_i; None before
-                there are letters.
+            heard: What its neighbours predict; None before there are letters.
         """
         x, y, weight = node.x, node.y, np.ones(len(node.y))
-        if inbox is not None and self.alpha * degree > 0:
+        if heard is not None and self.alpha * np.sum(heard.share) > 0:
             # (124) times m_i: weight alpha A_ij m_i / m' on (x, h_j(x)), for all j
-            each = self.alpha * degree * len(y) / len(shared)
-            new_x, new_y, new_weight = augmentation(shared, inbox, each)
+            each = self.alpha * len(y) * heard.share
+            new_x, new_y, new_weight = augmentation(heard.points, heard.views, each)
             x, y = np.concatenate([x, new_x]), np.concatenate([y, new_y])
             weight = np.concatenate([weight, new_weight])
         return fit_weighted(node.estimator, x, y, weight, random)
@@ -76,8 +94,23 @@ class ModelAgnosticFedRelax:
         return new if last is None else new + self.damping * (last - new)
 
 
+class Heard(NamedTuple):
+    """What neighbours predict on the points that a node shares with them.
+
+    Attributes:
+        points: The shared points.
+        views: What neighbours predict there: their mean where all share all points.
+        share: What each point weighs in (124): d_i / m', or A_ij / m' of its edge times
+            the weight of the square that touches the loss.
+    """
+
+    points: np.ndarray
+    views: np.ndarray
+    share: np.ndarray
+
+
 def augmentation(
-    shared: np.ndarray, inbox: np.ndarray, each: float
+    shared: np.ndarray, inbox: np.ndarray, each: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, targets and weights that stand for the coupling term of (124).
 
@@ -86,10 +119,11 @@ def augmentation(
     than one per neighbour. Classification: with the log-loss, the neighbours' mean
     probabilities are soft labels, one row per point and class.
     """
+    each = np.broadcast_to(each, len(shared))
     if inbox.ndim == 1:
-        return shared, inbox, np.full(len(shared), each)
+        return shared, inbox, each
     point, code = np.nonzero(inbox > 0)
-    return shared[point], code, each * inbox[point, code]
+    return shared[point], code, each[point] * inbox[point, code]
 
 
 def predictions(fitted: Any, x: np.ndarray, classes: int | None) -> np.ndarray:

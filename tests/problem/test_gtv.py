@@ -250,7 +250,8 @@ def test_refusals(problem):
         (lambda: tacita.GTVMin(problem, np.ones(12)), "alpha"),  # pyright: ignore
         (lambda: tacita.GTVMin(problem, 1.0, ["l2", "l1"]), "several penalties"),
         (lambda: tacita.GTVMin(problem, 1.0, []), "several penalties"),
-        (lambda: tacita.GTVMin(problem, 1.0, "l3"), "penalty"),
+        (lambda: tacita.GTVMin(problem, 1.0, "l0.5"), "p > 1"),
+        (lambda: tacita.GTVMin(problem, 1.0, "lq"), "penalty"),
         (lambda: tacita.GTVMin(problem, 1.0, 7), "penalty"),
         (lambda: Penalty(coordinates=[0.5, 1]), "boolean"),
         (lambda: Penalty(coordinates=[False, False]), "nothing"),

@@ -70,3 +70,64 @@ def test_what_is_no_penalty_is_refused():
     assert GTVMin(NODES, ALPHA, L2Ball(9.0)).penalty.phi.radius == 9.0
     with pytest.raises(tacita.TacitaError, match="squared"):
         tacita.FedGD(alpha=ALPHA, penalty=L1(1.0))
+
+
+@pytest.mark.parametrize("p", [1.5, 3.0])
+def test_other_norms_agree_with_a_convex_solver(p):
+    gtv = GTVMin(NODES, ALPHA, f"l{p:g}")
+    assert gtv.penalty.kind == "lp" and gtv.penalty.p == p
+    found = gtv.certificate()
+    assert abs(found.gap) < 1e-8  # the proof; power cones have fewer digits
+    expected = reference(lambda u: cvxpy.pnorm(u, p))
+    np.testing.assert_allclose(found.models, expected, atol=1e-4)
+    assert found.primal <= gtv.objective(expected)
+
+
+@pytest.mark.parametrize("p", [1.2, 2.0, 4.0])
+def test_proximal_points_of_norms_are_where_the_slope_vanishes(p):
+    phi = Penalty(kind="lp", p=p, strength=0.5)
+    with jax.enable_x64(True):
+        v = jnp.array([3.0, -1.0, 2.5, 0.0])
+        u = phi.prox(v, 2.0)
+        # t strength grad ||u||_p + u - v = 0, the gradient written out.
+        whole = np.sum(np.abs(u) ** p) ** (1 / p)
+        slope = np.sign(u) * (np.abs(u) / whole) ** (p - 1)
+        np.testing.assert_allclose(slope + u, v, atol=1e-10)
+        np.testing.assert_allclose(phi.grad(u), 0.5 * slope, atol=1e-12)
+        dual = np.linalg.norm(v, p / (p - 1))
+        assert np.all(phi.prox(v, 2 * dual * 1.001) == 0)
+        assert np.any(phi.prox(v, 2 * dual * 0.999) != 0)
+        assert np.array_equal(phi.prox(v, 0.0), v) or np.allclose(phi.prox(v, 0.0), v)
+        assert np.all(np.isfinite(phi.prox(jnp.zeros(4), 1.0)))
+
+
+def rounded(u):
+    """Squares near zero, lengths far off: sum_k log cosh u_k."""
+    return jnp.sum(jnp.logaddexp(u, -u) - jnp.log(2.0))
+
+
+def test_a_smooth_function_needs_no_prox():
+    gtv = GTVMin(NODES, ALPHA, rounded)
+    models = gtv.solve()
+    assert np.abs(gtv.gradient(models)).max() < 1e-8
+    x, y, counts = NODES.stacked()
+    by_hand = np.stack(
+        [2 * x[i].T @ (x[i] @ models[i] - y[i]) / counts[i] for i in range(4)]
+    )
+    for i in range(4):
+        for j in ((i - 1) % 4, (i + 1) % 4):
+            by_hand[i] += ALPHA * np.tanh(models[i] - models[j])
+    assert np.abs(by_hand).max() < 1e-8
+    run = tacita.simulate(
+        NODES, tacita.PrimalDual(alpha=ALPHA, penalty=rounded), 2000, record=()
+    )
+    np.testing.assert_allclose(run.agents, models, atol=1e-8)
+
+
+def test_functions_with_kinks_need_one():
+    with pytest.raises(tacita.TacitaError, match="give it a prox"):
+        GTVMin(NODES, ALPHA, lambda u: jnp.sum(jnp.abs(u)))
+    with pytest.raises(tacita.TacitaError, match="expected p > 1"):
+        Penalty(kind="lp", p=0.5)
+    with pytest.raises(tacita.TacitaError, match="squared"):
+        tacita.FedGD(alpha=ALPHA, penalty="l3")

@@ -765,3 +765,23 @@ def test_bad_input_is_refused_in_one_line(call, words):
     with pytest.raises(TacitaError, match=words) as refusal:
         call()
     assert "\n" not in str(refusal.value)
+
+
+def test_prop_2_with_errors_holds_for_a_contraction_that_is_hurt():
+    """A linear contraction, coordinates active at random, an error in every round."""
+    random = np.random.default_rng(0)
+    n, r, runs, rounds = 4, 0.7, 4000, 12
+    turn = np.linalg.qr(random.normal(size=(n, n)))[0]
+    chances = np.array([0.9, 0.5, 0.7, 0.6])
+    s = np.tile(random.normal(size=n), (runs, 1))
+    start, nu = np.linalg.norm(s[0]), np.sqrt(n * (0.05**2 + 0.02**2))
+    for k in range(1, rounds + 1):
+        error = 0.05 * random.normal(size=(runs, n)) + 0.02
+        moved = r * s @ turn.T + error
+        s = np.where(random.random((runs, n)) < chances, moved, s)
+        bound = theory.mean_bound(k, r, start, nu, chances)
+        measured = np.sqrt(np.mean(np.sum(s**2, axis=1)))
+        assert measured <= bound * 1.01
+    # Without errors it is the rate alone, and with everybody a geometric sum.
+    assert theory.mean_bound(5, r, 1.0, 0.0, 1.0) == pytest.approx(r**5)
+    assert theory.mean_bound(9, 1.0, 1.0, 2.0, 1.0) == pytest.approx(19)

@@ -42,3 +42,28 @@ def test_trees_and_ridge_regressions_beat_training_alone():
     assert run.metrics["validation_error"][0] == pytest.approx(alone.mean())
     for half in (slice(0, None, 2), slice(1, None, 2)):
         assert together[half].mean() < 0.9 * alone[half].mean()
+
+
+def test_exercise_1_3_a_day_predicts_the_next_ones_maximum():
+    """The book's station a month later: April 2023, hour by hour, is shipped."""
+    if not os.environ.get("TACITA_DATA"):
+        pytest.skip("TACITA_DATA names no folder with the data sets")
+    april = data.load("fmi", table="kustavi", features="hour")
+    hour = april.x[:, -1].astype(int)
+    day = np.cumsum(np.diff(hour, prepend=-1) < 0)
+    whole = [d for d in range(30) if np.sum(day == d) == 24]
+    assert len(whole) == 29  # an hour is missing in one of thirty days
+    highest = april.x[:, april.feature_names.index("Maximum temperature [°C]")]
+    pairs = [d for d in whole if d + 1 in whole]
+    x = np.stack([april.y[day == d] for d in pairs])
+    y = np.array([highest[day == d + 1].max() for d in pairs])
+    assert x.shape == (27, 24)
+    problem = tacita.from_arrays(x, y, np.zeros(27, int), "linear")
+    expected = np.linalg.lstsq(x, y, rcond=None)[0]
+    np.testing.assert_allclose(problem.solve(), expected, rtol=1e-6)
+    # Fewer days than hours, as with the book's 144 readings a day in 28 days: X'X has
+    # no inverse, and the pseudo-inverse gives the shortest of many perfect fits.
+    few = np.linalg.pinv(x[:10]) @ y[:10]
+    np.testing.assert_allclose(x[:10] @ few, y[:10], atol=1e-8)
+    assert np.linalg.matrix_rank(x[:10].T @ x[:10]) == 10 < 24
+    assert np.linalg.matrix_rank(x.T @ x) == 24

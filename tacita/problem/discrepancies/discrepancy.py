@@ -94,7 +94,7 @@ def _cross(population: Population, models: Array) -> Array:
         local = population.local(rows)
 
         def one(w: Array) -> Array:
-            losses = local.model.losses(w, local.x, rows.y)
+            losses = local.own.losses(w, local.x, rows.y)
             return jnp.sum(local.mean_weights() * losses)
 
         return jax.vmap(one)(models)

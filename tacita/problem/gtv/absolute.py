@@ -35,7 +35,7 @@ def solve(gtv: GTVMin) -> np.ndarray:
     across = sp.csr_array((ends, (np.tile(number, 2), np.append(i, j))), shape=shape)
     penalty = gtv.penalty
     for part in penalty.parts if isinstance(penalty, Combined) else (penalty,):
-        if isinstance(part, OwnPenalty) or part.kind in ("l2", "linf"):
+        if isinstance(part, OwnPenalty) or part.kind not in ("squared", "l1"):
             check.refuse(
                 "solve() of a loss with kinks couples by penalty='squared' or 'l1'; "
                 "run tacita.FedGD for the network lasso"

@@ -19,8 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
+from tacita.problem.gtv import p_norm
 from tacita.problem.gtv.penalty import KINDS, Combined, OwnPenalty, Penalty
 from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.model.per_agent import kinds_of
 from tacita.problem.newton import root
 from tacita.problem.solve import in_float64
 from tacita.trees import double_precision
@@ -62,8 +64,11 @@ def value(gtv: GTVMin, flows: Any) -> float:
     problem = gtv.problem
     y = np.asarray(flows, np.float64)
     check.shape((len(i), problem.dim), flows=y)
-    if not isinstance(problem.model, Linear | Logistic | Softmax):
+    known = Linear | Logistic | Softmax
+    if not all(isinstance(model, known) for model in kinds_of(problem.model)):
         check.refuse("the dual needs a linear, logistic or softmax model")
+    if gtv.h is not None:
+        check.refuse("the dual of GTVMin with an h at nodes is not known; run solve()")
     net = np.zeros((problem.n_agents, problem.dim))
     np.add.at(net, i, -y)
     np.add.at(net, j, y)
@@ -96,7 +101,8 @@ def _conjugate(part: Penalty, y: np.ndarray, reach: np.ndarray) -> float:
         # (c ||.||^2)*(y) = ||y||^2 / (4 c)
         return float(np.sum(squares / (4 * np.where(radius > 0, radius, 1.0))))
     # The dual norm of l1 is the largest entry and the other way round; l2 is its own.
-    order = {"l2": 2, "l1": np.inf, "linf": 1}[part.kind]
+    known = {"l2": 2, "l1": np.inf, "linf": 1}
+    order = known.get(part.kind) or p_norm.dual_of(float(part.p))
     lengths = np.linalg.norm(mine, order, axis=1)
     return np.inf if np.any(lengths > radius * (1 + _ROUNDING)) else 0.0
 

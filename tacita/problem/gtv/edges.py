@@ -1,9 +1,9 @@
-"""GTVMin with norms, solved exactly by flows on the edges.
+"""GTVMin with norms, or with an h at nodes, solved exactly by flows on the edges.
 
 The primal-dual method of A. Chambolle and T. Pock on the incidence operator, all nodes
 and edges at once; `tacita.PrimalDual` is the same method as nodes can run it. Nodes
-with linear models answer in closed form, with logistic and softmax ones by Newton's
-method.
+answer exactly, see `problem.proximal`. A function h of a node's own model is one edge
+more, from the node to zero: with it the operator has a row of the identity per node.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import numpy as np
 from jax import Array
 
 from tacita import check
+from tacita.problem import moduli, proximal
+from tacita.problem.gtv import nodes
 from tacita.problem.gtv import penalty as penalties
-from tacita.problem.model import ridge
-from tacita.problem.newton import exact_prox
+from tacita.problem.model.per_agent import PerAgent
 from tacita.problem.population import Population
 from tacita.problem.solve import in_float64
 from tacita.trees import double_precision
@@ -38,14 +39,14 @@ class _Edges(NamedTuple):
     i: Array
     j: Array
     reach: Array  # 2 alpha A_e / rho
-    counts: Array  # edges at every node
+    counts: Array  # edges at every node, the one to zero included where there is an h
 
-    def at_nodes(self, flows: Array) -> Array:
+    def at_nodes(self, flows: Array, own: Array) -> Array:
         """Mean over a node's edges of the flow out of it, (N, d)."""
         n = self.counts.shape[0]
         out = jax.ops.segment_sum(flows, self.i, n)
         back = jax.ops.segment_sum(flows, self.j, n)
-        return (out - back) / jnp.maximum(self.counts, 1)[:, None]
+        return (out - back + own) / jnp.maximum(self.counts, 1)[:, None]
 
 
 def solve(gtv: GTVMin, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
@@ -63,10 +64,11 @@ def solve(gtv: GTVMin, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
             jnp.asarray(i),
             jnp.asarray(j),
             jnp.asarray(2 * gtv.alpha * weights / rho),
-            jnp.asarray(graph.neighbour_counts, jnp.float64),
+            jnp.asarray(graph.neighbour_counts, jnp.float64) + (gtv.h is not None),
         )
         penalty = penalties.in_dtype(gtv.penalty, np.float64)
-        w, u, left = _run_primal_dual(population, penalty, edges, rho, tolerance)
+        problems = population, penalty, nodes.stacked(gtv.h, problem.n_agents)
+        w, u, left = _run_primal_dual(*problems, edges, rho, tolerance)
     if not float(left) <= 100 * tolerance:
         check.refuse(
             f"the primal-dual method stopped at a residual of {float(left):.1e}; add "
@@ -79,49 +81,56 @@ def edge_rho(problem: Problem) -> float:
     """A penalty per edge that matches the curvature of a node's loss."""
     assert problem.graph is not None
     count = max(1.0, float(np.mean(problem.graph.neighbour_counts)))
-    return max(problem.moduli.usual, 1e-6) / count
+    mixed = isinstance(problem.model, PerAgent) and problem.bound is None
+    # Losses with kinks have no curvature of their own: that of the others will do.
+    some = problem.population
+    usual = moduli.usual_curvature(some) if mixed else problem.moduli.usual
+    return max(usual, 1e-6) / count
 
 
 @jax.jit
 def _run_primal_dual(
-    population: Population, penalty: Any, edges: _Edges, rho: Any, tolerance: Any
+    population: Population, penalty: Any, h: Any, edges: _Edges, rho: Any, until: Any
 ) -> tuple[Array, Array, Array]:
+    """Models, flows, and how far the last step still moved; h is stacked, or None."""
     d = population.model.dim
-    mask = jnp.asarray(penalty.mask(d))
+    mask = jnp.asarray(penalty.mask(d)) if h is None else jnp.ones(d)
     pulls = rho * edges.counts[:, None] * mask
 
-    def proximal(w: Array, v: Array) -> Array:
+    def own_steps(w: Array, v: Array) -> Array:
         def one(rows: Any, w: Array, v: Array, pull: Array) -> Array:
-            local = population.local(rows)
-            if ridge.has_closed_form(local):
-                return ridge.toward(local, v, pull)
-            return exact_prox(local, w, v, 1 / pull)
+            return proximal.toward(population.local(rows), w, v, pull)
 
         return jax.vmap(one)(population.rows, w, v, pulls)
 
-    def step(w: Array, u: Array) -> tuple[Array, Array]:
+    def kept_by_h(v: Array) -> Array:
+        return jax.vmap(lambda one, u: one.prox(u, 1 / rho))(h, v)
+
+    def step(w: Array, u: Array, z: Array) -> tuple[Array, Array, Array]:
         # (71): the flow is projected on the dual ball of radius alpha A_e.
         q = w[edges.i] - w[edges.j] + 2 * u
         kept = jax.vmap(lambda a, t: penalty.prox(a, t))(q, edges.reach)
         fresh = (q - kept) / 2
-        return proximal(w, w - edges.at_nodes(2 * fresh - u)), fresh
+        new = z if h is None else w + z - kept_by_h(w + z)
+        away = edges.at_nodes(2 * fresh - u, 2 * new - z)
+        return own_steps(w, w - away), fresh, new
 
     def body(carry: tuple) -> tuple:
-        w, u, _, k = carry
-        w, u = jax.lax.fori_loop(0, _CHECK_EVERY - 1, lambda _, c: step(*c), (w, u))
-        new, fresh = step(w, u)
-        size = 1 + jnp.maximum(_largest(new), _largest(fresh))
-        moved = jnp.maximum(_largest(new - w), _largest(fresh - u))
-        return new, fresh, moved / size, k + 1
+        was = jax.lax.fori_loop(0, _CHECK_EVERY - 1, lambda _, c: step(*c), carry[:3])
+        new = step(*was)
+        size = 1 + jnp.max(jnp.stack([_largest(one) for one in new]))
+        moved = [_largest(a - b) for a, b in zip(new, was, strict=True)]
+        return *new, jnp.max(jnp.stack(moved)) / size, carry[4] + 1
 
     def go_on(carry: tuple) -> Array:
-        return (carry[2] > tolerance) & (carry[3] < _MOST_CHECKS)
+        return (carry[3] > until) & (carry[4] < _MOST_CHECKS)
 
     zero = jnp.zeros((population.n_agents, d))
     flows = jnp.zeros((edges.i.shape[0], d))
-    first = (zero, flows, jnp.asarray(jnp.inf), 0)
-    w, u, left, _ = jax.lax.while_loop(go_on, body, first)
-    return w, u, left
+    first = (zero, flows, zero, jnp.asarray(jnp.inf), 0)
+    w, u, z, left, _ = jax.lax.while_loop(go_on, body, first)
+    # What h left of it is where w is, and keeps its zeros and its constraints.
+    return (w if h is None else kept_by_h(w + z)), u, left
 
 
 def _largest(values: Array) -> Array:

@@ -2,6 +2,8 @@
 
     minimise  sum_i f_i(w_i) + alpha sum_{edges} A_ij phi(w_i - w_j)            (48)
 
+and, if wanted, a function h(w_i) of every node's model, such as a constraint.
+
 A. Jung, "Federated Learning: From Theory to Practice", chapter 3; equation numbers are
 the book's. `GTVMin` is the problem itself: its objective, its gradient and its exact
 solution. `FedGD`, `FedRelax` and `PrimalDual` are algorithms that nodes can run.
@@ -19,7 +21,7 @@ from scipy.sparse import csgraph
 from tacita import check
 from tacita.problem.arrays import from_arrays
 from tacita.problem.graph import Graph
-from tacita.problem.gtv import dual, solution
+from tacita.problem.gtv import dual, nodes, solution
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.problem import Problem
 from tacita.trees import in_double_precision, replace
@@ -32,10 +34,12 @@ class GTVMin:
         problem: The nodes' losses f_i and their graph.
         alpha: Strength of the coupling; 0 trains every node alone, a large one makes
             all models one.
-        penalty: phi: "squared" (49), "l2" (the network lasso), "l1", "linf", a
-            `Penalty` that couples some coordinates only, several of these on disjoint
-            ones (149), or a symmetric function of your own with a `prox`, as those of
-            `tacita.problem.prox`.
+        penalty: phi: "squared" (49), "l2" (the network lasso), "l1", "linf", "l3"
+            or another p-norm, a `Penalty` that couples some coordinates only, several
+            of these on disjoint ones (149), or a symmetric function of your own: with a
+            `prox`, as those of `tacita.problem.prox`, or smooth and convex.
+        h: A function of every node's own model, of `tacita.problem.prox`: `L1(0.1)`, a
+            `Box`, an `L2Ball`. Its numbers are common, or one per node.
 
     Example:
         >>> import tacita
@@ -48,11 +52,16 @@ class GTVMin:
         ((6, 2), True)
     """
 
-    def __init__(self, problem: Problem, alpha: float, penalty: Any = "squared"):
+    def __init__(
+        self, problem: Problem, alpha: float, penalty: Any = "squared", h: Any = None
+    ):
         if problem.graph is None:
             check.refuse("GTVMin needs a graph; pass graph= to the problem")
         if problem.h is not None:
-            check.refuse("GTVMin couples smooth losses; use a problem with h=None")
+            check.refuse(
+                "a problem's h is added once, for one model, and nodes have their own; "
+                "use a problem with h=None, and GTVMin(..., h=...) for every node's"
+            )
         self.problem = problem
         self.graph: Graph = problem.graph
         check.not_negative(alpha=check.given(alpha=alpha))
@@ -62,9 +71,12 @@ class GTVMin:
         if not isinstance(self.penalty, known):
             check.refuse(f"expected penalty one of {penalties.KINDS} or a Penalty")
         self.penalty.check(problem.dim)
+        self.h = nodes.required(h, problem.dim, problem.n_agents)
 
     def __repr__(self) -> str:
-        return f"GTVMin({self.problem.name}, alpha={self.alpha:g}, {self.penalty})"
+        own = "" if self.h is None else f", h={type(self.h).__name__}"
+        told = f"alpha={self.alpha:g}, {self.penalty}{own}"
+        return f"GTVMin({self.problem.name}, {told})"
 
     @in_double_precision
     def variation(self, w: Any) -> float:
@@ -74,12 +86,19 @@ class GTVMin:
         return float(jnp.sum(weights * values))
 
     def objective(self, w: Any) -> float:
-        """sum_i f_i(w_i) + alpha sum_{edges} A_ij phi(w_i - w_j), w of (N, d)."""
+        """sum_i f_i(w_i) + h(w_i) + alpha sum_{edges} A_ij phi(w_i - w_j).
+
+        Of models w, (N, d); infinite outside a constraint of the nodes.
+        """
         w = self._point(w)
-        return self.problem.loss(w) + self.alpha * self.variation(w)
+        return self.problem.loss(w) + self.alpha * self.variation(w) + self._own(w)
+
+    @in_double_precision
+    def _own(self, w: np.ndarray) -> float:
+        return 0.0 if self.h is None else float(nodes.total(self.h, jnp.asarray(w)))
 
     def gradient(self, w: Any) -> np.ndarray:
-        """The gradient, (N, d); of a norm's kinks the shortest subgradient."""
+        """The gradient, (N, d), without h; of a norm's kinks the shortest one."""
         w = self._point(w)
         return self.problem.grad(w) + self.alpha * self._variation_gradient(w)
 
@@ -101,7 +120,7 @@ class GTVMin:
 
         Linear models with a squared penalty are solved by a sparse factorisation when
         small and by preconditioned conjugate gradients when large; other smooth models
-        by Newton's method; norms by the primal-dual method.
+        by Newton's method; norms, and an h at nodes, by the primal-dual method.
 
         Args:
             tolerance: Relative residual at which to stop; None takes 1e-10 for

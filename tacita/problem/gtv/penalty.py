@@ -2,16 +2,17 @@
 
 A penalty is phi in  sum_i f_i(w_i) + alpha sum_{edges} A_ij phi(w_i - w_j)  (A. Jung,
 "Federated Learning: From Theory to Practice", (48)): the squared length (49), the
-length itself (the network lasso), the sum of absolute values or the largest of them.
-It may couple only some coordinates, and several may be combined with strengths of their
-own (149). Any other symmetric function with a proximal operator is an `OwnPenalty`.
+length itself (the network lasso), the sum of absolute values, the largest of them, or
+another p-norm. It may couple only some coordinates, and several may be combined with
+strengths of their own (149). Any other symmetric function is an `OwnPenalty`.
 
 All are written for ONE difference u, a flat vector; batch them with `jax.vmap`.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +20,11 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.problem import prox
+from tacita.problem.gtv import p_norm
+from tacita.problem.gtv.own_penalty import ByNewton, OwnPenalty
 from tacita.trees import frozen, number, one_of, replace, ruled
 
-KINDS = ("squared", "l2", "l1", "linf")
+KINDS = ("squared", "l2", "l1", "linf", "lp")
 
 
 @frozen
@@ -30,10 +32,13 @@ class Penalty:
     """One norm of the coupled coordinates.
 
     Attributes:
-        kind: "squared": ||u||_2^2, "l2": ||u||_2, "l1": ||u||_1, "linf": max_k |u_k|.
+        kind: "squared": ||u||_2^2, "l2": ||u||_2, "l1": ||u||_1, "linf": max_k |u_k|,
+            "lp": ||u||_p with the p below. In place of a `Penalty` the word "l3", or
+            "l1.5", names such a norm.
         coordinates: Which coordinates are coupled, one boolean each; None couples all.
             The others are every node's own.
         strength: A factor, of use where penalties are combined.
+        p: Of kind "lp", above 1.
 
     >>> shared = Penalty(kind="l1", coordinates=[True, True, False])
     >>> float(shared(jnp.array([1.0, -2.0, 5.0])))
@@ -43,8 +48,11 @@ class Penalty:
     kind: str = one_of(*KINDS, called="penalty")
     coordinates: Any = None
     strength: float = number(check.not_negative, 1.0)
+    p: float = number(check.positive, 2.0)
 
     def __post_init__(self) -> None:
+        if check.is_number(self.p) and not 1 < float(self.p) < np.inf:
+            check.refuse(f"expected p > 1, got p={self.p}; use kind='l1' or 'linf'")
         given = self.coordinates
         listed = isinstance(given, list | tuple | np.ndarray | Array)
         if listed and np.ndim(given) == 1:
@@ -85,6 +93,8 @@ class Penalty:
             return self.strength * jnp.sum(part**2)
         if self.kind == "l2":
             return self.strength * _length(part)
+        if self.kind == "lp":
+            return self.strength * p_norm.length(part, self.p)
         sizes = jnp.abs(part)
         whole = jnp.max(sizes) if self.kind == "linf" else jnp.sum(sizes)
         return self.strength * whole
@@ -96,6 +106,8 @@ class Penalty:
             return 2 * self.strength * part
         if self.kind == "l1":
             return self.strength * jnp.sign(part)
+        if self.kind == "lp":
+            return self.strength * p_norm.slope(part, self.p)
         if self.kind == "linf":
             # Shared by all entries that are the largest; none where all are zero.
             largest = jnp.sign(part) * (jnp.abs(part) == jnp.max(jnp.abs(part)))
@@ -112,6 +124,8 @@ class Penalty:
             shrunk = part - jnp.clip(part, -reach, reach)
         elif self.kind == "linf":
             shrunk = part - _onto_l1_ball(part, reach)
+        elif self.kind == "lp":
+            shrunk = p_norm.prox(part, reach, jnp.asarray(self.p, v.dtype))
         else:
             length = _length(part)
             # Exact zero inside the ball: neighbours that agree agree to the last bit.
@@ -194,62 +208,17 @@ class Combined:
             part.check(dim)
 
 
-@frozen
-class OwnPenalty:
-    """A penalty of one's own: a function phi with a proximal operator.
-
-    Attributes:
-        phi: As in `tacita.problem.prox`: phi(u) is its value, phi.prox(v, t) its
-            proximal point, and phi(-u) = phi(u), since edges have no direction.
-
-    >>> from tacita.problem.prox import L1
-    >>> float(OwnPenalty(phi=L1(2.0))(jnp.array([1.0, -3.0])))
-    8.0
-    """
-
-    phi: Any
-
-    smooth: ClassVar[bool] = False
-    masked: ClassVar[bool] = False
-
-    def mask(self, dim: int) -> Any:
-        """All coordinates may be coupled, (dim,)."""
-        return np.ones(dim)
-
-    def __call__(self, u: Array) -> Array:
-        """phi(u)."""
-        return self.phi(u)
-
-    def grad(self, u: Array) -> Array:
-        """By differentiation; at a kink whatever that gives."""
-        return jax.grad(self.phi)(u)
-
-    def prox(self, v: Array, t: Any) -> Array:
-        """argmin_u t phi(u) + ||u - v||^2 / 2."""
-        return self.phi.prox(v, t)
-
-    def check(self, dim: int) -> None:
-        """Refuse what is no proximable function, or not symmetric."""
-        prox.proximable(self.phi, dim)
-        probe = jnp.asarray(np.random.default_rng(0).normal(size=dim), jnp.float32)
-        turned = -self.phi.prox(-probe, 1.0)
-        if not np.allclose(self.phi.prox(probe, 1.0), turned, rtol=1e-4, atol=1e-6):
-            check.refuse(
-                "expected a penalty with phi(-u) = phi(u), got "
-                f"{type(self.phi).__name__}, which is not symmetric"
-            )
-
-
 def of(given: Any) -> Any:
     """A penalty from what the user gave: a word, a penalty, or several to combine.
 
-    A function with a `prox` is a penalty of the user's own.
+    A function with a `prox` is a penalty of the user's own, and so is a smooth convex
+    one without: its proximal points are found by Newton's method.
 
     >>> of("l2").kind
     'l2'
     """
     if isinstance(given, str):
-        return Penalty(kind=given)
+        return _named(given)
     if isinstance(given, list | tuple):
         if not given or not all(isinstance(part, Penalty) for part in given):
             check.refuse(
@@ -261,8 +230,20 @@ def of(given: Any) -> Any:
         given, Penalty | Combined | OwnPenalty
     ):
         return OwnPenalty(phi=given)
+    known = Penalty | Combined | OwnPenalty | type
+    if callable(given) and not isinstance(given, known):
+        return OwnPenalty(phi=ByNewton(phi=given))
     # Anything else may be a placeholder that JAX puts into records.
     return given
+
+
+def _named(word: str) -> Penalty:
+    """A penalty by its word: "l3" is the norm with p = 3."""
+    power = re.fullmatch(r"l(\d+(?:\.\d+)?)", word)
+    if power is None or word in KINDS:
+        return Penalty(kind=word)
+    p = float(power[1])
+    return Penalty(kind=f"l{p:g}") if p in (1, 2) else Penalty(kind="lp", p=p)
 
 
 def coupling(*kinds: str) -> Any:

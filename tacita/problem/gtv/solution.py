@@ -3,7 +3,8 @@
 Linear models with a squared penalty: the linear system Q w = -q/2 of (57)-(58), by a
 sparse factorisation when small, by conjugate gradients with the nodes' own blocks as a
 preconditioner when large. Other smooth models: Newton's method, its steps found by
-conjugate gradients. Norms: the primal-dual method on the edges, in `gtv.edges`.
+conjugate gradients. Norms, losses with kinks beside others, and an h at the nodes: the
+primal-dual method on the edges, in `gtv.edges`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from tacita import check
 from tacita.problem.graph import Graph, neighbour_sum
 from tacita.problem.gtv import absolute, edges
 from tacita.problem.model import ridge
-from tacita.problem.model.linear import Kinked, Linear, Logistic, Softmax
+from tacita.problem.model.linear import Huber, Kinked, Linear, Logistic, Softmax
+from tacita.problem.model.per_agent import kinds_of
 from tacita.problem.population import Population
 from tacita.problem.solve import falls_for_ever, in_float64
 from tacita.trees import double_precision
@@ -75,12 +77,12 @@ def solve(gtv: GTVMin, tolerance: float | None, method: str) -> np.ndarray:
     check.positive(tolerance=tolerance)
     check.one_of(METHODS, method=method)
     problem = gtv.problem
-    if isinstance(problem.model, Kinked):
+    if isinstance(problem.model, Kinked) and gtv.h is None:
         return absolute.solve(gtv)
     quadratic = ridge.has_closed_form(problem.population)
-    if not gtv.penalty.smooth:
+    if not _is_smooth(gtv):
         return with_flows(gtv, tolerance)[0]
-    _require_curvature(gtv, "tacita.FedRelax")
+    _require_known(gtv, Linear | Huber | Logistic | Softmax)
     if quadratic:
         small = problem.n_agents * problem.dim <= _FACTOR
         if method == "factor" or (method == "auto" and small):
@@ -94,20 +96,27 @@ def solve(gtv: GTVMin, tolerance: float | None, method: str) -> np.ndarray:
 
 def with_flows(gtv: GTVMin, tolerance: float | None) -> tuple[np.ndarray, np.ndarray]:
     """The minimiser, and the flows along the edges that prove it to be one."""
-    if gtv.penalty.smooth:
+    if _is_smooth(gtv):
         w = solve(gtv, tolerance, "auto")
         i, j, weights = gtv.graph.pairs()
         # The flow of a smooth penalty is its slope.
         slopes = 2 * gtv.penalty.curvature * (w[i] - w[j])
         return w, gtv.alpha * weights[:, None] * slopes
-    _require_curvature(gtv, "tacita.PrimalDual")
+    _require_known(gtv, Linear | Huber | Kinked | Logistic | Softmax)
     return edges.solve(gtv, tolerance or 1e-11)
 
 
-def _require_curvature(gtv: GTVMin, instead: str) -> None:
-    if not isinstance(gtv.problem.model, Linear | Logistic | Softmax):
+def _is_smooth(gtv: GTVMin) -> bool:
+    """Whether neither losses nor penalties have kinks, nor nodes constraints."""
+    kinked = any(isinstance(model, Kinked) for model in kinds_of(gtv.problem.model))
+    return gtv.penalty.smooth and gtv.h is None and not kinked
+
+
+def _require_known(gtv: GTVMin, known: Any) -> None:
+    if not all(isinstance(model, known) for model in kinds_of(gtv.problem.model)):
         check.refuse(
-            f"solve() needs a linear, logistic or softmax model; run {instead}"
+            "solve() needs linear, huber, logistic or softmax models; run "
+            f"{'tacita.FedGD' if gtv.penalty.smooth else 'tacita.PrimalDual'}"
         )
 
 
@@ -225,13 +234,16 @@ def _newton(system: System, problem: Problem, tolerance: float) -> np.ndarray:
     )
     smoothness = jnp.asarray(problem.moduli.smoothness)[:, None]
     pull = smoothness + system.coupling * system.degrees[:, None]
+    # (106): no curvature is larger than the largest at a node and twice the degrees.
+    strongest = jnp.max(system.coupling) * jnp.max(system.degrees, initial=0.0)
+    safe = 1 / (jnp.max(smoothness) + 2 * strongest)
     first = best = float(jnp.linalg.norm(system.gradient(w)))
-    for _ in range(100):
+    for _ in range(400):
         g = system.gradient(w)
         best = float(jnp.linalg.norm(g))
         if best <= tolerance * (1 + first):
             break
-        w = _newton_step(system, w, g, 1 / pull, min(1e-2, best))
+        w = _newton_step(system, w, g, 1 / pull, min(1e-2, best), safe)
     found = np.asarray(w)
     if best <= 1e-9 * (1 + first) and not falls_for_ever(system.objective, found):
         return found
@@ -243,12 +255,15 @@ def _newton(system: System, problem: Problem, tolerance: float) -> np.ndarray:
 
 @jax.jit
 def _newton_step(
-    system: System, w: Array, g: Array, inverse: Array, accuracy: Any
+    system: System, w: Array, g: Array, inverse: Array, accuracy: Any, safe: Any
 ) -> Array:
     step, _ = conjugate_gradients(
         lambda v: system.product(w, v), lambda r: inverse * r, -g, accuracy, 2000
     )
     sizes = jnp.asarray([1.0, 0.5, 0.25, 0.1, 0.02])
+    # Where curvature jumps, as Huber's does, Newton's step may not help; a short one
+    # along the gradient does.
+    steps = jnp.concatenate([sizes[:, None, None] * step, -safe * g[None]])
     # Lengths of the gradient can be followed to rounding, values of the loss cannot.
-    norms = jax.lax.map(lambda s: jnp.linalg.norm(system.gradient(w + s * step)), sizes)
-    return w + sizes[jnp.argmin(norms)] * step
+    norms = jax.lax.map(lambda s: jnp.linalg.norm(system.gradient(w + s)), steps)
+    return w + steps[jnp.argmin(jnp.where(jnp.isfinite(norms), norms, jnp.inf))]
