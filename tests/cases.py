@@ -15,6 +15,7 @@ import tacita
 from tacita.algorithm import solvers
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.problem import graph, synthetic
+from tacita.schedule import Polynomial
 
 
 @dataclass(frozen=True)
@@ -187,14 +188,13 @@ CASES = [
     Case(
         tacita.FedSPD(
             rho=0.7,
-            gamma=np.linspace(2.0, 3.0, 6),
-            gamma_growth=0.5,
+            gamma=Polynomial(start=np.linspace(2.0, 3.0, 6), power=-0.5),
             local_steps=3,
             noise_std=0.1,
             oracle=minibatch,
         ),
-        {"gamma_growth": 0.3},
-        {"rho": 0.0, "gamma": -1.0, "gamma_growth": 2.0, "state": "secret"},
+        {"gamma": Polynomial(start=np.linspace(2.0, 3.0, 6), power=-0.3)},
+        {"rho": 0.0, "gamma": -1.0, "state": "secret"},
     ),
     Case(
         tacita.DPSGD(step_size=0.3, momentum=0.5, average=0.5, oracle=noisy(0.1)),
@@ -214,7 +214,7 @@ CASES = [
     Case(
         tacita.DPADMM(rho=0.7, gradient_bound=1.0, oracle=noisy(0.1)),
         {"rho": 0.8},
-        {"rho": 0.0, "decay": -1.0, "radius": 0.0, "gradient_bound": 0.0},
+        {"rho": 0.0, "step_size": 0.0, "radius": 0.0, "gradient_bound": 0.0},
     ),
     Case(
         tacita.FedGD(alpha=0.4, step_size=0.2),
@@ -224,7 +224,7 @@ CASES = [
     Case(
         tacita.FedSGD(alpha=0.4, step_size=0.1, oracle=minibatch),
         {"step_size": 0.05},
-        {"alpha": -0.1, "decay": -1.0, "power": 0.0},
+        {"alpha": -0.1, "step_size": 0.0},
     ),
     Case(
         tacita.FedRelax(alpha=0.4, damping=0.2),
