@@ -119,7 +119,7 @@ def operations_of_gradient(problem: Problem, algorithm: Algorithm) -> float:
 
     As the compiler counts them in the program, random draws included.
     """
-    oracle = algorithm.oracle
+    oracle = algorithm.oracle.in_round(1)
     population = oracle.prepare(problem.population)
     local = population.local(tree_rows(population.rows, 0))
     clipped = clipping_of(oracle)

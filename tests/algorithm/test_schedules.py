@@ -146,7 +146,11 @@ def small(nodes: Any = None, agents: int = 3) -> tuple[tacita.Problem, Any]:
     draw = np.random.default_rng(4)
     x, y = draw.normal(size=(agents, 8, 2)), draw.normal(size=(agents, 8))
     problem = tacita.from_arrays(
-        x.reshape(-1, 2), y.ravel(), np.repeat(np.arange(agents), 8), graph=nodes
+        x.reshape(-1, 2),
+        y.ravel(),
+        np.repeat(np.arange(agents), 8),
+        model="linear",
+        graph=nodes,
     )
 
     def gradient(i: int, w: np.ndarray) -> np.ndarray:
@@ -217,7 +221,11 @@ def alike(nodes: Any) -> tacita.Problem:
     draw = np.random.default_rng(5)
     x, y = draw.normal(size=(12, 2)), draw.normal(size=12)
     return tacita.from_arrays(
-        np.tile(x, (4, 1)), np.tile(y, 4), np.repeat(np.arange(4), 12), graph=nodes
+        np.tile(x, (4, 1)),
+        np.tile(y, 4),
+        np.repeat(np.arange(4), 12),
+        model="linear",
+        graph=nodes,
     )
 
 

@@ -22,7 +22,7 @@ def unequal(counts: tuple[int, ...] = (7, 4)) -> tacita.Problem:
     rows = sum(counts)
     agent = np.repeat(np.arange(len(counts)), counts)
     return tacita.from_arrays(
-        draw.normal(size=(rows, 2)), draw.normal(size=rows), agent
+        draw.normal(size=(rows, 2)), draw.normal(size=rows), agent, model="linear"
     )
 
 
@@ -88,7 +88,7 @@ def test_the_risk_of_online_descent():
     y = x @ truth + noise * draw.normal(size=agents * rounds)
     alone = Graph.from_edges(range(agents), [(0, 1)])
     problem = tacita.from_arrays(
-        x, y, np.repeat(np.arange(agents), rounds), graph=alone
+        x, y, np.repeat(np.arange(agents), rounds), model="linear", graph=alone
     )
     steps = Polynomial(start=0.15, power=0.75, decay=0.2)
     algorithm = tacita.FedGD(
@@ -114,6 +114,7 @@ def test_a_stream_goes_on_without_the_silent():
         np.concatenate(list(problem.stacked()[0])),
         np.concatenate(list(problem.stacked()[1])),
         np.repeat(np.arange(3), 8),
+        model="linear",
         graph=graph.ring(3),
     )
     told = (ring, algorithm, 4, 3, 0.5)
