@@ -274,6 +274,8 @@ def is_constant(value: Any) -> bool:
 
 def is_common(value: Any) -> bool:
     """Whether a number, or a schedule, is the same for all agents."""
+    if not isinstance(value, ByRound):
+        return np.ndim(value) == 0
     return all(np.ndim(leaf) != 1 for leaf in jax.tree.leaves(value))
 
 

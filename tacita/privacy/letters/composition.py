@@ -179,6 +179,11 @@ def gradient_increment(
         scope.relation, samples, unit=scope.unit, model=problem.model
     )
     step = number_of(factor, agent)
+    if not math.isfinite(step):
+        check.refuse(
+            "steps that grow for ever have no secure sum, whose noise is for the "
+            "longest one; use a schedule that shrinks"
+        )
     # A Poisson batch may be all rows, each with the weight of a batch.
     fullest = samples / used if how == "poisson" else 1.0
     return Increment(
