@@ -13,6 +13,7 @@ from tacita.algorithm.solvers import Accelerated, GradientDescent
 from tacita.privacy import Clipped, Noisy
 from tacita.problem.graph import Graph
 from tacita.problem.oracles import SAMPLINGS
+from tacita.schedule import Polynomial
 
 
 @dataclass(frozen=True)
@@ -149,8 +150,7 @@ ON_SERVERS: dict[str, Make] = {
     ),
     "DPADMM": lambda d: tacita.DPADMM(
         rho=d.one(0.3, 3),
-        step_size=d.number(0.05, 0.5),
-        decay=d.rng.uniform(0, 1),
+        step_size=Polynomial(start=d.number(0.05, 0.5), power=d.rng.uniform(0, 1)),
         oracle=d.noisy(),
     ),
     "DPFedAvg": lambda d: tacita.DPFedAvg(
@@ -161,16 +161,14 @@ ON_SERVERS: dict[str, Make] = {
     ),
     "FedSPD": lambda d: tacita.FedSPD(
         rho=d.one(0.3, 3),
-        gamma=d.number(1, 10),
-        gamma_growth=d.rng.uniform(0, 0.5),
+        gamma=Polynomial(start=d.number(1, 10), power=-d.rng.uniform(0, 0.5)),
         local_steps=d.shape.steps,
         noise_std=d.noise() * d.shape.steps,
         oracle=d.clipped(),
     ),
     "FedSPD, hidden": lambda d: tacita.FedSPD(
         rho=d.one(0.3, 3),
-        gamma=d.number(1, 10),
-        gamma_growth=d.rng.uniform(0, 0.5),
+        gamma=Polynomial(start=d.number(1, 10), power=-d.rng.uniform(0, 0.5)),
         local_steps=d.shape.steps,
         noise_std=d.noise() * d.shape.steps,
         oracle=d.clipped(),

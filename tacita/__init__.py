@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         report,
         robust,
         runtime,
+        schedule,
         trust,
     )
     from tacita.aggregation import SecureSum
@@ -38,7 +39,15 @@ if TYPE_CHECKING:
     )
     from tacita.mesh import Mesh, use_cores, use_processes
     from tacita.privacy import Clipped, NoiseSchedule, Noisy, private
-    from tacita.problem import Full, GTVMin, Minibatch, Problem, from_arrays
+    from tacita.problem import (
+        Full,
+        GTVMin,
+        Minibatch,
+        Problem,
+        Quantised,
+        Stream,
+        from_arrays,
+    )
     from tacita.runtime import Arrivals, Asynchronous, Pace, debug, simulate, sweep
     from tacita.trace import Run, load_run
     from tacita.trained import TrainedModel, load_model
@@ -104,9 +113,11 @@ __all__ = [
     "Problem",
     "ProxSkip",
     "QFedAvg",
+    "Quantised",
     "Run",
     "SecureSum",
     "ServerGD",
+    "Stream",
     "TacitaError",
     "Tradeoff",
     "TrainedModel",
@@ -128,6 +139,7 @@ __all__ = [
     "report",
     "robust",
     "runtime",
+    "schedule",
     "simulate",
     "simulate_estimators",
     "solvers",
@@ -147,7 +159,16 @@ _ROOMS = (
     *("variants",),
     *("check", "estimators", "audits", "aggregation", "data", "federation", "job"),
     *("keys", "mesh"),
-    *("participation", "report", "robust", "sampling", "theory", "trees", "trust"),
+    *(
+        "participation",
+        "report",
+        "robust",
+        "sampling",
+        "schedule",
+        "theory",
+        "trees",
+        "trust",
+    ),
 )
 
 

@@ -46,6 +46,9 @@ class Rule:
             for, as a problem, and if it likes of the record as it is by then.
         common: Whether it must be one number for all agents.
         called: The name in refusals, where it is not the field's own.
+        scheduled: Whether it may differ between rounds, see `tacita.schedule`.
+        lacking: Whether a value leaves something to theory.
+        put: What a field holds after theory: of the value given, and of theory's.
     """
 
     check: Callable[..., Any]
@@ -53,6 +56,9 @@ class Rule:
     theory: Callable[..., Any] | None = None
     common: bool = False
     called: str | None = None
+    scheduled: bool = False
+    lacking: Callable[[Any], bool] = lambda value: value is None
+    put: Callable[[Any, Any], Any] = lambda given, value: value
 
 
 @functools.cache
@@ -128,12 +134,13 @@ def check_fields(record: Any) -> None:
 
 
 def filled(record: T, *known: Any) -> T:
-    """The same record; in their order, fields that are None are set by theory."""
+    """The same record; in their order, fields that were left out are set by theory."""
     for name, rule in rules(type(record)).items():
-        if rule.theory is not None and getattr(record, name) is None:
+        given = getattr(record, name)
+        if rule.theory is not None and rule.lacking(given):
             wanted = len(inspect.signature(rule.theory).parameters)
             value = rule.theory(*(*known, record)[:wanted])
-            record = replace(record, **{name: value})
+            record = replace(record, **{name: rule.put(given, value)})
     return record
 
 

@@ -15,6 +15,7 @@ import tacita
 from tacita.algorithm import solvers
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
 from tacita.problem import graph, synthetic
+from tacita.schedule import Geometric, Listed, Piecewise, Polynomial
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,15 @@ def noisy(std: Any, oracle: Any = None) -> tacita.Noisy:
 
 CASES = [
     Case(
-        tacita.ServerGD(step_size=0.5),
-        {"step_size": 0.25},
+        tacita.ServerGD(step_size=0.5, oracle=tacita.Quantised(bits=5, range=2.0)),
+        {"oracle": tacita.Quantised(bits=4, range=2.0)},
         {"step_size": -1.0, "local_steps": 0},
     ),
     Case(
-        tacita.FedAvg(step_size=0.3, local_steps=3, oracle=minibatch),
-        {"step_size": 0.2},
+        tacita.FedAvg(
+            step_size=Polynomial(start=0.3, power=0.5), local_steps=3, oracle=minibatch
+        ),
+        {"step_size": Polynomial(start=0.3, power=0.7, decay=0.5)},
         {"step_size": 0.0, "local_steps": 0, "weights": "sample"},
     ),
     Case(
@@ -96,7 +99,9 @@ CASES = [
         {"beta_1": 1.0, "beta_2": float("nan"), "step_size": -1.0},
     ),
     Case(
-        tacita.FedProx(eta=0.5, step_size=0.2, local_steps=3),
+        tacita.FedProx(
+            eta=0.5, step_size=Geometric(start=0.2, factor=0.8), local_steps=3
+        ),
         {"eta": 0.7},
         {"eta": -0.5, "step_size": float("nan"), "local_steps": 1.5},
     ),
@@ -143,8 +148,13 @@ CASES = [
         {"step_size": 0.0, "local_steps": 2.5},
     ),
     Case(
-        tacita.SCAFFOLD(step_size=0.2, local_steps=3, oracle=minibatch),
-        {"server_step": 0.9},
+        tacita.SCAFFOLD(
+            step_size=Listed(values=[0.2, 0.1, 0.05]),
+            local_steps=3,
+            server_step=Polynomial(start=1.0, power=0.1),
+            oracle=minibatch,
+        ),
+        {"step_size": Listed(values=[0.2, 0.15, 0.05])},
         {"step_size": 0.0, "local_steps": 0, "server_step": -1.0},
     ),
     Case(
@@ -187,17 +197,21 @@ CASES = [
     Case(
         tacita.FedSPD(
             rho=0.7,
-            gamma=np.linspace(2.0, 3.0, 6),
-            gamma_growth=0.5,
+            gamma=Polynomial(start=np.linspace(2.0, 3.0, 6), power=-0.5),
             local_steps=3,
             noise_std=0.1,
             oracle=minibatch,
         ),
-        {"gamma_growth": 0.3},
-        {"rho": 0.0, "gamma": -1.0, "gamma_growth": 2.0, "state": "secret"},
+        {"gamma": Polynomial(start=np.linspace(2.0, 3.0, 6), power=-0.3)},
+        {"rho": 0.0, "gamma": -1.0, "state": "secret"},
     ),
     Case(
-        tacita.DPSGD(step_size=0.3, momentum=0.5, average=0.5, oracle=noisy(0.1)),
+        tacita.DPSGD(
+            step_size=Polynomial(start=0.3, power=0.5),
+            momentum=0.5,
+            average=0.5,
+            oracle=noisy(0.1, tacita.Stream()),
+        ),
         {"momentum": 0.6},
         {"step_size": 0.0, "momentum": 1.0, "average": -0.1},
     ),
@@ -214,7 +228,7 @@ CASES = [
     Case(
         tacita.DPADMM(rho=0.7, gradient_bound=1.0, oracle=noisy(0.1)),
         {"rho": 0.8},
-        {"rho": 0.0, "decay": -1.0, "radius": 0.0, "gradient_bound": 0.0},
+        {"rho": 0.0, "step_size": 0.0, "radius": 0.0, "gradient_bound": 0.0},
     ),
     Case(
         tacita.FedGD(alpha=0.4, step_size=0.2),
@@ -224,7 +238,7 @@ CASES = [
     Case(
         tacita.FedSGD(alpha=0.4, step_size=0.1, oracle=minibatch),
         {"step_size": 0.05},
-        {"alpha": -0.1, "decay": -1.0, "power": 0.0},
+        {"alpha": -0.1, "step_size": 0.0},
     ),
     Case(
         tacita.FedRelax(alpha=0.4, damping=0.2),
@@ -270,12 +284,22 @@ CASES = [
         {"alpha": float("nan")},
     ),
     Case(
-        tacita.GossipSGD(step_size=0.2, local_steps=3, oracle=noisy(0.05, minibatch)),
+        tacita.GossipSGD(
+            step_size=Polynomial(start=np.linspace(0.1, 0.2, 6), power=0.6),
+            local_steps=3,
+            oracle=noisy(0.05, minibatch),
+        ),
         {"oracle": noisy(0.1, minibatch)},
         {"step_size": 0.0, "local_steps": 0},
     ),
     Case(
-        tacita.GraphADMM(rho=0.1, step_size=0.2, local_steps=3, oracle=noisy(0.05)),
+        tacita.GraphADMM(
+            rho=0.1,
+            step_size=Polynomial(start=0.2, power=0.5),
+            local_power=0.5,
+            local_steps=3,
+            oracle=noisy(0.05),
+        ),
         {"rho": 0.2},
         {"rho": 0.0, "step_size": -1.0, "local_steps": 0},
     ),
@@ -304,7 +328,11 @@ CASES = [
         {"weight_step": -0.1, "step_size": 0.0, "loss_bound": -1.0},
     ),
     Case(
-        tacita.FedBuff(step_size=0.3, local_steps=2, oracle=minibatch),
+        tacita.FedBuff(
+            step_size=Piecewise(values=[0.3, 0.2], until=[2]),
+            local_steps=2,
+            oracle=minibatch,
+        ),
         {"server_step": 0.7},
         {"server_step": 0.0, "power": -1.0, "step_size": 0.0, "local_steps": 0},
     ),

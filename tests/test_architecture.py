@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "tacita"
 ORDER = (
     ("check",),
     ("trees",),
+    ("schedule",),
     ("random_numbers", "keys", "theme", "disk", "gaussian_table", "host_call"),
     ("compiled",),
     ("mesh",),

@@ -9,6 +9,7 @@ from papers.fed_spd.common import one_record
 from papers.fed_spd.common.as_printed import fed_spd_as_printed
 from papers.fed_spd.common.pages import RESULTS, write
 from tacita.privacy import WithoutReplacement, account
+from tacita.schedule import Polynomial
 
 DELTA, ROUNDS, SAMPLES = 1e-4, 100, 325
 #: K, claimed total, and how many times the usual number of runs it takes.
@@ -54,8 +55,7 @@ def main(repetitions: int = 150_000, out: Path = RESULTS) -> Path:
     for multiplier in PUBLIC:
         algorithm = tacita.FedSPD(
             rho=20.0,
-            gamma=795.0,
-            gamma_growth=0.5,
+            gamma=Polynomial(start=795.0, power=-0.5),
             noise_std=multiplier * 0.2,
             oracle=tacita.privacy.Clipped(
                 norm=1.0, oracle=tacita.Minibatch(size=10, sampling="permutation")

@@ -29,6 +29,7 @@ from tacita.algorithm.base import (
     gradient_steps,
 )
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
 
@@ -72,7 +73,7 @@ class AgnosticFedAvg(ServerAlgorithm):
     """
 
     weight_step: Number = number(check.not_negative, 0.1, common=True)
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(1)
     loss_bound: Number = number(check.positive, common=True)
     oracle: Oracle = Full()

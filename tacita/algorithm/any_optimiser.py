@@ -29,8 +29,9 @@ from tacita.algorithm.base import (
 from tacita.algorithm.fed_opt import once_begun
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
-from tacita.trees import count, frozen, number, one_of, precision_of, static
+from tacita.trees import count, frozen, one_of, precision_of, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -68,7 +69,7 @@ class FedOpt(ServerAlgorithm):
 
     client: Any = static(None)
     server: Any = static(None)
-    step_size: Number = number(check.positive, theory=_step_size)
+    step_size: Number = rate(theory=_step_size)
     local_steps: int = count(1)
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")

@@ -25,6 +25,8 @@ from tacita.algorithm.joining import NO_COORDINATOR, Joining
 from tacita.integer_noise import refuse_single
 from tacita.problem.oracles import AgentOracle, Oracle
 from tacita.problem.prox import Proximable
+from tacita.problem.stream import stream_of
+from tacita.schedule import in_round, is_common
 from tacita.trees import filled, replace, rules
 
 if TYPE_CHECKING:
@@ -135,6 +137,10 @@ class Algorithm:
         solver = ready.solver.resolve(problem, *ready.proximal(problem))
         return replace(ready, solver=solver)
 
+    def in_round(self, number: Array | int) -> Self:
+        """The algorithm with the step sizes of this round; the first is 1."""
+        return in_round(self, number)
+
     def proximal(self, problem: Problem) -> tuple[Any, ...]:
         """The rho, and the shift, of the problems that the solver is given."""
         raise NotImplementedError
@@ -164,13 +170,25 @@ class Algorithm:
                 f"h={type(problem.h).__name__}; use h=None or a composite algorithm"
             )
         for name, rule in rules(type(self)).items():
-            if rule.common and np.ndim(getattr(self, name)) > 0:
+            if rule.common and not is_common(getattr(self, name)):
                 check.refuse(
                     f"expected {name} one number, common to all agents, got an array"
                 )
         refuse_single(self.noise_kind, problem.dtype)
+        if stream_of(self.oracle) is not None:
+            self.refuse_second_draws()
         if self.solver is not None:
             self.solver.check(problem, self.oracle)
+
+    def refuse_second_draws(self) -> None:
+        """Refuse a stream where rounds do not draw all their gradients at once."""
+        asked = self.gradients()
+        if isinstance(asked, str) or len(asked) != 1:
+            why = asked if isinstance(asked, str) else "it draws twice in a round"
+            check.refuse(
+                f"rows of a stream are used once, and {type(self).__name__} may use "
+                f"one more often: {why}; use ServerGD, FedAvg, DPSGD or GossipSGD"
+            )
 
 
 class ServerAlgorithm(Algorithm):
@@ -187,6 +205,11 @@ class ServerAlgorithm(Algorithm):
     exchanges: ClassVar[int] = 1
     #: Whether letters may answer an older broadcast: asynchronous runs need that.
     takes_late: ClassVar[bool] = False
+
+    @property
+    def sends_gradients(self) -> bool:
+        """Whether a letter is one gradient of the oracle, as it is, and no more."""
+        return False
 
     def freshness(self, staleness: Array) -> Array:
         """What a letter counts for that answers a broadcast so many rounds old.

@@ -35,6 +35,7 @@ from tacita.algorithm.base import (
 from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.algorithm.joining import NOISE_WEARS_OFF, Joining
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.trees import frozen, number
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Told(NamedTuple):
     """What the coordinator tells the active clients."""
 
     w: Array  # the shared model
-    round: Array  # t, from 1; decides eta_t
+    round: Array  # t, from 1; decides eta_t by the paper's rule
 
 
 def _step_size(problem: Problem, algorithm: Any) -> Any:
@@ -74,10 +75,8 @@ class DPADMM(ServerAlgorithm):
     Attributes:
         rho: Penalty of the consensus constraint; None lets theory choose sqrt(mu L),
             or L where mu is not positive.
-        step_size: eta of the first round; None follows the paper's rule where
-            gradients are clipped, else it is 1/L.
-        decay: eta_t = step_size / t^decay, for a given step size; 0 is exact without
-            noise.
+        step_size: eta_t; None follows the paper's rule where gradients are clipped,
+            else it is 1/L. A constant one is exact without noise.
         radius: How far models may lie apart, for the paper's rule.
         gradient_bound: G of the paper's rule; None takes the clipping norm.
         oracle: How clients compute gradients.
@@ -85,8 +84,7 @@ class DPADMM(ServerAlgorithm):
 
     # Penalties of their own would spoil sum_i lam_i = 0.
     rho: Number = number(check.positive, theory=inverse_splitting_rho, common=True)
-    step_size: Number = number(check.positive, theory=_step_size)
-    decay: float = number(check.between(0, 1), 0.0, common=True)
+    step_size: Number = rate(theory=_step_size)
     radius: float = number(check.positive, 1.0)
     gradient_bound: Number = number(check.positive, theory=_gradient_bound)
     oracle: Oracle = Full()
@@ -100,7 +98,7 @@ class DPADMM(ServerAlgorithm):
     def inverse_step(self, number: Any, dim: int) -> Any:
         """1/eta_t in round t."""
         if self.step_size is not None:
-            return number**self.decay / self.step_size
+            return 1 / self.step_size
         # eta_t = radius / sqrt(2 t (G^2 + d sigma^2))
         spread = self.gradient_bound**2 + dim * self.oracle.std**2
         return jnp.sqrt(2 * number * spread) / self.radius

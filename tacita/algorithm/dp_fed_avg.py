@@ -40,6 +40,7 @@ from tacita.algorithm.from_zero import (
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal
+from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
 
@@ -63,7 +64,7 @@ class DPFedAvg(StepsFromZero, ServerAlgorithm):
             is rounded to a grid and gets noise of exact integers, as in federations.
     """
 
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(5)
     oracle: Oracle = Full()
     noise_std: Number = number(check.not_negative)
@@ -127,7 +128,7 @@ class ClientDPFedAvg(ServerAlgorithm):
 
     clip: float = number(check.positive, 1.0, common=True)
     cohort: Number = number(check.positive, theory=_everybody, common=True)
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(5)
     oracle: Oracle = Full()
     noise_std: float | None = number(check.not_negative, common=True)

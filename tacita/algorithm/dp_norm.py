@@ -26,6 +26,7 @@ from tacita.algorithm.base import Delivery, Edges, GraphAlgorithm, Number
 from tacita.problem.graph import Graph
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import constant
 from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
 
@@ -79,8 +80,10 @@ class DPNorm(GraphAlgorithm):
     """
 
     # Common numbers: both ends of an edge must compute the same eta.
-    step_size: Number = number(
-        check.positive, theory=descent.safe_step_size, common=True
+    step_size: Number = constant(
+        "both ends of an edge and the bound on its letters count on one eta_ij",
+        theory=descent.safe_step_size,
+        common=True,
     )
     local_steps: int = count(10)
     alpha: float = number(check.not_negative, 0.0, common=True)

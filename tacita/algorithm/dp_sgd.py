@@ -32,6 +32,7 @@ from tacita.algorithm.base import (
 )
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import frozen, number
 
@@ -72,7 +73,7 @@ class DPSGD(ServerAlgorithm):
         oracle: How clients compute gradients.
     """
 
-    step_size: Number = number(check.positive, theory=_step_size, common=True)
+    step_size: Number = rate(theory=_step_size, common=True)
     momentum: float = number(check.below_one, 0.0, common=True)
     average: float = number(check.below_one, 0.0, common=True)
     oracle: Oracle = Full()
@@ -87,6 +88,11 @@ class DPSGD(ServerAlgorithm):
     def gradients(self) -> Gradients:
         """The letter."""
         return (1,)
+
+    @property
+    def sends_gradients(self) -> bool:
+        """Yes."""
+        return True
 
     def init(self, w: Array) -> tuple[ModelState, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""

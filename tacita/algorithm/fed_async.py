@@ -33,6 +33,7 @@ from tacita.algorithm.base import (
 )
 from tacita.algorithm.joining import COUNTED_BY_AGE, Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.trees import count, frozen, number, one_of
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class FedAsync(ServerAlgorithm):
     slope: Number = number(check.positive, 0.5, common=True)
     grace: Number = number(check.not_negative, 4.0, common=True)
     rho: Number = number(check.not_negative, 0.0)
-    step_size: Number = number(check.positive, theory=_step_size)
+    step_size: Number = rate(theory=_step_size)
     local_steps: int = count(1)
     oracle: Oracle = Full()
 

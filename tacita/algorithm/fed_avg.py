@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jax import Array
 
-from tacita import check
 from tacita.algorithm.base import (
     Gradients,
     ModelState,
@@ -25,8 +24,9 @@ from tacita.algorithm.base import (
 from tacita.algorithm.from_zero import StepsFromZero
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
-from tacita.trees import count, frozen, number, one_of
+from tacita.trees import count, frozen, one_of
 
 
 @frozen
@@ -40,7 +40,7 @@ class FedAvg(StepsFromZero, ServerAlgorithm):
         weights: "uniform" mean, or weighted by the agents' number of "samples".
     """
 
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(1)
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")

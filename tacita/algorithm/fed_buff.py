@@ -28,6 +28,7 @@ from tacita.algorithm.base import (
 )
 from tacita.algorithm.joining import COUNTED_BY_AGE, Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
 
@@ -44,9 +45,9 @@ class FedBuff(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(1)
-    server_step: Number = number(check.positive, 1.0, common=True)
+    server_step: Number = rate(1.0, common=True)
     power: Number = number(check.not_negative, 0.5, common=True)
     oracle: Oracle = Full()
 

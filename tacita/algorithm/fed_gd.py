@@ -6,35 +6,29 @@ A. Jung, "Federated Learning: From Theory to Practice", Algorithms 4/5 (FedGD) a
     sum_i f_i(w_i) + alpha sum_{edges} A_ij ||w_i - w_j||^2
 
 by w_i <- w_i - eta_ti [ g_i(w_i) + 2 alpha sum_j A_ij (w_i - w_j) ], all nodes at once.
-Learning rates may differ between nodes and shrink over time. With a function h(w_i) of
+Learning rates may differ between nodes, and shrink as (78) asks for:
+`step_size=tacita.schedule.Polynomial(start=..., power=0.75)`. With a function h(w_i) of
 every node's model, such as a constraint, a step ends with prox_{eta h}: (91), (93).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, Gradients, Number
+from tacita.algorithm.base import Edges, Gradients, ModelState, Number
 from tacita.algorithm.coupled import Coupled, own_function
 from tacita.algorithm.joining import NO_COORDINATOR, Around, Joining, Rules
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.oracles import AgentOracle, Full, Minibatch, Oracle
+from tacita.schedule import rate
 from tacita.theory import gtv
-from tacita.trees import flag, frozen, needed, number
+from tacita.trees import flag, frozen, needed
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
-
-
-class State(NamedTuple):
-    """One node's memory."""
-
-    w: Array  # w_i, its own model
-    t: Array  # steps that it made, for learning rates that shrink
 
 
 def _step_size(problem: Problem, algorithm: Any) -> Any:
@@ -47,9 +41,7 @@ class _GTVDescent(Coupled):
     """The step that FedGD and FedSGD share; they differ in their gradients only."""
 
     alpha: float = needed(check.not_negative)
-    step_size: Number = number(check.positive, theory=_step_size)
-    decay: Number = number(check.not_negative)
-    power: float = number(check.positive, 1.0)
+    step_size: Number = rate(theory=_step_size)
     oracle: Oracle
     penalty: Any = penalties.coupling("squared")
     h: Any = own_function()
@@ -61,31 +53,28 @@ class _GTVDescent(Coupled):
         """One."""
         return (1,)
 
-    def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
+    def init(self, w: Array, edges: Edges) -> tuple[ModelState, Array]:
         """Start from w and tell the neighbours."""
-        return State(w, jnp.zeros((), jnp.int32)), w
+        return ModelState(w), w
 
     def local(
-        self, key: Array, oracle: AgentOracle, edges: Edges, state: State, inbox: Array
-    ) -> tuple[State, Array]:
+        self,
+        key: Array,
+        oracle: AgentOracle,
+        edges: Edges,
+        state: ModelState,
+        inbox: Array,
+    ) -> tuple[ModelState, Array]:
         """One step along the local gradient and the coupling."""
         w, g = state.w, oracle.once(key, state.w)
         # sum_j A_ij (w_i - w_j) = d_i w_i - sum_j A_ij w_j, and the inbox is that sum.
         coupling = edges.degree * w - inbox
         # (105): w_i <- w_i - eta [ g_i(w_i) + 2 alpha sum_j A_ij (w_i - w_j) ]
         pull = 2 * self.alpha * self.penalty.curvature * coupling
-        rate = self._rate(state.t, w.dtype)
-        w = w - rate * (g + pull)
+        w = w - self.step_size * (g + pull)
         if self.h is not None:
-            w = self.h.prox(w, rate)
-        return State(w, state.t + 1), w
-
-    def _rate(self, t: Array, dtype: Any) -> Array:
-        """eta_t = eta / (1 + decay t)^power; (78) holds for 1/2 < power <= 1."""
-        if self.decay is None:
-            return jnp.asarray(self.step_size, dtype)
-        shrink = (1 + self.decay * t) ** self.power
-        return jnp.asarray(self.step_size / shrink, dtype)
+            w = self.h.prox(w, self.step_size)
+        return ModelState(w), w
 
 
 @frozen
@@ -97,9 +86,6 @@ class FedGD(_GTVDescent):
         step_size: eta, one number or one per node; None lets theory choose
             2 / (smallest + largest curvature) as in (83), with the bound (106) on
             large networks; see `tacita.theory.gtv`, which also has one per node.
-        decay: In its step t (from 0) a node uses step_size / (1 + decay t)^power; one
-            number or one per node. None keeps the learning rate.
-        power: See decay; rates shrink as (78) asks for with 1/2 < power <= 1.
         oracle: How nodes compute gradients; over all rows by default.
         penalty: "squared", or squared `Penalty` objects that couple some coordinates.
         h: A function of every node's own model, such as `tacita.problem.prox.L1(0.1)`
@@ -119,9 +105,8 @@ class FedSGD(_GTVDescent):
 
     Attributes:
         alpha: Strength of the coupling along edges; 0 trains every node alone.
-        step_size: eta, one number or one per node; None as in FedGD.
-        decay: As in FedGD: what lets stochastic steps converge.
-        power: As in FedGD.
+        step_size: eta, one number or one per node; None as in FedGD. A schedule lets
+            stochastic steps converge.
         oracle: How nodes compute gradients; one random row by default.
         penalty: "squared", or squared `Penalty` objects that couple some coordinates.
         h: A function of every node's own model, such as `tacita.problem.prox.L1(0.1)`

@@ -33,6 +33,7 @@ from tacita.algorithm.base import (
     descend,
 )
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
 
@@ -94,7 +95,7 @@ class FedLin(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Number = number(check.positive, theory=_step_size)
+    step_size: Number = rate(theory=_step_size)
     local_steps: int = count(5)
     own_steps: Number = number(check.whole)
     entries_sent: int | None = count(None)

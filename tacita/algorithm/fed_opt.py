@@ -37,6 +37,7 @@ from tacita.algorithm.base import (
 from tacita.algorithm.from_zero import StepsFromZero
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
 
@@ -142,8 +143,8 @@ class FedAvgM(CoordinatorSteps):
     """
 
     momentum: Number = number(check.below_one, 0.9, common=True)
-    server_step: Number = number(check.positive, 1.0, common=True)
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    server_step: Number = rate(1.0, common=True)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(1)
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
@@ -172,10 +173,10 @@ class FedAdagrad(AdaptiveSteps):
         weights: "uniform" mean, or weighted by the agents' number of "samples".
     """
 
-    server_step: Number = number(check.positive, 0.1, common=True)
+    server_step: Number = rate(0.1, common=True)
     beta_1: Number = number(check.below_one, 0.0, common=True)
     tau: Number = number(check.positive, 1e-3, common=True)
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(1)
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
@@ -203,11 +204,11 @@ class FedYogi(AdaptiveSteps):
         weights: "uniform" mean, or weighted by the agents' number of "samples".
     """
 
-    server_step: Number = number(check.positive, 0.1, common=True)
+    server_step: Number = rate(0.1, common=True)
     beta_1: Number = number(check.below_one, 0.9, common=True)
     beta_2: Number = number(check.below_one, 0.99, common=True)
     tau: Number = number(check.positive, 1e-3, common=True)
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(1)
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")
@@ -235,11 +236,11 @@ class FedAdam(AdaptiveSteps):
         weights: "uniform" mean, or weighted by the agents' number of "samples".
     """
 
-    server_step: Number = number(check.positive, 0.1, common=True)
+    server_step: Number = rate(0.1, common=True)
     beta_1: Number = number(check.below_one, 0.9, common=True)
     beta_2: Number = number(check.below_one, 0.99, common=True)
     tau: Number = number(check.positive, 1e-3, common=True)
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(1)
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")

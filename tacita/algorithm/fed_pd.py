@@ -28,6 +28,7 @@ from tacita.algorithm import random_steps
 from tacita.algorithm.base import Gradients, Number, Round, ServerAlgorithm, descend
 from tacita.algorithm.defaults import proximal_step_size, splitting_rho
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.trees import count, frozen, number
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class FedPD(ServerAlgorithm):
 
     # The mean of x_i + eta lambda_i needs one eta.
     eta: Number = number(check.positive, theory=splitting_rho, common=True)
-    step_size: Number = number(check.positive, theory=_step_size)
+    step_size: Number = rate(theory=_step_size)
     local_steps: int = count(5)
     skip: Number = number(check.below_one, common=True)
     oracle: Oracle = Full()

@@ -25,8 +25,9 @@ from tacita.algorithm.base import (
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.algorithm.solvers import exact_prox
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
-from tacita.trees import count, frozen, needed, number, one_of
+from tacita.trees import count, frozen, needed, one_of
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -54,7 +55,7 @@ class FedProx(ServerAlgorithm):
     """
 
     eta: float = needed(check.positive)
-    step_size: Number = number(check.positive, theory=_step_size)
+    step_size: Number = rate(theory=_step_size)
     local_steps: int | None = count(None)
     oracle: Oracle = Full()
     weights: str = one_of("uniform", "samples")

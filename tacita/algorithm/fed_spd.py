@@ -11,7 +11,7 @@ min_w sum_i f_i(w) + h(w), with h shared equally: R_i = h/N.
                   y_i = 2 x_i - x0 - lam_i/rho + noise
                   lam_i <- lam_i - rho (x_i - x0)
 
-with gamma_t = gamma t^gamma_growth in round t. As printed, u_i and lam_i stay hidden
+with gamma_t in round t, a number or a schedule. As printed, u_i and lam_i stay hidden
 and remember every record without noise: the printed privacy theorem is refuted
 (docs/explanation-fed-spd.md). With `state="public"` they are rebuilt from the letter,
 
@@ -34,6 +34,7 @@ from tacita.algorithm.base import Averages, Number, Round, ServerAlgorithm
 from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.algorithm.joining import Joining
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import count, flag, frozen, number, one_of
 
@@ -49,7 +50,6 @@ class Told(NamedTuple):
     """What the coordinator tells the active clients."""
 
     x0: Array  # the shared model
-    round: Array  # t, from 1; decides gamma_t
     average: Any = ()  # of the shared models of all rounds, where that is published
 
 
@@ -60,10 +60,9 @@ class FedSPD(ServerAlgorithm):
     Attributes:
         rho: Penalty of the consensus constraint, common to all; None lets theory
             choose sqrt(mu L), or L where mu is not positive.
-        gamma: gamma of the first round, the inverse of the local step size; None
-            lets theory choose L, twice what keeps local steps from expanding.
-        gamma_growth: gamma_t = gamma t^gamma_growth: 0 for a constant one, which is
-            exact without noise, 1/2 for the paper's (26).
+        gamma: gamma_t, the inverse of the local step size; None lets theory choose L,
+            twice what keeps local steps from expanding. A constant one is exact without
+            noise; the paper's (26) grows, `Polynomial(start=gamma, power=-0.5)`.
         local_steps: Q, local steps in a round.
         oracle: How clients compute gradients. For the amplified privacy bound the Q
             batches of a round are disjoint:
@@ -82,8 +81,7 @@ class FedSPD(ServerAlgorithm):
 
     # Penalties of their own would spoil sum_i lam_i = 0.
     rho: Number = number(check.positive, theory=inverse_splitting_rho, common=True)
-    gamma: Number = number(check.positive, theory=descent.smoothness)
-    gamma_growth: float = number(check.between(0, 1), 0.0, common=True)
+    gamma: Number = rate(theory=descent.smoothness)
     local_steps: int = count(5)
     oracle: Oracle = Full()
     average: bool = flag(False)
@@ -126,24 +124,19 @@ class FedSPD(ServerAlgorithm):
         if self.average:
             # Before the first round there is nothing to average with.
             kept = kept + (mean - kept) / jnp.maximum(now.number, 1)
-        return kept, Told(mean, jnp.asarray(now.number + 1, mean.dtype), kept)
-
-    def gamma_at(self, number: Any) -> Any:
-        """gamma_t of round t."""
-        return self.gamma * number**self.gamma_growth
+        return kept, Told(mean, kept)
 
     def local(
         self, key: Array, oracle: AgentOracle, state: State, inbox: Told
     ) -> tuple[State, Array]:
         """Q proximal steps, the letter, and the dual step."""
         x0, rho, lam = inbox.x0, self.rho, state.lam
-        gamma = self.gamma_at(inbox.round)
         for_rows, for_noise = jax.random.split(key)
         u, x = self._train(for_rows, oracle, state, inbox)
         # y_i = 2 x_i - x0 - lam_i/rho (+ noise), which is x_i - lam_i/rho afterwards
         letter = 2 * x - x0 - lam / rho
         if self.noise_std is not None:
-            std = 2 * self.noise_std / (rho + gamma)
+            std = 2 * self.noise_std / (rho + self.gamma)
             letter = integer_noise.noised(for_noise, letter, std, self.noise_kind)
         if self.state == "public":
             # x~ = (y_i + x0 + lam_i/rho)/2
@@ -155,7 +148,7 @@ class FedSPD(ServerAlgorithm):
         self, key: Array, oracle: AgentOracle, state: State, inbox: Told
     ) -> tuple[Array, Array]:
         """The last of the Q iterates, and their mean."""
-        gamma, h = self.gamma_at(inbox.round), oracle.local.h
+        gamma, h = self.gamma, oracle.local.h
         anchor = self.rho * inbox.x0 + state.lam
         weight = gamma + self.rho
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from tacita import check
 from tacita.algorithm.base import (
     Delivery,
     Edges,
@@ -28,8 +27,9 @@ from tacita.algorithm.base import (
     gradient_steps,
 )
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
-from tacita.trees import count, frozen, number
+from tacita.trees import count, frozen
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -66,7 +66,7 @@ class GossipSGD(GraphAlgorithm):
         oracle: How nodes compute gradients.
     """
 
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(1)
     oracle: Oracle = Full()
 
@@ -119,7 +119,7 @@ class GradientTracking(GraphAlgorithm):
         oracle: How nodes compute gradients.
     """
 
-    step_size: Number = number(check.positive, theory=_tenth_step_size)
+    step_size: Number = rate(theory=_tenth_step_size)
     oracle: Oracle = Full()
 
     purpose: ClassVar[str] = "one model on a graph, to the exact optimum"

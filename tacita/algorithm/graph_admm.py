@@ -10,19 +10,23 @@ and wbar the models at the last exchange:
 
 Without noise and with full gradients it reaches the common optimum. With a `Noisy`
 oracle of standard deviation sigma the noise in w, which the paper counts, is
-sigma / (2 rho E_i + 1/mu) a step.
+sigma / (2 rho E_i + 1/mu) a step. Table II of the DP-Norm paper has steps that shrink,
+mu_kr = mu / sqrt(k r) in local step k of round r: `step_size=Polynomial(start=mu,
+power=0.5)` with `local_power=0.5`.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Edges, Gradients, GraphAlgorithm, Number, descend
+from tacita.algorithm.base import Edges, Gradients, GraphAlgorithm, Number
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import count, frozen, needed, number
 
@@ -42,13 +46,15 @@ class GraphADMM(GraphAlgorithm):
         rho: The penalty on differences along edges, common to all nodes.
         step_size: mu = 1/e, of the local steps; None lets theory choose 1 / smoothness.
         local_steps: K, gradient steps between two exchanges.
+        local_power: Local step k has mu / k^local_power.
         oracle: How nodes compute gradients.
     """
 
     # Both ends of an edge must use the same penalty.
     rho: float = needed(check.positive, common=True)
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(10)
+    local_power: float = number(check.between(0, 1), 0.0)
     oracle: Oracle = Full()
 
     purpose: ClassVar[str] = "one model on a graph, to the exact optimum, by ADMM"
@@ -70,14 +76,20 @@ class GraphADMM(GraphAlgorithm):
         self, key: Array, oracle: AgentOracle, edges: Edges, state: State, inbox: Array
     ) -> tuple[State, Array]:
         """Bring the multipliers up to date, then K steps on the local problem."""
-        e = 1 / self.step_size
         own = edges.degree * state.w
         lam = state.lam + self.rho * (own - inbox)
         towards = self.rho * (own + inbox) - lam
-        share = 1 / (2 * self.rho * edges.degree + e)
 
-        def update(v: Array, g: Array) -> Array:
-            return share * (e * v - g + towards)
+        def step(v: Array, now: tuple[Any, Array]) -> tuple[Array, None]:
+            draw, k = now
+            # e = 1/mu_k with mu_k = mu / k^local_power, k from 1
+            e = (1.0 + k) ** self.local_power / self.step_size
+            share = 1 / (2 * self.rho * edges.degree + e)
+            return share * (e * v - oracle(draw, v) + towards), None
 
-        w = descend(key, oracle, state.w, self.local_steps, update)
+        draws, numbers = (
+            oracle.draws(key, self.local_steps),
+            jnp.arange(self.local_steps),
+        )
+        w = jax.lax.scan(step, state.w, (draws, numbers))[0]
         return State(w, lam), w

@@ -31,11 +31,16 @@ from tacita.algorithm.base import (
 )
 from tacita.algorithm.gossip import mixed, to_all
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import constant
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
+
+
+#: Why its steps do not shrink.
+_ONE_STEP = "its corrections add up what steps of one length leave"
 
 
 class State(NamedTuple):
@@ -63,9 +68,7 @@ class LED(ServerAlgorithm):
     """
 
     # One agent's own step would weigh it more in the optimum.
-    step_size: Number = number(
-        check.positive, theory=descent.safe_step_size, common=True
-    )
+    step_size: Number = constant(_ONE_STEP, theory=descent.safe_step_size, common=True)
     beta: Number = number(check.positive, theory=_beta, common=True)
     local_steps: int = count(5)
     oracle: Oracle = Full()
@@ -102,8 +105,8 @@ class GraphLED(GraphAlgorithm):
         oracle: How nodes compute gradients.
     """
 
-    step_size: Number = number(
-        check.positive, theory=descent.step_size_of_round, common=True
+    step_size: Number = constant(
+        _ONE_STEP, theory=descent.step_size_of_round, common=True
     )
     beta: Number = number(check.positive, theory=_beta, common=True)
     local_steps: int = count(5)

@@ -20,6 +20,7 @@ from tacita import check
 from tacita.algorithm import random_steps
 from tacita.algorithm.base import Gradients, Number, Round, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import constant
 from tacita.theory import descent
 from tacita.trees import frozen, number
 
@@ -60,8 +61,10 @@ class ProxSkip(ServerAlgorithm):
     """
 
     # Numbers of their own would spoil sum_i h_i = 0.
-    step_size: Number = number(
-        check.positive, theory=descent.safe_step_size, common=True
+    step_size: Number = constant(
+        "its control variates are scaled by the steps of the round before",
+        theory=descent.safe_step_size,
+        common=True,
     )
     probability: Number = number(check.fraction, theory=_probability, common=True)
     oracle: Oracle = Full()

@@ -32,6 +32,7 @@ from tacita.algorithm.base import (
     gradient_steps,
 )
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
 
@@ -61,7 +62,7 @@ class QFedAvg(ServerAlgorithm):
     """
 
     q: Number = number(check.not_negative, 1.0, common=True)
-    step_size: Number = number(check.positive, theory=descent.safe_step_size)
+    step_size: Number = rate(theory=descent.safe_step_size)
     local_steps: int = count(1)
     smoothness: Number = number(check.positive, theory=descent.inverse_step_size)
     loss_bound: Number = number(check.positive, common=True)

@@ -18,7 +18,6 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from tacita import check
 from tacita.algorithm.base import (
     Gradients,
     Number,
@@ -27,8 +26,9 @@ from tacita.algorithm.base import (
     descend,
 )
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
-from tacita.trees import count, frozen, number
+from tacita.trees import count, frozen
 
 
 class State(NamedTuple):
@@ -57,9 +57,9 @@ class SCAFFOLD(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Number = number(check.positive, theory=descent.step_size_of_round)
+    step_size: Number = rate(theory=descent.step_size_of_round)
     local_steps: int = count(5)
-    server_step: Number = number(check.positive, 1.0, common=True)
+    server_step: Number = rate(1.0, common=True)
     oracle: Oracle = Full()
 
     purpose: ClassVar[str] = "local steps without drift, where agents' rows differ"

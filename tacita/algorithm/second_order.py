@@ -21,8 +21,9 @@ from tacita.algorithm.base import Gradients, Number
 from tacita.algorithm.defaults import proximal_step_size
 from tacita.problem.newton import exact_prox, newton_step, residual_of
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
-from tacita.trees import count, filled, frozen, number
+from tacita.trees import count, filled, frozen
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -121,7 +122,7 @@ class QuasiNewton(_ExactGradients):
         memory: Pairs that the approximation of the Hessian is made from.
     """
 
-    step_size: Number = number(check.positive, theory=proximal_step_size)
+    step_size: Number = rate(theory=proximal_step_size)
     local_steps: int = count(5)
     memory: int = count(4)
 

@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacita import check
 from tacita.algorithm.base import (
     Gradients,
     ModelState,
@@ -30,8 +29,9 @@ from tacita.algorithm.base import (
 from tacita.algorithm.from_zero import steps_from_zero, steps_without_rows
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
-from tacita.trees import count, frozen, number
+from tacita.trees import count, frozen
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -56,7 +56,7 @@ class ServerGD(ServerAlgorithm):
         oracle: How agents compute gradients.
     """
 
-    step_size: Number = number(check.positive, theory=_step_size, common=True)
+    step_size: Number = rate(theory=_step_size, common=True)
     local_steps: int = count(1)
     oracle: Oracle = Full()
 
@@ -68,6 +68,11 @@ class ServerGD(ServerAlgorithm):
     def gradients(self) -> Gradients:
         """The letter, or one a local step."""
         return (self.local_steps,)
+
+    @property
+    def sends_gradients(self) -> bool:
+        """Of one local step it is one; of several, their sum."""
+        return self.local_steps == 1
 
     def init(self, w: Array) -> tuple[ModelState, Array]:
         """The first letter carries no gradient, so the first broadcast is the start."""

@@ -35,6 +35,7 @@ from tacita.algorithm.second_order import (
 )
 from tacita.algorithm.variance_reduced import SAGA, SVRG
 from tacita.problem.oracles import AgentOracle, Oracle
+from tacita.schedule import rate
 from tacita.trees import count, frozen, number, replace
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class GradientDescent(LocalSolver):
         own_steps: Steps of each agent where they differ, of these `local_steps`.
     """
 
-    step_size: Number = number(check.positive, theory=proximal_step_size)
+    step_size: Number = rate(theory=proximal_step_size)
     local_steps: int = count(5)
     own_steps: Number = number(check.whole)
 

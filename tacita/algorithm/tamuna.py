@@ -26,6 +26,7 @@ from tacita import check
 from tacita.algorithm import random_steps
 from tacita.algorithm.base import Gradients, Number, Phase, Round, ServerAlgorithm
 from tacita.problem.oracles import AgentOracle, Full, Oracle
+from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import count, flag, frozen, number
 
@@ -78,9 +79,7 @@ class TAMUNA(ServerAlgorithm):
     """
 
     # Numbers of their own would spoil sum_i h_i = 0.
-    step_size: Number = number(
-        check.positive, theory=descent.safe_step_size, common=True
-    )
+    step_size: Number = rate(theory=descent.safe_step_size, common=True)
     eta: Number = number(check.positive, theory=_eta, common=True)
     local_steps: Number = number(check.between(1, 1e6), 5.0, common=True)
     fixed: bool = flag(False)

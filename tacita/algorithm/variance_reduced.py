@@ -28,7 +28,8 @@ from tacita.algorithm.base import Gradients, Number
 from tacita.algorithm.second_order import LocalSolver
 from tacita.problem import moduli
 from tacita.problem.oracles import AgentOracle, Minibatch, Oracle
-from tacita.trees import count, frozen, number
+from tacita.schedule import rate
+from tacita.trees import count, frozen
 
 if TYPE_CHECKING:
     from tacita.problem.population import Local
@@ -74,7 +75,7 @@ class SVRG(_VarianceReduced):
         local_steps: Ne, steps in a round.
     """
 
-    step_size: Number = number(check.positive, theory=_row_step_size)
+    step_size: Number = rate(theory=_row_step_size)
     local_steps: int = count(10)
 
     def solve(
@@ -104,7 +105,7 @@ class SAGA(_VarianceReduced):
         local_steps: Ne, steps in a round.
     """
 
-    step_size: Number = number(check.positive, theory=_row_step_size)
+    step_size: Number = rate(theory=_row_step_size)
     local_steps: int = count(10)
 
     def check(self, problem: Problem, oracle: Oracle) -> None:

@@ -30,6 +30,7 @@ from tacita.privacy.accounting.guarantee import Assumption, violated
 from tacita.privacy.clipped import schedule_of
 from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.letters.question import ARRIVALS_SEEN
+from tacita.problem.stream import stream_of
 from tacita.trace import PrivacyReport
 from tacita.trees import in_double_precision
 
@@ -137,6 +138,12 @@ def _noised(setting: Setting) -> Any:
     """The run's algorithm with the noise that its budget asks for."""
     told = setting.run.privacy
     assert told is not None
+    if stream_of(setting.roles.algorithm.oracle) is not None:
+        # Rounds are charged one by one, in whichever of them an agent answers.
+        refuse(
+            "a ledger charges every round in full, and records of a stream are in one "
+            "round each; use sampling='permutation' in a federation with a budget"
+        )
     return private(
         setting.known,
         setting.roles.algorithm,

@@ -16,7 +16,7 @@ from tacita.federation.own_rows import OwnRows
 from tacita.federation.own_test import OwnTest
 from tacita.federation.policy import Policy
 from tacita.federation.rehearsal import outgoing, require_allowed, require_parts_allowed
-from tacita.federation.setting import Setting, setting_of
+from tacita.federation.setting import Setting, own_setting
 from tacita.privacy import Ledger, letters_of
 from tacita.trace.terms import about, assumed
 
@@ -92,7 +92,7 @@ def _lines(
     try:
         require_allowed(run, me, policy)
         own, held = test.split(run, rows)
-        made = setting_of(run, own)
+        made = own_setting(run, own)
         if run.privacy is None:
             require_parts_allowed(made, me.name, policy)
     except Exception as error:  # whatever the rows are like

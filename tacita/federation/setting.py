@@ -104,6 +104,13 @@ def blank_setting(run: Description) -> Setting:
     return setting_of(run, blank_problem(run), rows)
 
 
+def own_setting(run: Description, own: Problem) -> Setting:
+    """A description made ready for an agent's rows, of which there must be enough."""
+    made = setting_of(run, own)
+    choices.require_rows(own, made.roles.algorithm, run.rounds)
+    return made
+
+
 @in_double_precision
 def setting_of(run: Description, own: Problem, rows: int | None = None) -> Setting:
     """Build and check everything that the description asks for.

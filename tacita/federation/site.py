@@ -19,7 +19,7 @@ from tacita.federation.own_rows import OwnRows
 from tacita.federation.own_test import OwnMeasures, OwnTest
 from tacita.federation.policy import PolicyInForce
 from tacita.federation.rehearsal import require_parts_allowed
-from tacita.federation.setting import Setting, setting_of
+from tacita.federation.setting import Setting, own_setting
 from tacita.federation.wire import Identity
 from tacita.privacy import Ledger
 from tacita.trace import PrivacyReport
@@ -108,7 +108,7 @@ class Site:
         try:
             own, test = self.test.split(run, self.rows)
             self.measures = OwnMeasures(own, test)
-            self._bare = setting_of(run, own)
+            self._bare = own_setting(run, own)
             if own.dim != outline.own.dim:
                 refuse("the rows ask for another model than the run describes")
             self._set_budget()

@@ -155,11 +155,12 @@ class ServerWork:
             key, seat = jax.random.key(0), self.seat(0, rows)
             alone = Round(self.n_agents, local.h, 1, 1, local.regulariser)
             mine, letter = seat.begin(start)
-            state, told = self.algorithm.phases[-1].combine(
+            phases = self.algorithm.in_round(1).phases
+            state, told = phases[-1].combine(
                 key, self.algorithm.init_coordinator(start), letter, alone
             )
             forms = []
-            for number, phase in enumerate(self.algorithm.phases):
+            for number, phase in enumerate(phases):
                 mine, letter = seat.answer(1, number, key, mine, told)
                 forms.append((told, letter))
                 state, told = phase.combine(key, state, letter, alone)

@@ -17,6 +17,7 @@ from tacita.job.calls import call, check_keys, look_up, plain_name, take_kind
 from tacita.job.run_file import AlgorithmTable
 from tacita.robust import ATTACKS, Attack
 from tacita.runtime.finish import describe
+from tacita.schedule import SCHEDULES
 from tacita.trace import plain_values
 from tacita.trees import rules
 
@@ -124,9 +125,21 @@ def _make(where: str, cls: Any, given: dict[str, Any], algorithm: type) -> Any:
     for field in dataclasses.fields(cls):
         if field.name in given:
             inside, value = f"{where}.{field.name}", given[field.name]
-            ruled = field.name in rules(cls)
+            rule = rules(cls).get(field.name)
+            if rule is not None and rule.scheduled and isinstance(value, dict):
+                made[field.name] = _schedule(inside, value)
+                continue
+            ruled = rule is not None
             made[field.name] = _value(inside, field, value, ruled, algorithm)
     return call(where, cls, made)
+
+
+def _schedule(where: str, table: dict[str, Any]) -> Any:
+    """A step size by round: `{ start = 0.1, power = 0.5 }`, or another one by name."""
+    by_name = {cls.__name__: cls for cls in SCHEDULES}
+    first = {"name": SCHEDULES[0].__name__}
+    cls, rest = take_kind(where, first | table, by_name, "name")
+    return call(where, cls, rest)
 
 
 def _with_oracle(given: dict[str, Any], short: list[str]) -> dict[str, Any]:

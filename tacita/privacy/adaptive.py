@@ -32,6 +32,7 @@ from tacita.privacy.letters.question import clipped_oracle, number_of
 from tacita.privacy.scope import Unit
 from tacita.problem.oracles import AgentOracle
 from tacita.problem.problem import Problem
+from tacita.problem.quantised import Quantised
 from tacita.random_numbers import normal
 from tacita.trees import frozen, needed, number, replace
 
@@ -74,6 +75,11 @@ class AdaptiveClipping(Wrapper):
         """Also wants noisy, clipped gradients inside, and one exchange a round."""
         self.require_one_exchange("adaptive clipping")
         noisy_gradients(self.algorithm)
+        if isinstance(self.algorithm.oracle, Quantised):
+            check.refuse(
+                "adaptive clipping is not offered for rounded gradients, whose range "
+                "stays; leave quantile out, or tacita.Quantised"
+            )
         self.algorithm.refuse_problem(problem)
 
     def init(self, w: Array) -> tuple[Any, WithShare]:

@@ -26,6 +26,8 @@ from tacita.privacy.scope import Relation, Scope, Unit, word
 from tacita.problem.model.linear import Linear, Logistic, Model, Softmax
 from tacita.problem.oracles import Full, Minibatch, Oracle
 from tacita.problem.population import Local, Population
+from tacita.problem.quantised import inside, unquantised
+from tacita.problem.stream import Stream
 from tacita.trees import count, flag, frozen, needed, replace, static
 
 if TYPE_CHECKING:
@@ -62,14 +64,14 @@ class Clipped:
     Attributes:
         norm: C, the largest norm of one record's gradient; choose it without looking
             at private data.
-        oracle: Which records are used: `Full` or `Minibatch`.
+        oracle: Which records are used: `Full`, `Minibatch` or `Stream`.
         microbatch: Records whose gradients are held at once, for models that are
             neither linear nor perceptrons.
         promise: Set by `tacita.private`.
         looked: Whether theory set numbers of the algorithm by looking at private rows,
             which `tacita.private` notes here for reports.
 
-    | relation      | what changes                    | Full      | Minibatch |
+    | relation      | what changes                    | Full      | batches   |
     | ------------- | ------------------------------- | --------- | --------- |
     | `replace_one` | one record becomes any other    | 2 C / m   | 2 C / b   |
     | `add_remove`  | one record becomes an empty row | C / m     | C / b     |
@@ -92,9 +94,10 @@ class Clipped:
 
     def check(self, problem: Problem) -> None:
         """Refuse what the inner oracle refuses, and oracles that are not known."""
-        if not isinstance(self.oracle, Full | Minibatch):
+        if not isinstance(self.oracle, Full | Minibatch | Stream):
             check.refuse(
-                f"clipping wraps Full or Minibatch, got {type(self.oracle).__name__}"
+                "clipping wraps Full, Minibatch or Stream, got "
+                f"{type(self.oracle).__name__}"
             )
         if problem.weighted:
             check.refuse(
@@ -106,8 +109,9 @@ class Clipped:
             self.oracle.require_rows(problem)
 
     def in_round(self, number: Array | int) -> Clipped:
-        """The same in all rounds."""
-        return self
+        """With the rows of this round."""
+        inner = self.oracle.in_round(number)
+        return self if inner is self.oracle else replace(self, oracle=inner)
 
     def draws(self, local: Local, key: Array, steps: int) -> Any:
         """The inner oracle's draws: clipping is not random."""
@@ -164,17 +168,21 @@ class Clipped:
         whole = self._all(local)
         if isinstance(self.oracle, Full):
             return whole
-        assert isinstance(self.oracle, Minibatch)
-        if self.oracle.sampling == "poisson":
+        assert isinstance(self.oracle, Minibatch | Stream)
+        if isinstance(self.oracle, Minibatch) and self.oracle.sampling == "poisson":
             return whole._replace(weights=draw)
         x, y = local.take(draw)
         lengths = None if whole.lengths is None else whole.lengths[draw]
+        if isinstance(self.oracle, Stream):
+            return Batch(x, y, self.oracle.weights(local, draw), lengths)
         return Batch(x, y, local.batch_weight(self.oracle.size), lengths)
 
     def drawn(self, samples: int) -> tuple[int, str]:
         """Rows in one gradient of an agent, and their sampling; "all" for all rows."""
         if isinstance(self.oracle, Full):
             return samples, "all"
+        if isinstance(self.oracle, Stream):
+            return self.oracle.size, "stream"
         assert isinstance(self.oracle, Minibatch)
         return self.oracle.size, self.oracle.sampling
 
@@ -219,13 +227,25 @@ class Clipped:
 
 
 def without_noise(oracle: Oracle) -> Oracle:
-    """What noise, if there is any, was put around."""
-    return oracle.oracle if isinstance(oracle, Noisy) else oracle
+    """What noise, if there is any, was put around; what rounds is left out too."""
+    inner = unquantised(oracle)
+    return inner.oracle if isinstance(inner, Noisy) else inner
 
 
 def schedule_of(oracle: Oracle) -> NoiseSchedule | None:
     """How the noise of an oracle differs between rounds; None where it does not."""
-    return oracle.schedule if isinstance(oracle, Noisy) else None
+    inner = unquantised(oracle)
+    return inner.schedule if isinstance(inner, Noisy) else None
+
+
+def with_std(oracle: Oracle, std: Any) -> Oracle:
+    """The oracle with this noise, below what rounds."""
+
+    def change(inner: Any) -> Noisy:
+        noisy = inner if isinstance(inner, Noisy) else Noisy(std=std, oracle=inner)
+        return replace(noisy, std=std)
+
+    return inside(oracle, change)
 
 
 def clipping_of(oracle: Oracle) -> Clipped | None:

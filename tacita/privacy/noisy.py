@@ -17,6 +17,7 @@ from tacita.privacy.noise_schedule import NoiseSchedule
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.oracles import Full, Oracle
 from tacita.problem.population import Local, Population
+from tacita.problem.quantised import Quantised
 from tacita.trees import frozen, needed, replace, static
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ class Noisy:
         check.given(std=self.std)
         if isinstance(self.oracle, Noisy):
             check.refuse("the oracle is noisy already; change its std instead")
+        if isinstance(self.oracle, Quantised):
+            check.refuse(
+                "rounding before the noise changes what one record moves; round "
+                "afterwards: tacita.Quantised(..., oracle=tacita.Noisy(...))"
+            )
         if self.correlation is not None:
             check.refuse(
                 "correlated noise is not offered: with every record in every round "
@@ -65,11 +71,12 @@ class Noisy:
             )
 
     def in_round(self, number: Array | int) -> Noisy:
-        """With the noise of this round."""
+        """With the noise of this round, and its rows."""
+        inner = self.oracle.in_round(number)
         if self.schedule is None:
-            return self
+            return self if inner is self.oracle else replace(self, oracle=inner)
         std = self.std * self.schedule.multiple(number)
-        return replace(self, std=std, schedule=None)
+        return replace(self, std=std, schedule=None, oracle=inner)
 
     @property
     def random(self) -> bool:

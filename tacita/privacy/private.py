@@ -30,6 +30,7 @@ from tacita.privacy.spend import Turns, known_observer, largest, planned
 from tacita.privacy.statement import relation_of
 from tacita.problem.oracles import Full
 from tacita.problem.problem import Problem
+from tacita.problem.quantised import inside, unquantised
 from tacita.trees import replace
 
 A = TypeVar("A", bound=Algorithm)
@@ -231,12 +232,17 @@ def _clipped(problem: Problem, algorithm: Any, norm: float | None) -> Any:
         oracle = oracle if norm is None else replace(oracle, norm=norm)
     else:
         oracle = Clipped(norm=1.0 if norm is None else norm, oracle=oracle)
-    algorithm = replace(algorithm, oracle=oracle)
+    algorithm = _with_clipping(algorithm, oracle)
     algorithm.refuse_problem(problem)
     oracle.check(problem)
     ready = algorithm.resolve(problem)
     looked = oracle.looked or looks_at_rows(algorithm, problem)
-    return replace(ready, oracle=replace(oracle, looked=looked))
+    return _with_clipping(ready, replace(oracle, looked=looked))
+
+
+def _with_clipping(algorithm: Any, clipped: Clipped) -> Any:
+    """The algorithm with these gradients and no noise in them, rounded as before."""
+    return replace(algorithm, oracle=inside(algorithm.oracle, lambda _: clipped))
 
 
 def _schedule(
@@ -274,15 +280,21 @@ class _Plan:
     noise_kind: str
 
     @property
+    def _clipped(self) -> Clipped:
+        return unquantised(self.algorithm.oracle)
+
+    @property
     def tolerance(self) -> float:
-        sampled = not isinstance(self.algorithm.oracle.oracle, Full)
+        sampled = not isinstance(self._clipped.oracle, Full)
         slow = sampled and self.scope.unit == Unit.RECORD
         return _TOLERANCE_SAMPLED if slow else _TOLERANCE
 
     @cached_property
     def changes(self) -> np.ndarray:
         """By how much one unit can change a gradient of each agent, or its letters."""
-        return letters_of(self.algorithm).needed(self.problem, self.scope)
+        # What is rounded after the noise changes as much before it.
+        plain = replace(self.algorithm, oracle=self._clipped)
+        return letters_of(plain).needed(self.problem, self.scope)
 
     def guarantee(self, multiplier: float, rounds: int) -> Guarantee:
         """What the agent that spends most is guaranteed at this noise."""
@@ -294,8 +306,8 @@ class _Plan:
         promise = None
         if epsilon is not None:
             promise = Promise(epsilon=epsilon, delta=self.delta, scope=self.scope)
-        oracle = replace(self.algorithm.oracle, promise=promise)
-        clipped = letters_of(replace(self.algorithm, oracle=oracle))
+        oracle = replace(self._clipped, promise=promise)
+        clipped = letters_of(_with_clipping(self.algorithm, oracle))
         if self.quantile is None:
             return self._noised(clipped, multiplier * self.changes)
         # Gradient and share cost (1 - s) and s of the round's 1/multiplier^2.
@@ -312,12 +324,13 @@ class _Plan:
         made = of_kind(clipped.with_noise(self._rounded(noise)), self.noise_kind)
         if self.schedule is None:
             return made
-        if not isinstance(made.oracle, Noisy):
+        if not isinstance(unquantised(made.oracle), Noisy):
             check.refuse(
                 f"{type(made).__name__} adds noise to its letters, and a schedule is "
                 "for noise in gradients; leave schedule out"
             )
-        return replace(made, oracle=replace(made.oracle, schedule=self.schedule))
+        change = partial(replace, schedule=self.schedule)
+        return replace(made, oracle=inside(made.oracle, change))
 
     def _rounded(self, noise: Any) -> Any:
         """One number if all are equal, else the problem's type, never rounded down."""

@@ -13,6 +13,7 @@ from tacita.privacy.scope import Scope
 from tacita.privacy.spend import known_observer
 from tacita.privacy.statement import relation_of
 from tacita.problem.problem import Problem
+from tacita.problem.quantised import inside
 from tacita.trace import PrivacyReport, exceeds, short
 from tacita.trees import replace
 
@@ -41,13 +42,14 @@ def promised(
 def _with(algorithm: Any, promise: Promise) -> Any:
     if isinstance(algorithm, Wrapper):
         return replace(algorithm, algorithm=_with(algorithm.algorithm, promise))
-    oracle = algorithm.oracle
-    if isinstance(oracle, Noisy):
+
+    def kept(oracle: Any) -> Any:
+        if not isinstance(oracle, Noisy):
+            return replace(oracle, promise=promise)
         assert isinstance(oracle.oracle, Clipped)
-        kept = replace(oracle, oracle=replace(oracle.oracle, promise=promise))
-    else:
-        kept = replace(oracle, promise=promise)
-    return replace(algorithm, oracle=kept)
+        return replace(oracle, oracle=replace(oracle.oracle, promise=promise))
+
+    return replace(algorithm, oracle=inside(algorithm.oracle, kept))
 
 
 def require_kept(planned: PrivacyReport, epsilon: float, **scope: str) -> None:

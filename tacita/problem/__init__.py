@@ -26,6 +26,8 @@ from tacita.problem.model.regulariser import NonConvex, SquaredL2
 from tacita.problem.oracles import Full, Minibatch
 from tacita.problem.own_agents import from_own_agents
 from tacita.problem.problem import Problem
+from tacita.problem.quantised import Quantised
+from tacita.problem.stream import Stream
 
 __all__ = [
     "Absolute",
@@ -46,8 +48,10 @@ __all__ = [
     "Penalty",
     "PerAgent",
     "Problem",
+    "Quantised",
     "Softmax",
     "SquaredL2",
+    "Stream",
     "cluster_nodes",
     "cnn",
     "convex_clustering",

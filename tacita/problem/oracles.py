@@ -8,8 +8,9 @@ one gradient per draw. Inside an algorithm:
     g = oracle(draw, w)                       # the gradient of f_i at w
     f = oracle.loss(draw, w, bound)           # f_i(w), rows' losses within [0, bound]
 
-Clipping and noise are oracles around oracles (`tacita.Clipped`, `tacita.Noisy`): an
-algorithm that asks for gradients does not know that they are clipped or noised.
+Clipping, noise and rounding are oracles around oracles (`tacita.Clipped`,
+`tacita.Noisy`, `tacita.Quantised`): an algorithm that asks for gradients does not know
+that they are clipped, noised or rounded. `tacita.Stream` uses every row once.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Oracle(Protocol):
         ...
 
 
-class _Bare:
+class Bare:
     """Neither clipped nor noised."""
 
     def in_round(self, number: Array | int) -> Self:
@@ -102,7 +103,7 @@ class _Bare:
 
 
 @frozen
-class Full(_Bare):
+class Full(Bare):
     """The exact gradient over all rows."""
 
     @property
@@ -142,7 +143,7 @@ SAMPLINGS = ("without_replacement", "with_replacement", "poisson", "permutation"
 
 
 @frozen
-class Minibatch(_Bare):
+class Minibatch(Bare):
     """The mean gradient over a random batch of an agent's rows.
 
     An agent with fewer rows than a batch takes all of them, unless it draws with

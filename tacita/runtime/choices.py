@@ -18,6 +18,7 @@ from tacita.algorithm.joining import Rules
 from tacita.participation import Schedule, schedule_for
 from tacita.privacy.letters import is_private
 from tacita.problem.problem import Problem
+from tacita.problem.stream import stream_of
 from tacita.robust import Attack
 from tacita.runtime import arrivals, measure, transit
 
@@ -76,6 +77,13 @@ def summed_by(
             )
         rule.check(who.size if who.kind == "cohort" else problem.n_agents)
     return made
+
+
+def require_rows(problem: Problem, algorithm: Any, rounds: int) -> None:
+    """Refuse a run that is longer than the streams of its agents."""
+    stream = stream_of(algorithm.oracle)
+    if stream is not None:
+        stream.require_rounds(problem, rounds, sum(algorithm.gradients()))
 
 
 def schedule_of(

@@ -90,6 +90,7 @@ def debug(
     reference = choices.reference_of(problem, reference)
     check.count(rounds=check.given(rounds=rounds))
     require_rounds(asynchronous, rounds)
+    choices.require_rows(problem, ready, rounds)
     with jax.disable_jit():
         carry = first_carry(world, ready, base, point)
         pages, recorded = [], []

@@ -104,6 +104,7 @@ def to_run(
         "communication": traffic.count(
             world,
             algorithm_of_first_lane(plan, algorithm),
+            chunks.rounds,
             turns,
             problem.dim,
             problem.dtype,

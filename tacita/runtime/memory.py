@@ -85,7 +85,7 @@ def _remembers(algorithm: Any, world: World, problem: Problem) -> bool:
     def letters(states: Any, numbers: Any, key: Any, memory: Any, told: Any) -> Any:
         own, found = tree_rows(seats.stacked, 0), []
         first = seats.at(own._replace(numbers=numbers)).begin(start)
-        for number, phase in enumerate(algorithm.phases):
+        for number, phase in enumerate(algorithm.in_round(1).phases):
             _, letter = seats.at(own).answer(1, number, key, states[number], told)
             memory, told = phase.combine(key, memory, letter, world.round(1, 1))
             found.append(letter)

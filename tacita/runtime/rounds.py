@@ -157,7 +157,7 @@ def _late_round(stage: Stage, carry: Carry) -> Carry:
     """The first letters that come are joined, whichever broadcast they answer."""
     late = late_letters(stage, carry)
     states, post, count = _exchange(stage, 0, carry, late.heard, (), late.weights)
-    memory, broadcast = stage.algorithm.combine(
+    memory, broadcast = stage.algorithm.in_round(stage.number).combine(
         stage.coordinator_key(0),
         carry.memory,
         post.joint,
@@ -173,11 +173,15 @@ def _server_exchange(
     """The agents answer the broadcast, the coordinator makes the next one."""
     states, post, count = _exchange(stage, phase, carry, active, ())
     states = states if stage.keeps else carry.states
-    told = stage.algorithm.phases[phase].combine(
-        stage.coordinator_key(phase),
-        carry.memory,
-        post.joint,
-        stage.world.round(stage.number, count),
+    told = (
+        stage.algorithm.in_round(stage.number)
+        .phases[phase]
+        .combine(
+            stage.coordinator_key(phase),
+            carry.memory,
+            post.joint,
+            stage.world.round(stage.number, count),
+        )
     )
     if isinstance(count, Array) and stage.algorithm.averages == "active":
         # Too few answered: the coordinator has nothing new to say.

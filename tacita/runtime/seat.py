@@ -39,10 +39,11 @@ class Seat(NamedTuple):
 
         In round `number`; the first is 1.
         """
-        oracle = AgentOracle(self.algorithm.oracle.in_round(number), self.local)
-        if isinstance(self.algorithm, GraphAlgorithm):
-            return self.algorithm.local(key, oracle, self.edges, state, told)
-        return self.algorithm.phases[phase].local(key, oracle, state, told)
+        algorithm = self.algorithm.in_round(number)
+        oracle = AgentOracle(algorithm.oracle.in_round(number), self.local)
+        if isinstance(algorithm, GraphAlgorithm):
+            return algorithm.local(key, oracle, self.edges, state, told)
+        return algorithm.phases[phase].local(key, oracle, state, told)
 
 
 class Own(NamedTuple):
@@ -113,4 +114,4 @@ def _combine(
     mean: Any,
 ) -> Any:
     now = Round(n_agents, *known)
-    return algorithm.phases[phase].combine(key, state, mean, now)
+    return algorithm.in_round(now.number).phases[phase].combine(key, state, mean, now)

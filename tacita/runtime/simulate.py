@@ -274,6 +274,7 @@ def _run(
 ) -> Run:
     """Check what is left of the user's choices, run, and put the run together."""
     rounds = check.count(rounds=check.given(rounds=rounds))
+    choices.require_rows(problem, algorithm, rounds)
     usual = choices.start_of(problem, None)
     start = usual if start is None else choices.start_of(problem, start)
     if seeds.private and stop:

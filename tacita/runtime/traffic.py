@@ -12,6 +12,7 @@ import numpy as np
 from tacita import keys
 from tacita.aggregation import Summed
 from tacita.algorithm.base import GraphAlgorithm
+from tacita.problem.quantised import Quantised
 from tacita.runtime.world import World, first_carry
 from tacita.trees import tree_rows
 
@@ -32,15 +33,21 @@ def _exchanges(world: World, algorithm: Any, start: Any) -> list[tuple[Any, Any]
     seat, alone = world.seats(algorithm)[0], world.round(1, 1)
     state, told = tree_rows(carry.states, 0), carry.broadcast
     memory, exchanges = carry.memory, []
-    for number, phase in enumerate(algorithm.phases):
+    for number, phase in enumerate(algorithm.in_round(1).phases):
         state, letter = seat.answer(1, number, key, state, told)
         exchanges.append((told, letter))
         memory, told = phase.combine(key, memory, letter, alone)
     return exchanges
 
 
-def per_turn(world: World, algorithm: Any, dim: int, dtype: Any) -> dict[str, Any]:
-    """Bytes that one active agent sends and receives in one round of a server run."""
+def per_turn(
+    world: World, algorithm: Any, rounds: int, dim: int, dtype: Any
+) -> dict[str, Any]:
+    """Bytes that one active agent sends and receives in one round of a server run.
+
+    Letters that are rounded gradients are counted by their bits, on average over the
+    rounds.
+    """
     if isinstance(algorithm, GraphAlgorithm):
         seat = world.seats(algorithm)[0]
         start = jax.ShapeDtypeStruct((dim,), dtype)
@@ -51,6 +58,8 @@ def per_turn(world: World, algorithm: Any, dim: int, dtype: Any) -> dict[str, An
 
     exchanges = _exchanges.eval_shape(world, algorithm, jnp.zeros(dim, dtype))
     up = sum(bytes_of(letter) for _, letter in exchanges)
+    if algorithm.sends_gradients and isinstance(algorithm.oracle, Quantised):
+        up = math.ceil(dim * algorithm.oracle.bits_sent(rounds) / 8)
     if isinstance(algorithm, Summed):
         # Integers, and a share for every agent when the sum is opened.
         up = dim * algorithm.aggregation.word // 8 + 32 * world.population.n_agents
@@ -61,9 +70,11 @@ def per_turn(world: World, algorithm: Any, dim: int, dtype: Any) -> dict[str, An
     }
 
 
-def count(world: World, algorithm: Any, turns: Any, dim: int, dtype: Any) -> dict:
+def count(
+    world: World, algorithm: Any, rounds: int, turns: Any, dim: int, dtype: Any
+) -> dict:
     """Letters and bytes of a whole run, from how often every agent was active."""
-    one = per_turn(world, algorithm, dim, dtype)
+    one = per_turn(world, algorithm, rounds, dim, dtype)
     turns = np.asarray(turns, dtype=np.int64)
     lanes = len(turns) if turns.ndim == 2 else 1
     if world.links is not None:

@@ -97,11 +97,15 @@ def first_carry(
         joint = join(world.aggregation, first._replace(centre=centre), places)
     else:
         joint, middle = world.aggregation(first), everyone.mean(axis=0)
-    memory, broadcast = algorithm.phases[-1].combine(
-        key,
-        algorithm.init_coordinator(middle),
-        joint,
-        world.round(0, places.agents),
+    memory, broadcast = (
+        algorithm.in_round(0)
+        .phases[-1]
+        .combine(
+            key,
+            algorithm.init_coordinator(middle),
+            joint,
+            world.round(0, places.agents),
+        )
     )
     kept = Mail(joint, letters) if algorithm.averages == "all" else NOTHING
     before = () if world.attack is None else broadcast

@@ -9,6 +9,7 @@ import numpy as np
 
 from tacita import check
 from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.schedule import largest
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -125,8 +126,8 @@ def step_size_of_round(problem: Problem, algorithm: Any) -> float:
 
 
 def inverse_step_size(problem: Problem, algorithm: Any) -> Any:
-    """1 / step_size: the smoothness that a step size stands for."""
-    return 1.0 / algorithm.step_size
+    """1 / step_size: the smoothness that a step size, the largest, stands for."""
+    return 1.0 / largest(algorithm.step_size)
 
 
 def smoothness(problem: Problem) -> float:

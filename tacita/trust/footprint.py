@@ -24,6 +24,7 @@ from tacita.privacy.noisy import Noisy
 from tacita.problem.oracles import Oracle
 from tacita.problem.population import Local
 from tacita.problem.problem import Problem
+from tacita.problem.quantised import inside
 from tacita.trace import Run
 from tacita.trees import in_double_precision, replace, tree_rows
 
@@ -118,14 +119,17 @@ def operations_of_gradient(problem: Problem, algorithm: Algorithm) -> float:
 
     As the compiler counts them in the program, random draws included.
     """
-    oracle = algorithm.oracle
+    oracle = algorithm.oracle.in_round(1)
     population = oracle.prepare(problem.population)
     local = population.local(tree_rows(population.rows, 0))
     clipped = clipping_of(oracle)
     if clipped is not None:
         # The compiler counts a loop once: let all rows be one batch of it.
         whole = replace(clipped, microbatch=local.padded_rows)
-        oracle = replace(oracle, oracle=whole) if isinstance(oracle, Noisy) else whole
+        oracle = inside(
+            oracle,
+            lambda o: replace(o, oracle=whole) if isinstance(o, Noisy) else whole,
+        )
     w = jax.ShapeDtypeStruct((problem.dim,), problem.dtype)
     key = jax.eval_shape(lambda: jax.random.key(0))
     compiled = jax.jit(_one_gradient).lower(oracle, local, key, w).compile()

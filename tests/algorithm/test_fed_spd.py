@@ -11,6 +11,7 @@ import tacita
 from tacita.algorithm.fed_spd import State, Told
 from tacita.problem import prox, synthetic
 from tacita.problem.oracles import AgentOracle
+from tacita.schedule import Polynomial
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +75,7 @@ def test_one_round_by_hand(state):
     rho, gamma, noise = 0.7, 1.5, 0.4
     algorithm = tacita.FedSPD(
         rho=rho,
-        gamma=gamma,
-        gamma_growth=0.5,
+        gamma=Polynomial(start=gamma, power=-0.5),
         local_steps=3,
         state=state,
         noise_std=noise,
@@ -86,9 +86,9 @@ def test_one_round_by_hand(state):
         key = jax.random.key(5)
         one = jax.tree.map(lambda leaf: leaf[0], problem.population.rows)
         local = problem.population.local(one)
-        told = Told(jnp.asarray(x0), jnp.asarray(float(t)))
+        told = Told(jnp.asarray(x0))
         before = State(jnp.asarray(u), jnp.asarray(lam))
-        after, letter = algorithm.local(
+        after, letter = algorithm.in_round(t).local(
             key, AgentOracle(tacita.Full(), local), before, told
         )
         draw = jax.random.normal(jax.random.split(key)[1], (2,), jnp.float64)

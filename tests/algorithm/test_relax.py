@@ -9,6 +9,7 @@ import pytest
 
 import tacita
 from tacita.problem import Penalty, graph, synthetic
+from tacita.schedule import Polynomial
 from tacita.theory import gtv
 
 GRAPHS = {
@@ -168,9 +169,10 @@ def test_every_node_has_its_own_safe_rate():
 
 @pytest.mark.long
 def test_rates_that_shrink():
-    """One step with eta_t = eta / (1 + decay t)^power by hand; and what it is for."""
+    """Steps with eta_t = eta / (1 + decay t)^power by hand; and what it is for."""
     problem = nodes(GRAPHS["ring"])
-    rate = dict(alpha=0.3, step_size=0.05, decay=0.5, power=0.75)
+    shrinking = Polynomial(start=0.05, power=0.75, decay=0.5)
+    rate = dict(alpha=0.3, step_size=shrinking)
     start = np.random.default_rng(1).normal(size=(9, 3))
     run = tacita.simulate(problem, tacita.FedGD(**rate), 3, start=start)
     w, coupled = start, tacita.GTVMin(problem, 0.3)
@@ -181,13 +183,13 @@ def test_rates_that_shrink():
     errors = [
         tacita.simulate(
             problem,
-            tacita.FedSGD(alpha=0.3, step_size=0.1, decay=decay),
+            tacita.FedSGD(alpha=0.3, step_size=step_size),
             4000,
             seeds=4,
             record=("error",),
             reference=expected,
         ).metrics["error"][:, -400:]
-        for decay in (None, 0.01)
+        for step_size in (0.1, Polynomial(start=0.1, decay=0.01))
     ]
     assert errors[1].mean() < 0.4 * errors[0].mean()
 

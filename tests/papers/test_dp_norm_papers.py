@@ -51,6 +51,11 @@ def test_noise_of_every_method():
     assert in_w == pytest.approx(0.0028, abs=5e-5)
     share = 1 / (2 * benchmark.PENALTY * 2 + 1 / benchmark.STEP)
     assert share * benchmark.admm_paper_noise(1.0) == pytest.approx(0.008, abs=5e-4)
+    # Its decreasing step, written out for local step 3 of round 50, D = 2.
+    inside = 1 / 6**2 + 7840 * 10 * 2000 * np.log(1250) / (4000**2 * 0.5**2)
+    printed = 2.0 / (np.sqrt(2 * 3 * 50) * np.sqrt(inside))
+    step = benchmark.admm_paper_step(0.5, radius=2.0).over(50)[-1] / np.sqrt(3)
+    assert step == pytest.approx(printed)
     # A sound budget for gossip, asked of the accountant.
     draw = np.random.default_rng(0)
     x = draw.normal(size=(24, 3))

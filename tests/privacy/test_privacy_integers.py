@@ -191,7 +191,7 @@ def test_letters_that_hold_what_was_received_rest_on_its_size():
         noise_kind="integers",
         oracle=Clipped(norm=4.0),
     )
-    told, letters, rows = Told(jnp.array([-(2.0**53) - 2]), jnp.array(1.0)), [], 100
+    told, letters, rows = Told(jnp.array([-(2.0**53) - 2])), [], 100
     problem = PROBLEM
     for last in (1.5, 2.5):
         x = np.full((rows, 1), 2.0)

@@ -198,7 +198,7 @@ def test_hidden_state_report_has_claim_number_and_warning(problem):
     assert told.paper_claim["claimed_epsilon"] == pytest.approx(1.0, rel=1e-6)
     assert told.paper_claim["status"] == "refuted"
     assert "WARNING" in told.theorem
-    gammas = algorithm.gamma * np.sqrt(np.arange(1, 101))
+    gammas = algorithm.gamma.start * np.sqrt(np.arange(1, 101))
     s = hidden_state_sensitivities(
         gamma=gammas, rho=20.0, inner_steps=5, gradient_bound=1.0, batch=10
     )
@@ -456,8 +456,7 @@ def test_the_audit_refutes_the_printed_claim_and_not_the_public_state(problem):
     assert not found.refutes(claim)
     public = tacita.FedSPD(
         rho=20.0,
-        gamma=float(printed.gamma),
-        gamma_growth=0.5,
+        gamma=printed.gamma,
         noise_std=2.0 * 0.2,
         oracle=disjoint(),
     )
@@ -467,8 +466,7 @@ def test_the_audit_refutes_the_printed_claim_and_not_the_public_state(problem):
     # The same attack finds a noise that is too small for what is claimed.
     weak = tacita.FedSPD(
         rho=20.0,
-        gamma=float(printed.gamma),
-        gamma_growth=0.5,
+        gamma=printed.gamma,
         noise_std=0.1 * 0.2,
         oracle=disjoint(),
     )

@@ -18,6 +18,7 @@ from papers.dp_norm.common.as_printed import (
 from tacita.privacy import Clipped, gaussian_sigma
 from tacita.privacy.letters.trajectory import trajectory_sensitivity
 from tacita.problem import graph
+from tacita.schedule import Polynomial
 
 #: Settings of the convex model: mu, K, B, R, alpha, (G, L), delta.
 STEP, STEPS, BATCH, ROUNDS, ALPHA = 0.03, 10, 2000, 2000, 0.2
@@ -146,6 +147,29 @@ def admm_paper_noise(
         return 0.0
     spread = math.sqrt(2 * steps * rounds * math.log(1.25 / DELTA))
     return 2 * GRADIENT_BOUND * spread / (epsilon * samples)
+
+
+def admm_paper_step(
+    epsilon: float,
+    radius: float = 1.0,
+    rounds: int = ROUNDS,
+    steps: int = STEPS,
+    samples: int = PER_NODE,
+    nodes: int = 6,
+    dim: int = 7840,
+) -> Polynomial:
+    """Table II's step of DP-ADMM by round; in local step k it is this over sqrt(k).
+
+    1/mu_kr = (sqrt(2 k r)/D) sqrt(G^2/N^2 + p G^2 K R log(1.25/delta)/(d^2 eps^2)),
+    with D = `radius`, the largest norm of a model. Its noise in w is the one of
+    `admm_paper_noise` at that step.
+
+    >>> admm_paper_step(1.0).over(2000)[[0, 1999]].round(4).tolist()
+    [0.0846, 0.0019]
+    """
+    noise = dim * steps * rounds * math.log(1.25 / DELTA) / (samples * epsilon) ** 2
+    spread = GRADIENT_BOUND * math.sqrt(1 / nodes**2 + noise)
+    return Polynomial(start=radius / (math.sqrt(2) * spread), power=0.5)
 
 
 def sound_gradient_noise(epsilon: float, rounds: int = ROUNDS) -> float:

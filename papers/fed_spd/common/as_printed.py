@@ -16,6 +16,7 @@ from tacita.privacy.accounting.subsampling import WithReplacement
 from tacita.privacy.clipped import Clipped
 from tacita.privacy.letters.primal_dual_steps import C0
 from tacita.problem.oracles import Minibatch
+from tacita.schedule import Polynomial
 
 
 def printed_rate(
@@ -123,7 +124,8 @@ def fed_spd_as_printed(
 
     >>> made = fed_spd_as_printed(epsilon=1.0, delta=1e-4, rounds=100,
     ...                           participation=0.2, samples=325, dim=162)
-    >>> made.state, round(made.gamma), round(2 * made.noise_std / (20 + made.gamma), 4)
+    >>> gamma = made.gamma.start
+    >>> made.state, round(gamma), round(2 * made.noise_std / (20 + gamma), 4)
     ('hidden', 795, 0.0606)
     """
     sizes: dict[str, Any] = {"local_steps": local_steps, "batch": batch}
@@ -134,17 +136,17 @@ def fed_spd_as_printed(
         )
     each = {"epsilon": epsilon, "delta": delta, "gradient_bound": gradient_bound}
     sampling = "with_replacement" if replacement else "permutation"
+    gamma = printed_gamma(
+        participation=participation,
+        dim=dim,
+        rho=rho,
+        factor_restored=factor_restored,
+        **each,
+        **sizes,
+    )
     return FedSPD(
         rho=rho,
-        gamma=printed_gamma(
-            participation=participation,
-            dim=dim,
-            rho=rho,
-            factor_restored=factor_restored,
-            **each,
-            **sizes,
-        ),
-        gamma_growth=0.5,
+        gamma=Polynomial(start=gamma, power=-0.5),
         local_steps=local_steps,
         state="hidden",
         paper_noise=True,

@@ -98,24 +98,24 @@ def _scores(
     real = AgentOracle(telling, place)  # pyright: ignore
     without = AgentOracle(replace(telling, side=0.0, expected=True), place)  # pyright: ignore
     shown = AgentOracle(replace(telling, side=1.0, expected=True), place)  # pyright: ignore
-    quiet = replace(algorithm, noise_std=None)
 
     def one_run(key: Array) -> Array:
         def one_round(carry: Any, number: Array) -> tuple[Any, None]:
             state, base, trace, letter, score = carry
             for_local, for_part = jax.random.split(jax.random.fold_in(key, number))
-            t = number.astype(jnp.float32)
+            now = algorithm.in_round(number)
+            quiet = replace(now, noise_std=None)
             active = jax.random.uniform(for_part) < chance
-            told = Told(letter / clients, t)
-            after, sent = algorithm.local(for_local, real, state, told)
+            told = Told(letter / clients)
+            after, sent = now.local(for_local, real, state, told)
             # What the same client would send without the record and without noise.
             plain, expected = quiet.local(for_local, without, base, told)
-            silent = Told(jnp.zeros_like(letter), t)
+            silent = Told(jnp.zeros_like(letter))
             left, signal = quiet.local(for_local, shown, trace, silent)
             if algorithm.state == "public":
                 # The state is public: both start each round from the released one.
                 plain, left = after, State(*(jnp.zeros_like(v) for v in trace))
-            weight = (algorithm.rho + algorithm.gamma_at(t)) ** 2
+            weight = (now.rho + now.gamma) ** 2
             gain = jnp.sum(weight * signal * (sent - expected))
             new = (after, plain, left, sent, score + gain)
             old = (state, base, trace, letter, score)

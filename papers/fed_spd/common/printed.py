@@ -15,6 +15,7 @@ from papers.fed_spd.common.as_printed import fed_spd_as_printed
 from papers.fed_spd.common.pages import MAJORITY, draw, told, write
 from tacita.privacy.letters.primal_dual_steps import hidden_state_norm
 from tacita.problem.prox import L1
+from tacita.schedule import Polynomial
 from tacita.theory.gaussian import epsilon_of_mu
 
 ROUNDS, DELTA, SAMPLES, EVERY = 100, 1e-4, 325, 5
@@ -92,7 +93,8 @@ def trajectory_epsilon(algorithm: tacita.FedSPD, part: float) -> float:
     One hit in every active round; for convex losses that are smooth enough.
     """
     times = np.arange(1, ROUNDS + 1)[:: round(1 / part)]
-    gammas = float(algorithm.gamma) * np.sqrt(times)
+    assert isinstance(algorithm.gamma, Polynomial)
+    gammas = algorithm.gamma.over(ROUNDS)[times - 1]
     mu = hidden_state_norm(
         low=gammas,
         high=gammas,

@@ -77,7 +77,7 @@ class Summed(Wrapper):
         if problem.dim == 0:
             check.refuse("a letter without numbers has no sum; the model has dim=0")
         for leaf in jax.tree.leaves(inner):
-            if np.ndim(leaf):
+            if np.ndim(leaf) == 1:  # a schedule has columns
                 check.refuse(
                     "a secure sum takes numbers that are common to all agents, and "
                     f"{type(inner).__name__} has some that differ; give one for all"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tacita import check
-from tacita.privacy.accounting.guarantee import Guarantee
+from tacita.privacy.accounting.guarantee import Guarantee, enforced
 from tacita.privacy.accounting.subsampling import (
     Poisson,
     Sampling,
@@ -34,6 +35,7 @@ from tacita.privacy.letters.steering import (
 )
 from tacita.privacy.scope import Scope, Unit
 from tacita.problem.problem import Problem
+from tacita.problem.stream import Stream, stream_of
 from tacita.trees import replace
 
 
@@ -53,10 +55,39 @@ def by_composition(
         partial(one_round, algorithm, problem, question, mixed),
         schedule_of(algorithm.oracle),
     )
+    stream = stream_of(clipped_oracle(algorithm))
+    if stream is not None and question.scope.unit == Unit.RECORD:
+        return _once_a_pass(algorithm, stream, problem, question, one)
     if descends is None or schedule is not None or has_integers(algorithm):
         return scheduled(one, schedule, question)
     return until_the_last_model(
         one(), question, kept_of_a_difference(problem, descends)
+    )
+
+
+def _once_a_pass(
+    algorithm: Any,
+    stream: Stream,
+    problem: Problem,
+    question: Question,
+    one: Callable[..., Guarantee],
+) -> Guarantee:
+    """A record of a stream is in few rounds, mostly in one: all others are free.
+
+    Given the letters before, those of a round without the record are the same for
+    neighbouring rows. Which round has it is known: no draw is counted on.
+    """
+    samples = int(problem.counts[question.agent])
+    algorithm.refuse_second_draws()
+    steps = sum(noisy_gradients(algorithm))
+    total = max(question.rounds, question.total or 0)
+    rounds = min(question.rounds, stream.uses(samples, total * steps))
+    used = scheduled(
+        one, schedule_of(algorithm.oracle), replace(question, rounds=rounds)
+    )
+    return used.noting(
+        enforced(f"every record is in the gradients of at most {rounds} rounds"),
+        after="; rounds of a stream use other records (parallel composition)",
     )
 
 
@@ -148,6 +179,11 @@ def gradient_increment(
         scope.relation, samples, unit=scope.unit, model=problem.model
     )
     step = number_of(factor, agent)
+    if not math.isfinite(step):
+        check.refuse(
+            "steps that grow for ever have no secure sum, whose noise is for the "
+            "longest one; use a schedule that shrinks"
+        )
     # A Poisson batch may be all rows, each with the weight of a batch.
     fullest = samples / used if how == "poisson" else 1.0
     return Increment(
@@ -185,6 +221,9 @@ def _sampling(
         return WithoutReplacement(size, samples), steps
     if sampling == "poisson":
         return Poisson(size / samples), steps
+    if sampling == "stream":
+        assert isinstance(oracle.oracle, Stream)
+        return None, sum(oracle.oracle.uses(samples, steps) for steps in asked)
     if sampling == "permutation":
         # Batches of one epoch are disjoint: a record is in at most one of them. Every
         # call of `draws` shuffles anew.

@@ -39,7 +39,7 @@ from tacita.privacy.accounting.guarantee import (
     believed,
     violated,
 )
-from tacita.privacy.clipped import clipping_of, without_noise
+from tacita.privacy.clipped import clipping_of, with_std, without_noise
 from tacita.privacy.letters.composition import (
     by_composition,
     gradient_changes,
@@ -47,10 +47,11 @@ from tacita.privacy.letters.composition import (
 )
 from tacita.privacy.letters.mixing import by_mixing, places
 from tacita.privacy.letters.question import Increment, Question
-from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Relation, Scope
 from tacita.problem.oracles import Minibatch, Oracle
 from tacita.problem.problem import Problem
+from tacita.problem.quantised import Quantised
+from tacita.schedule import is_common, is_constant, largest
 from tacita.trees import replace
 
 
@@ -105,12 +106,12 @@ class Letters:
 
 def of_gradients(algorithm: Any, **more: Any) -> Letters:
     """Letters that are functions of the gradients of a `Noisy` oracle, and no more."""
+    if isinstance(algorithm.oracle, Quantised):
+        # What others' letters carry is rounded, and no Gaussian that hides anybody.
+        more |= {"mixed": None, "descends": None}
 
     def with_noise(noise_std: Any) -> Any:
-        oracle = algorithm.oracle
-        if not isinstance(oracle, Noisy):
-            oracle = Noisy(std=noise_std, oracle=oracle)
-        return replace(algorithm, oracle=replace(oracle, std=noise_std))
+        return replace(algorithm, oracle=with_std(algorithm.oracle, noise_std))
 
     given: dict[str, Any] = {
         "theorem": partial(
@@ -218,13 +219,32 @@ def is_private(algorithm: Any) -> bool:
     return noised or clipping_of(algorithm.oracle) is not None
 
 
+def _one_for_all_rounds(step: Any) -> Any:
+    """A step size with which all rounds contract alike; None of one that shrinks."""
+    return step if is_constant(step) else None
+
+
+def _stepped(algorithm: Any) -> dict[str, Any]:
+    """What is said of letters that are the broadcast less steps along gradients.
+
+    Of steps that shrink nothing but their ratio between agents is counted on, which
+    schedules of their own would change; a sum must bear the longest.
+    """
+    step = algorithm.step_size
+    mixed = step
+    if not is_constant(step):
+        mixed = 1.0 if is_common(step) and algorithm.local_steps == 1 else None
+    sums = partial(gradient_increment, algorithm, largest(step))
+    return {"mixed": mixed, "increments": sums, "public_state": True}
+
+
 @letters_of.register
 def _(algorithm: ServerGD) -> Letters:
     if algorithm.local_steps > 1:
         increments = partial(gradient_increment, algorithm, 1.0)  # says why not
         return of_gradients(algorithm, increments=increments, public_state=True)
     # A letter is a gradient at the broadcast.
-    step = algorithm.step_size
+    step = _one_for_all_rounds(algorithm.step_size)
     return of_gradients(algorithm, mixed=1.0, descends=step, public_state=True)
 
 
@@ -235,7 +255,7 @@ def _(algorithm: DPSGD) -> Letters:
         check.is_number(kept) and kept == 0
         for kept in (algorithm.momentum, algorithm.average)
     )
-    step = algorithm.step_size if plain else None
+    step = _one_for_all_rounds(algorithm.step_size) if plain else None
     return of_gradients(algorithm, mixed=1.0, descends=step, public_state=True)
 
 
@@ -243,14 +263,14 @@ def _(algorithm: DPSGD) -> Letters:
 def _(algorithm: FedAvg) -> Letters:
     # A letter is w - step_size times the sum of its gradients.
     step = algorithm.step_size
-    once = step if algorithm.local_steps == 1 else None
-    return of_gradients(algorithm, mixed=step, descends=once, public_state=True)
+    once = _one_for_all_rounds(step) if algorithm.local_steps == 1 else None
+    return of_gradients(algorithm, **_stepped(algorithm), descends=once)
 
 
 @letters_of.register
 def _(algorithm: CoordinatorSteps) -> Letters:
     # The letters of FedAvg; moments of their means show no more than the means do.
-    return of_gradients(algorithm, mixed=algorithm.step_size, public_state=True)
+    return of_gradients(algorithm, **_stepped(algorithm))
 
 
 @letters_of.register(FedBuff)

@@ -60,6 +60,7 @@ from tacita.privacy.scope import Relation, Unit
 from tacita.problem.model.linear import Linear, Logistic
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.problem import Problem
+from tacita.schedule import is_common, is_constant, largest, smallest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,26 +110,33 @@ def _refuse_hidden(noise_std: Any) -> Any:
 def _dp_fed_avg(algorithm: DPFedAvg, problem: Problem, question: Question) -> Guarantee:
     """Noise eta noise_std on Q steps of length eta: one hit moves no further."""
     noise = present_noise(algorithm, algorithm.noise_std)
-    step = number_of(algorithm.step_size, question.agent)
-    use = _use(algorithm, problem, question, 2 / step)
+    size = algorithm.step_size
+    use = _use(algorithm, problem, question, 2 / _longest(algorithm, question))
     change = use.change * (use.times or algorithm.local_steps)
     release, seen = _release(algorithm, problem, question, change), None
-    if not release.integers:
-        seen = noise_of_a_mean(
-            algorithm, problem, question, factor=algorithm.step_size, std=noise
-        )
+    if not release.integers and (is_constant(size) or is_common(size)):
+        # Of one release the ratio between agents counts, which a schedule keeps.
+        factor = size if is_constant(size) else 1.0
+        seen = noise_of_a_mean(algorithm, problem, question, factor=factor, std=noise)
     if seen is None:
         return _rounds(question, use, release, number_of(noise, question.agent))
     told = shown_in_a_mean(_one(question, use, release, seen))
-    kept = kept_of_a_difference(problem, algorithm.step_size, algorithm.local_steps)
+    if not is_constant(size):
+        return over_rounds(told, question)
+    kept = kept_of_a_difference(problem, size, algorithm.local_steps)
     return until_the_last_model(told, question, kept)
+
+
+def _longest(algorithm: DPFedAvg, question: Question) -> float:
+    """The agent's longest step of all rounds."""
+    return number_of(largest(algorithm.step_size), question.agent)
 
 
 def _dp_fed_avg_increment(
     algorithm: DPFedAvg, problem: Problem, question: Question
 ) -> Increment:
     """Q steps of length eta along clipped gradients."""
-    step, steps = number_of(algorithm.step_size, question.agent), algorithm.local_steps
+    step, steps = _longest(algorithm, question), algorithm.local_steps
     use = _use(algorithm, problem, question, 2 / step)
     oracle = clipped_oracle(algorithm, question.agent)
     real = believed("local steps round as real numbers do, questions being bounded")
@@ -144,7 +152,7 @@ def _dp_fed_avg_increment(
 def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarantee:
     """The public state's rounds compose; a hidden state's letters are one release."""
     noise = number_of(present_noise(algorithm, algorithm.noise_std), question.agent)
-    gamma = number_of(algorithm.gamma, question.agent)
+    gamma = number_of(smallest(algorithm.gamma), question.agent)
     steps, rho = algorithm.local_steps, number_of(algorithm.rho, question.agent)
     hidden = algorithm.state == "hidden"
     use = _use(algorithm, problem, question, 2 * gamma, hidden)
@@ -153,7 +161,7 @@ def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarant
     # A letter carries noise 2 noise_std/(rho + gamma_t). With a = gamma/(rho + gamma):
     # a hit at step r moves the mean iterate by (1 - a^(Q-r))/(Q rho) times its change.
     a = gamma / (rho + gamma)
-    if algorithm.gamma_growth > 0:
+    if not is_constant(algorithm.gamma):
         one_hit, all_hits = 1.0, (steps + 1) / 2  # the limit of a -> 1, a bound
     else:
         one_hit = (1 - a**steps) / (steps * (1 - a))
@@ -206,13 +214,13 @@ def _hidden(
         )
     agent, rounds = question.agent, question.rounds
     total = rounds if question.total is None else question.total
-    first, growth = number_of(algorithm.gamma, agent), float(algorithm.gamma_growth)
+    gammas = _gammas(algorithm, agent, total)
     if rounds == total and question.participation == 1.0:
-        lows = highs = first * np.arange(1, total + 1) ** growth
+        lows = highs = gammas
     else:
-        # Which rounds is not known: any gamma between the first and the last.
-        lows = np.full(rounds, first)
-        highs = np.full(rounds, first * total**growth)
+        # Which rounds is not known: any gamma of the run.
+        lows = np.full(rounds, gammas.min(initial=np.inf))
+        highs = np.full(rounds, gammas.max(initial=0))
     mu = 0.0
     if rounds:
         mu = hidden_state_norm(
@@ -237,6 +245,14 @@ def _hidden(
         ),
         paper_claim=_printed(algorithm, problem, question),
     )
+
+
+def _gammas(algorithm: FedSPD, agent: int, rounds: int) -> np.ndarray:
+    """The client's gamma in every round."""
+    if is_constant(algorithm.gamma):
+        return np.full(rounds, number_of(algorithm.gamma, agent))
+    over = algorithm.gamma.over(rounds)
+    return over[:, agent] if over.ndim == 2 else over
 
 
 def _printed(

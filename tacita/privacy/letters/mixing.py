@@ -31,6 +31,8 @@ from tacita.privacy.scope import Observer
 from tacita.problem.graph import Graph
 from tacita.problem.oracles import Full
 from tacita.problem.problem import Problem
+from tacita.problem.quantised import Quantised
+from tacita.schedule import is_constant
 from tacita.trees import replace
 
 #: Every node of a graph has its own number, and each takes a matrix of all nodes.
@@ -79,12 +81,14 @@ def by_mixing(algorithm: GossipSGD, problem: Problem, question: Question) -> Gua
 def places(algorithm: GossipSGD, problem: Problem) -> list[np.ndarray] | None:
     """Numbers that tell nodes apart by their place; None where mixing is not used.
 
-    That is with batches, a schedule of noise or integers, where a step's factor has no
-    public bound, and on graphs with many nodes.
+    That is with batches, a schedule of noise or steps, integers or rounding, where a
+    step's factor has no public bound, and on graphs with many nodes.
     """
     n = problem.n_agents
     full = isinstance(clipped_oracle(algorithm).oracle, Full)
     uniform = schedule_of(algorithm.oracle) is None and not has_integers(algorithm)
+    uniform = uniform and is_constant(algorithm.step_size)
+    uniform = uniform and not isinstance(algorithm.oracle, Quantised)
     if n > _MOST_NODES or not (full and uniform):
         return None
     smooth = np.all(np.isfinite(step_factors(problem, algorithm.step_size)))

@@ -15,6 +15,7 @@ with integers they are not used.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 from tacita.aggregation.secure.plan import SMOOTHING, change_in_steps, slack_of
@@ -23,6 +24,7 @@ from tacita.integer_noise import SPREAD
 from tacita.privacy.accounting.guarantee import Guarantee, believed, enforced
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Relation
+from tacita.problem.quantised import inside, unquantised
 from tacita.trees import replace
 
 _THEOREM = (
@@ -51,7 +53,7 @@ def rounding_of(rows: int, entries: int, relation: Relation) -> float:
 def noise_kind_of(algorithm: Any) -> str:
     """The kind of the noise that an algorithm has, or its oracle."""
     if _noise_of_oracle(algorithm):
-        return algorithm.oracle.noise_kind
+        return unquantised(algorithm.oracle).noise_kind
     return algorithm.noise_kind
 
 
@@ -60,8 +62,8 @@ def of_kind(algorithm: Any, kind: str) -> Any:
     if isinstance(algorithm, Wrapper):
         return replace(algorithm, algorithm=of_kind(algorithm.algorithm, kind))
     if _noise_of_oracle(algorithm):
-        oracle = replace(algorithm.oracle, noise_kind=kind)
-        return replace(algorithm, oracle=oracle)
+        change = partial(replace, noise_kind=kind)
+        return replace(algorithm, oracle=inside(algorithm.oracle, change))
     if algorithm.noise_kind == kind:
         return algorithm
     return replace(algorithm, noise_kind=kind)
@@ -73,7 +75,7 @@ def _noise_of_oracle(algorithm: Any) -> bool:
     while isinstance(inner, Wrapper):
         inner = inner.algorithm
     own = any(field.name == "noise_std" for field in fields(inner))
-    return isinstance(inner.oracle, Noisy) and not own
+    return isinstance(unquantised(inner.oracle), Noisy) and not own
 
 
 def has_integers(algorithm: Any) -> bool:

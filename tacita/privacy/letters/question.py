@@ -21,11 +21,13 @@ from tacita.privacy.accounting.guarantee import (
 )
 from tacita.privacy.accounting.subsampling import Sampling
 from tacita.privacy.clipped import Clipped, clipping_of
+from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Observer, Scope
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.population import Population
 from tacita.problem.problem import Problem
+from tacita.problem.quantised import Quantised
 from tacita.trees import replace
 
 #: Observers who are shown broadcasts, not letters.
@@ -139,6 +141,13 @@ def clipped_oracle(algorithm: Any, agent: int | None = None) -> Clipped:
     Of one agent, if that is named, with its own norm.
     """
     clipped = clipping_of(algorithm.oracle)
+    rounded = algorithm.oracle
+    if isinstance(rounded, Quantised) and not isinstance(rounded.oracle, Noisy):
+        check.refuse(
+            f"the gradients of {type(algorithm).__name__} are rounded before any noise "
+            "is added, and nothing bounds what that does; put the noise inside: "
+            "oracle=tacita.Quantised(..., oracle=tacita.Noisy(...))"
+        )
     if clipped is None:
         check.refuse(
             f"the gradients of {type(algorithm).__name__} are not clipped, so one "

@@ -28,6 +28,8 @@ from tacita.problem.model.linear import Linear, Logistic
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.oracles import Full
 from tacita.problem.problem import Problem
+from tacita.problem.quantised import Quantised
+from tacita.schedule import is_constant
 from tacita.theory import descent
 
 
@@ -76,8 +78,10 @@ def _theorem_fits(algorithm: FedPLT, problem: Problem, question: Question) -> bo
     convex = isinstance(problem.model, Linear | Logistic)
     ridge = isinstance(problem.population.regulariser, SquaredL2)
     whole = isinstance(oracle.oracle, Full)
-    plain = isinstance(algorithm.solver, GradientDescent)
+    solver = algorithm.solver
+    plain = isinstance(solver, GradientDescent) and is_constant(solver.step_size)
     constant = schedule_of(algorithm.oracle) is None and not has_integers(algorithm)
+    constant = constant and not isinstance(algorithm.oracle, Quantised)
     usual = question.scope == Scope(question.scope.observer)
     return convex and ridge and whole and plain and constant and usual
 
