@@ -13,11 +13,13 @@ CASES = {
 }
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Figure 2."""
     return figure(
         2,
-        "Figure 2: accuracy and objective for four claimed totals",
+        "Figure 2: accuracy and Lagrangian for four claimed totals",
         CASES,
         "finds higher accuracy for a larger total, and a falling objective; it prints "
         "curves without numbers.",
@@ -27,6 +29,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
         "encodings of the data the picture is the same.",
         repetitions,
         out,
+        resume,
     )
 
 
