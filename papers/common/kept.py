@@ -71,6 +71,11 @@ class Kept:
             print(words, file=sys.stderr, flush=True)
 
 
+def kept_or_made(kept: Kept | None, key: str, make: Callable[[], Any]) -> Any:
+    """The result of that name, or where nothing is kept the result itself."""
+    return make() if kept is None else kept(key, make)
+
+
 def _line(key: str, found: Any) -> str:
     return json.dumps({"of": key, "found": found}, default=_plain) + "\n"
 
