@@ -14,7 +14,7 @@ from papers.fed_spd.common.deals import DEALS, problem, sizes_in_words
 from papers.fed_spd.common.pages import REPETITIONS, RESULTS, draw, script, told, write
 from papers.fed_spd.common.printed import EVERY, ROUNDS
 
-ACTIVE, BATCH, LOCAL_STEPS = 20, 10, (1, 2, 5, 10)
+ACTIVE, BATCH, LOCAL_STEPS = 20, 10, (1, 5, 10)
 #: FedSPD's local steps are 1/(rho + gamma) long, and so are FedAvg's.
 RHO, GAMMA = 0.05, 0.95
 

@@ -26,11 +26,11 @@ def instance():
 def test_without_noise_it_is_the_package(instance):
     """The sum of losses with (rho, gamma) is the mean with (20 rho, 20 gamma)."""
     setting = readings.Setting("sum", "each step, sqrt(v)")
-    found = readings.errors(instance, setting, RHO, np.zeros(1), ROUNDS, 0)[..., 0]
-    data = readings.data_of(instance, "sum")
-    best = readings.optimum(data)
+    made = readings.ready(instance, "sum", RHO)
+    found = readings.errors(made, setting, RHO, np.zeros(1), ROUNDS, 0)[..., 0]
+    best = made.best
     np.testing.assert_allclose(best, instance.problem.solve(), atol=1e-12)
-    step = ROWS * readings.theory_step(data, RHO)
+    step = ROWS * made.step
     solver = GradientDescent(step_size=step, local_steps=readings.STEPS)
     run = tacita.simulate(
         instance.problem,
@@ -53,18 +53,17 @@ def test_without_noise_it_is_the_package(instance):
 
 def test_noise_has_the_scale_of_the_reading(instance):
     """After one round from one point, the noise of one column beside that of none."""
-    data = readings.data_of(instance, "sum")
-    step = readings.theory_step(data, RHO)
+    made = readings.ready(instance, "sum", RHO)
     small = np.array([0.0, 1e-8])
     moved = {}
     for noise in readings.NOISES:
         setting = readings.Setting("sum", noise)
-        found = readings.errors(instance, setting, RHO, small, 60, 7)
+        found = readings.errors(made, setting, RHO, small, 60, 7)
         moved[noise] = found[readings.MEASURES.index("X - x*"), -1, 1]
     ratio = moved["each step, sqrt(v)"] / moved["each step, sqrt(2 gamma v)"]
-    assert ratio == pytest.approx(1 / math.sqrt(2 * step), rel=1e-4)
+    assert ratio == pytest.approx(1 / math.sqrt(2 * made.step), rel=1e-4)
     ratio = moved["each gradient, sqrt(v)"] / moved["each step, sqrt(v)"]
-    assert ratio == pytest.approx(step, rel=1e-4)
+    assert ratio == pytest.approx(made.step, rel=1e-4)
     # Noise once a round is less than noise in every step, and more than a tenth.
     once = moved["once a round, sqrt(v)"] / moved["each step, sqrt(v)"]
     assert 0.1 < once < 1

@@ -115,9 +115,24 @@ def theory_step(data: Data, rho: float) -> float:
     return 2 / (largest + data.weight + 2 / rho)
 
 
+class Ready(NamedTuple):
+    """An instance in one of its two forms, with what every setting needs of it."""
+
+    data: Data
+    best: np.ndarray
+    start: np.ndarray
+    step: float
+
+
+def ready(instance: Instance, loss: str, rho: float) -> Ready:
+    """Its optimum and its step of theory."""
+    data = data_of(instance, loss)
+    return Ready(data, optimum(data), instance.start, theory_step(data, rho))
+
+
 @in_double_precision
 def errors(
-    instance: Instance,
+    given: Ready,
     setting: Setting,
     rho: float,
     variances: np.ndarray,
@@ -125,18 +140,16 @@ def errors(
     seed: int,
 ) -> np.ndarray:
     """Every measure after every round, (measures, rounds, variances)."""
-    data = data_of(instance, setting.loss)
-    step = theory_step(data, rho)
     std, every_step = NOISES[setting.noise]
     return np.asarray(
         _run(
-            Data(jnp.asarray(data.signed), data.share),
-            jnp.asarray(optimum(data)),
-            jnp.asarray(instance.start),
-            jnp.asarray(std(variances, step)),
+            given.data,
+            given.best,
+            given.start,
+            std(variances, given.step),
             jax.random.key(seed),
             rho,
-            step,
+            given.step,
             rounds,
             every_step,
             setting.batch,
@@ -159,25 +172,27 @@ def _run(
 ) -> Array:
     shape = (len(std), *start.shape)
     rows = data.signed.shape[1]
+    # One draw for all variances: their errors then differ by the scale alone.
+    for_noise, for_rows = jax.random.split(key)
+    noises = jax.random.normal(for_noise, (rounds, STEPS, *start.shape))
+    if not every_step:
+        noises = noises.at[:, :-1].set(0)
     z_best = best - rho * data.gradient(jnp.broadcast_to(best, start.shape))
     level = data.value(best)
 
     def local(carry: tuple[Array, Array], given: tuple[Array, Array]) -> Any:
-        (x, v), (draw, last) = carry, given
-        for_noise, for_rows = jax.random.split(draw)
+        (x, v), (noise, draw) = carry, given
         chosen = None
         if batch < rows:
-            order = jax.random.uniform(for_rows, (start.shape[0], rows))
+            order = jax.random.uniform(draw, (start.shape[0], rows))
             chosen = jnp.argsort(order, axis=-1)[:, :batch]
-        noise = std[:, None, None] * jax.random.normal(for_noise, shape)
-        noise = noise if every_step else jnp.where(last, noise, 0)
         slope = data.gradient(x, chosen) + (x - v) / rho
-        return (x - gamma * slope + noise, v), None
+        return (x - gamma * slope + std[:, None, None] * noise, v), None
 
-    def step(carry: tuple[Array, Array], draw: Array) -> Any:
-        x, z = carry
+    def step(carry: tuple[Array, Array], given: tuple[Array, Array]) -> Any:
+        (x, z), (noise, draw) = carry, given
         y = z.mean(axis=1, keepdims=True)
-        draws = (jax.random.split(draw, STEPS), jnp.arange(STEPS) == STEPS - 1)
+        draws = (noise, jax.random.split(draw, STEPS))
         x = jax.lax.scan(local, (x, 2 * y - z), draws)[0][0]
         z = z + 2 * (x - y)
         return (x, z), measured(x, z)
@@ -201,5 +216,6 @@ def _run(
         )
 
     first = jnp.broadcast_to(start, shape)
-    book = jax.lax.scan(step, (first, first), jax.random.split(key, rounds))[1]
+    drawn = (noises, jax.random.split(for_rows, rounds))
+    book = jax.lax.scan(step, (first, first), drawn)[1]
     return jnp.swapaxes(book, 0, 1)
