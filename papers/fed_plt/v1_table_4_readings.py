@@ -77,18 +77,20 @@ def _instance(repetition: int, loss: str) -> Ready:
     return ready(first(repetition), loss, RHO)
 
 
-def average(setting: Setting, repetitions: int) -> list:
+def average(setting: Setting, repetitions: int) -> np.ndarray:
     """By kind of average, measure, number of rounds and variance."""
     variances = np.array(list(PAPER))
-    total = squares = 0.0
+    shape = (len(MEASURES), len(AFTER), len(variances))
+    total, squares = np.zeros(shape), np.zeros(shape)
     for repetition in watched(range(1, repetitions + 1), str(setting)):
         instance = _instance(repetition, setting.loss)
         given = (instance, setting, RHO, variances, ROUNDS, repetition)
         found = errors(*given)[:, np.array(AFTER) - 1]
         total, squares = total + found, squares + found**2
     means = (total / repetitions, np.sqrt(squares / repetitions))
-    # Six digits are kept: the file is read by people too.
-    return [[[[float(f"{v:.6g}") for v in r] for r in m] for m in one] for one in means]
+    # Six digits are kept, which is more than print has.
+    digits = [float(f"{value:.6g}") for value in np.ravel(means)]
+    return np.reshape(digits, (len(AVERAGES), *shape))
 
 
 def readings(kept: Kept, repetitions: int) -> list[Reading]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -70,8 +72,9 @@ def by_hand(problem: tacita.Problem, rounds: int) -> tuple[list[float], list[flo
 
 
 def fed_spd(**changes) -> tacita.FedSPD:
-    given = {"rho": RHO, "gamma": GAMMA, "gamma_growth": 0.5, "local_steps": STEPS}
-    return tacita.FedSPD(**given, **{"state": "hidden"} | changes)
+    given: dict[str, Any] = {"rho": RHO, "gamma": GAMMA, "gamma_growth": 0.5}
+    given |= {"local_steps": STEPS, "state": "hidden"}
+    return tacita.FedSPD(**given | changes)
 
 
 def test_both_lagrangians_are_those_of_the_paper(problem):
