@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from papers.common.kept import Kept
 from papers.fed_plt.common.comparison import Compared, compare, fastest, paper_rounds
 from papers.fed_plt.common.measures import median
 from papers.fed_plt.common.problems import TUNING_SEEDS, Make, revised
@@ -46,7 +47,9 @@ COLUMNS = (
 )
 
 
-def both(repetitions: int, *, heterogeneous: bool = False) -> tuple[Compared, Compared]:
+def both(
+    repetitions: int, kept: Kept, *, heterogeneous: bool = False
+) -> tuple[Compared, Compared]:
     """The comparison with the convex and with the non-convex regulariser."""
     makers: list[Make] = [
         partial(revised, convex=convex, heterogeneous=heterogeneous)
@@ -54,7 +57,7 @@ def both(repetitions: int, *, heterogeneous: bool = False) -> tuple[Compared, Co
     ]
     kinds = ("convex", "non-convex")
     first, second = (
-        compare(make, repetitions, kind)
+        compare(make, repetitions, kind, kept=kept)
         for make, kind in zip(makers, kinds, strict=True)
     )
     return first, second
@@ -90,9 +93,12 @@ def remark(found: tuple[Compared, Compared]) -> str:
     return " ".join(told)
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Table II of the revised version."""
-    found = both(repetitions)
+    kept = Kept(out, "table_2", resume)
+    found = both(repetitions, kept)
     tuned = {
         f"{name}, {kind}": choice
         for kind, compared in zip(("convex", "non-convex"), found, strict=True)

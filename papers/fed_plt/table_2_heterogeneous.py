@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from papers.common.kept import Kept
 from papers.fed_plt.common.problems import TUNING_SEEDS
 from papers.fed_plt.common.tables import (
     REPETITIONS,
@@ -15,9 +16,12 @@ from papers.fed_plt.common.tables import (
 from papers.fed_plt.table_2 import COLUMNS, both, remark, rows_of
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Table II of the revised version, every agent with clusters of its own."""
-    found = both(repetitions, heterogeneous=True)
+    kept = Kept(out, "table_2_heterogeneous", resume)
+    found = both(repetitions, kept, heterogeneous=True)
     page = Page(
         "Table II (revised version) with heterogeneous agents, t_G = 1, t_C = 10",
         [

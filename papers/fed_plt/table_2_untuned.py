@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import tacita
+from papers.common.kept import Kept
 from papers.fed_plt.common.comparison import LOCAL_STEPS, paper_rounds
 from papers.fed_plt.common.measures import Case, repeat
 from papers.fed_plt.common.problems import revised
@@ -61,13 +62,16 @@ SETTINGS = {
 }
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """The convex column of Table II, revised version, at fixed settings."""
+    kept = Kept(out, "table_2_untuned", resume)
     cases = {
         name: Case(build, METHODS[name].measured)
         for name, (_, build) in SETTINGS.items()
     }
-    rounds = repeat(revised, cases, repetitions, "Table II, untuned")
+    rounds = repeat(revised, cases, repetitions, "Table II, untuned", kept=kept)
     rows, gaps = [], []
     for name, (words, _) in SETTINGS.items():
         printed = paper_rounds(name, PAPER[name][0], T_GRAD, T_COMM)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from papers.common.kept import Kept
 from papers.fed_plt.common.comparison import compare, fastest
 from papers.fed_plt.common.problems import TUNING_SEEDS, revised
 from papers.fed_plt.common.tables import (
@@ -30,9 +31,12 @@ PAPER = {
 }
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Table III of the revised version."""
-    found = compare(revised, repetitions, "convex")
+    kept = Kept(out, "table_3", resume)
+    found = compare(revised, repetitions, "convex", kept=kept)
     rows = []
     for name, printed in PAPER.items():
         row = [name, Spread(found.rounds[name])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import tacita
+from papers.common.kept import Kept
 from papers.fed_plt.common.comparison import LOCAL_STEPS
 from papers.fed_plt.common.measures import (
     AT_COORDINATOR,
@@ -58,19 +59,22 @@ PAPER = {
 }
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Table IV of the revised version."""
+    kept = Kept(out, "table_4", resume)
     choices, cases = {}, {}
     for method, solver, active in PAPER:
         grid, measured = GRIDS_OF[method, solver]
         key = (method, solver, active)
         score = rounds_score(measured, active)
         words = f"{method}, {solver}, {active} active"
-        choices[key] = choose(grid, LOCAL_STEPS, revised, words, score)
+        choices[key] = choose(grid, LOCAL_STEPS, revised, words, score, kept=kept)
         cases[key] = Case(
             choices[key].finalists, measured, active, choices[key].likely_rounds
         )
-    rounds = repeat(revised, cases, repetitions, "Table IV")
+    rounds = repeat(revised, cases, repetitions, "Table IV", kept=kept)
     rows, times = [], {}
     for key, printed in PAPER.items():
         method, solver, active = key

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from papers.common.kept import Kept
 from papers.fed_plt.common.comparison import compare, fastest, paper_rounds
 from papers.fed_plt.common.problems import revised
 from papers.fed_plt.common.tables import (
@@ -33,10 +34,13 @@ PAPER = {
 }
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Table V of the revised version."""
+    kept = Kept(out, "table_5", resume)
     make = partial(revised, features=100)
-    found = compare(make, repetitions, "n = 100", TUNING_INSTANCES)
+    found = compare(make, repetitions, "n = 100", TUNING_INSTANCES, kept=kept)
     rows = []
     for name, printed in PAPER.items():
         behind = paper_rounds(name, printed[0], T_GRAD, T_COMM[0])

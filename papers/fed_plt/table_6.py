@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from papers.common.kept import Kept
 from papers.fed_plt.common.comparison import LOCAL_STEPS
 from papers.fed_plt.common.measures import Case, repeat, time_of
 from papers.fed_plt.common.problems import TUNING_SEEDS, revised
@@ -30,11 +31,14 @@ PAPER = {
 }
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Table VI of the revised version."""
-    choice = choose(penalties, LOCAL_STEPS, revised, "rho")
+    kept = Kept(out, "table_6", resume)
+    choice = choose(penalties, LOCAL_STEPS, revised, "rho", kept=kept)
     cases = {active: Case(choice.on, participation=active) for active in PAPER}
-    rounds = repeat(revised, cases, repetitions, "Table VI")
+    rounds = repeat(revised, cases, repetitions, "Table VI", kept=kept)
     rows, ratios = [], []
     for active, printed in PAPER.items():
         each = time_of(1, LOCAL_STEPS, T_GRAD, T_COMM, active)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import tacita
+from papers.common.kept import Kept
 from papers.fed_plt.common.comparison import LOCAL_STEPS
 from papers.fed_plt.common.measures import AT_MEAN
 from papers.fed_plt.common.problems import TUNING_SEEDS, Instance, revised
@@ -55,24 +57,34 @@ def errors(instance: Instance, algorithms: list, seed: int) -> np.ndarray:
     return np.sqrt(run.metrics[AT_MEAN][:, -LAST:]).mean(axis=1)
 
 
-def measure(repetitions: int, choice: Choice, step: float | None = None) -> np.ndarray:
+def measure(
+    repetitions: int, choice: Choice, kept: Kept, step: float | None = None
+) -> np.ndarray:
     """Errors by repetition (rows) and variance; None is the step of theory."""
-    found = []
-    for repetition in watched(range(1, repetitions + 1), "Table VII"):
+
+    def one(repetition: int) -> np.ndarray:
         instance = revised(repetition)
         base = choice.on(instance.problem)
         size = base.solver.step_size if step is None else step
-        found.append(
-            errors(instance, [noisy(base, v, size) for v in PAPER], repetition)
-        )
-    return np.array(found)
+        return errors(instance, [noisy(base, v, size) for v in PAPER], repetition)
+
+    words = "step of theory" if step is None else f"step {step:g}"
+    return np.array(
+        [
+            kept(f"{words}, repetition {k}", partial(one, k))
+            for k in watched(range(1, repetitions + 1), "Table VII")
+        ]
+    )
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Table VII of the revised version."""
-    choice = choose(penalties, LOCAL_STEPS, revised, "rho")
-    theory = measure(repetitions, choice)
-    small = measure(repetitions, choice, SMALL_STEP)
+    kept = Kept(out, "table_7", resume)
+    choice = choose(penalties, LOCAL_STEPS, revised, "rho", kept=kept)
+    theory = measure(repetitions, choice, kept)
+    small = measure(repetitions, choice, kept, SMALL_STEP)
     rows = []
     for k, (variance, printed) in enumerate(PAPER.items()):
         ours, cautious = theory[:, k].mean(), small[:, k].mean()

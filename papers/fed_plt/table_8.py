@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import tacita
+from papers.common.kept import Kept
 from papers.fed_plt.common.comparison import LOCAL_STEPS
 from papers.fed_plt.common.measures import Case, repeat, time_of
 from papers.fed_plt.common.problems import EPSILON, revised
@@ -62,14 +63,17 @@ RULES = {
 }
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Table VIII of the revised version."""
+    kept = Kept(out, "table_8", resume)
     cases = {
         (rho, name): Case(partial(rule, rho=rho))
         for rho in PAPER
         for name, rule in RULES.items()
     }
-    rounds = repeat(revised, cases, repetitions, "Table VIII")
+    rounds = repeat(revised, cases, repetitions, "Table VIII", kept=kept)
     rows = []
     each = time_of(1, LOCAL_STEPS, T_GRAD, T_COMM)
     for rho, printed in PAPER.items():

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import tacita
+from papers.common.kept import Kept
 from papers.fed_plt.common.measures import Case, count_rounds, repeat, time_of
 from papers.fed_plt.common.problems import TUNING_SEEDS, revised
 from papers.fed_plt.common.tables import (
@@ -63,18 +64,25 @@ def counts_on(seed: int, start_seed: int) -> list[int]:
     return [int(count_rounds(instance, case, 0)) for case in cases_for(choice).values()]
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Table IX of the revised version."""
-    choice = choose(penalties, TUNED_AT, revised, "rho")
+    kept = Kept(out, "table_9", resume)
+    choice = choose(penalties, TUNED_AT, revised, "rho", kept=kept)
     cases = cases_for(choice)
-    rounds = repeat(revised, cases, repetitions, "Table IX")
-    shown = {seed: counts_on(seed, SHOWN_START) for seed in SHOWN_SEEDS}
+    rounds = repeat(revised, cases, repetitions, "Table IX", kept=kept)
+    shown = {
+        seed: kept(f"data {seed}", partial(counts_on, seed, SHOWN_START))
+        for seed in SHOWN_SEEDS
+    }
     moving = {
         seed: repeat(
             lambda k, seed=seed: revised(seed, start_seed=k),
             cases,
             repetitions,
             f"Table IX, data {seed}",
+            kept=kept,
         )
         for seed in SHOWN_SEEDS
     }

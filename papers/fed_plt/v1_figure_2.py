@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import tacita
+from papers.common.kept import Kept
 from papers.fed_plt.common.measures import contraction, reference
 from papers.fed_plt.common.pictures import rate_curve
 from papers.fed_plt.common.problems import ROWS, first
@@ -22,24 +25,34 @@ RHOS = np.geomspace(1e-3, 1e3, 37)
 PAPER_BEST = 0.3
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def rates(repetition: int) -> dict[str, Any]:
+    """Contraction by rho, of Fed-PLT and of exact splitting."""
+    problem, start = first(repetition)
+    run = tacita.sweep(
+        problem,
+        [fed_plt(problem, float(ROWS * rho), LOCAL_STEPS) for rho in RHOS],
+        ROUNDS,
+        start=start,
+        record=("error",),
+        reference=reference(problem),
+        progress=False,
+    )
+    low, high = ROWS * problem.moduli.smallest, ROWS * problem.moduli.largest
+    return {
+        "rates": [contraction(errors) for errors in run.metrics["error"]],
+        "exact": prs_contraction(low, high, RHOS),
+    }
+
+
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Figure 2 of the first version."""
-    rates, exact = [], []
-    for repetition in watched(range(1, repetitions + 1), "Figure 2"):
-        problem, start = first(repetition)
-        run = tacita.sweep(
-            problem,
-            [fed_plt(problem, float(ROWS * rho), LOCAL_STEPS) for rho in RHOS],
-            ROUNDS,
-            start=start,
-            record=("error",),
-            reference=reference(problem),
-            progress=False,
-        )
-        rates.append([contraction(errors) for errors in run.metrics["error"]])
-        low, high = ROWS * problem.moduli.smallest, ROWS * problem.moduli.largest
-        exact.append(prs_contraction(low, high, RHOS))
-    found, theory = np.array(rates), np.mean(exact, axis=0)
+    kept = Kept(out, "v1_figure_2", resume)
+    numbers = watched(range(1, repetitions + 1), "Figure 2")
+    every = [kept(f"repetition {k}", partial(rates, k)) for k in numbers]
+    found = np.array([one["rates"] for one in every])
+    theory = np.mean([one["exact"] for one in every], axis=0)
     mean = found.mean(axis=0)
     best = int(np.argmin(mean))
     rows = [

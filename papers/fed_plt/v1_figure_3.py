@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import tacita
+from papers.common.kept import Kept
 from papers.fed_plt.common.measures import Case, measure_rate, repeat
 from papers.fed_plt.common.pictures import rate_curve
 from papers.fed_plt.common.problems import ROWS, first
@@ -26,10 +27,13 @@ def build(problem: tacita.Problem, steps: int) -> tacita.FedPLT:
     return fed_plt(problem, ROWS * RHO, steps)
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Figure 3 of the first version."""
+    kept = Kept(out, "v1_figure_3", resume)
     cases = {s: Case(partial(build, steps=s), rounds=ROUNDS) for s in STEPS}
-    rates = repeat(first, cases, repetitions, "Figure 3", measure_rate)
+    rates = repeat(first, cases, repetitions, "Figure 3", measure_rate, kept=kept)
     found = np.array([rates[s] for s in STEPS]).T
     bounds = [first(k).problem.moduli for k in range(1, repetitions + 1)]
     exact = [

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from papers.common.kept import Kept
 from papers.fed_plt.common import accelerated
 from papers.fed_plt.common.measures import Case, measure_rate, repeat
 from papers.fed_plt.common.problems import TUNING_SEEDS, first
@@ -61,8 +62,11 @@ ACCELERATED = {
 }
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Table II of the first version."""
+    kept = Kept(out, "v1_table_2", resume)
     choices, cases = {}, {}
     for name, printed in PAPER.items():
         for (solver, active), rate in zip(SETTINGS, printed, strict=True):
@@ -73,12 +77,14 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
             key = (name, solver, active)
             share = 1.0 if active == AGENTS else active
             words = f"{name}, {solver}, {active} active"
-            choices[key] = choose(grid, LOCAL_STEPS, first, words, rate_score(share))
+            choices[key] = choose(
+                grid, LOCAL_STEPS, first, words, rate_score(share), kept=kept
+            )
             rounds = RATE_ROUNDS if active == AGENTS else RATE_ROUNDS_PARTIAL
             cases[key] = Case(
                 choices[key].finalists, participation=share, rounds=rounds
             )
-    rates = repeat(first, cases, repetitions, "Table II", measure_rate)
+    rates = repeat(first, cases, repetitions, "Table II", measure_rate, kept=kept)
     rows = []
     for name, printed in PAPER.items():
         row = [name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from papers.common.kept import Kept
 from papers.fed_plt.common.measures import Case, measure_rate, repeat
 from papers.fed_plt.common.problems import ROWS, TUNING_SEEDS, first
 from papers.fed_plt.common.tables import REPETITIONS, RESULTS, Page, Spread, script
@@ -37,10 +38,15 @@ def cases_for(choice) -> dict[int, Case]:
     }
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Table III of the first version."""
-    choice = choose(penalties, LOCAL_STEPS, first, "rho", rate_score())
-    rates = repeat(first, cases_for(choice), repetitions, "Table III", measure_rate)
+    kept = Kept(out, "v1_table_3", resume)
+    choice = choose(penalties, LOCAL_STEPS, first, "rho", rate_score(), kept=kept)
+    rates = repeat(
+        first, cases_for(choice), repetitions, "Table III", measure_rate, kept=kept
+    )
     rows, gaps = [], []
     full = rates[10].mean()
     for active, printed in PAPER.items():

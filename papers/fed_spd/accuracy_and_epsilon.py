@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from papers.fed_spd.common.adult import tables
-from papers.fed_spd.common.methods import METHODS, accuracies
+import tacita
+from papers.common.kept import Kept
+from papers.fed_spd.common.adult import Table, tables
+from papers.fed_spd.common.methods import METHODS, Setting, accuracies
 from papers.fed_spd.common.pages import (
     MAJORITY,
     NOT_PRIVATE,
@@ -28,7 +31,13 @@ TUNING_SEEDS = 3
 Measured = tuple[list[np.ndarray], list[tuple[float, str]]]
 
 
-def measure(name: str, repetitions: int) -> Measured:
+def _score(
+    table: Table, problem: tacita.Problem, one: Setting, epsilon: float
+) -> float:
+    return float(accuracies(table, problem, one, epsilon, TUNING_SEEDS).mean())
+
+
+def measure(name: str, repetitions: int, kept: Kept) -> Measured:
     """Choose a candidate at every epsilon, then test it."""
     method = METHODS[name]
     tuning, test = tables(method.encoding)
@@ -37,19 +46,27 @@ def measure(name: str, repetitions: int) -> Measured:
     found, chosen = [], []
     for epsilon in EPSILONS:
         scores = [
-            accuracies(tuning, validation, one, epsilon, TUNING_SEEDS).mean()
+            kept(
+                f"{name}, {one.words}, epsilon {epsilon:g}, validation",
+                partial(_score, tuning, validation, one, epsilon),
+            )
             for one in candidates
         ]
         best = int(np.argmax(scores))
         chosen.append((float(scores[best]), candidates[best].words))
         # The test rows are looked at here only, once per method and epsilon.
-        found.append(accuracies(test, whole, candidates[best], epsilon, repetitions))
+        given = (test, whole, candidates[best], epsilon, repetitions)
+        words = f"{name}, epsilon {epsilon:g}, test, {repetitions} repetitions"
+        found.append(kept.array(words, partial(accuracies, *given)))
     return found, chosen
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """The figure."""
-    measured = {name: measure(name, repetitions) for name in METHODS}
+    kept = Kept(out, "accuracy_and_epsilon", resume)
+    measured = {name: measure(name, repetitions, kept) for name in METHODS}
     return page(measured, repetitions, out)
 
 

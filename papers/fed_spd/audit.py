@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import tacita
+from papers.common.kept import Kept
 from papers.fed_spd.common import one_record
 from papers.fed_spd.common.as_printed import fed_spd_as_printed
 from papers.fed_spd.common.pages import RESULTS, write
@@ -25,9 +28,16 @@ CASES = (
 PUBLIC = (2.0,)
 
 
-def main(repetitions: int = 150_000, out: Path = RESULTS) -> Path:
+def main(repetitions: int = 150_000, out: Path = RESULTS, resume: bool = False) -> Path:
     """The table; `repetitions` are runs on either side."""
+    kept = Kept(out, "audit", resume)
     setting = {"rounds": ROUNDS, "samples": SAMPLES, "delta": DELTA}
+
+    def bound(words: str, algorithm: Any, runs: int, chance: float) -> float:
+        given = setting | {"runs": runs, "chance": chance}
+        make = partial(one_record.audit, algorithm, **given)
+        return kept(f"{words}, {runs} runs", lambda: make().lower_bound)
+
     rows = []
     for active, claimed, more in CASES:
         algorithm = fed_spd_as_printed(
@@ -38,9 +48,8 @@ def main(repetitions: int = 150_000, out: Path = RESULTS) -> Path:
             samples=SAMPLES,
             dim=162,
         )
-        found = one_record.audit(
-            algorithm, **setting, runs=more * repetitions, chance=active / 100
-        ).lower_bound
+        words = f"as printed, K {active}, claimed {claimed:g}"
+        found = bound(words, algorithm, more * repetitions, active / 100)
         verdict = "refuted" if found > claimed else "not refuted"
         rows.append(
             [
@@ -70,11 +79,9 @@ def main(repetitions: int = 150_000, out: Path = RESULTS) -> Path:
             rounds=ROUNDS,
             sampling=WithoutReplacement(50, SAMPLES),
         ).epsilon(DELTA)
-        found = one_record.audit(
-            algorithm, **setting, runs=repetitions, chance=1.0
-        ).lower_bound
-        verdict = "refuted" if found > sound else "not refuted"
         name = f"public state, z = {multiplier:g}"
+        found = bound(name, algorithm, repetitions, 1.0)
+        verdict = "refuted" if found > sound else "not refuted"
         proved = f"{sound:.3g} (proved)"
         rows.append([name, "100", proved, f"{found:.2f}", verdict, f"{repetitions}"])
     return write(

@@ -8,17 +8,20 @@ from papers.fed_spd.common.pages import REPETITIONS, RESULTS, script
 from papers.fed_spd.common.printed import Case, figure
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Figure 3."""
     return figure(
         3,
-        "Figure 3: accuracy and objective by the number of active clients",
+        "Figure 3: accuracy and Lagrangian by the number of active clients",
         {f"K = {k}": Case(1.0, k) for k in (10, 20, 50, 100)},
         "finds that convergence improves as K grows (claimed total 1, Q = 5, b = 10).",
         "it does not clearly: (36) makes each round noisier and (35) each step "
         "shorter as K grows, and the two nearly cancel what more clients bring.",
         repetitions,
         out,
+        resume,
     )
 
 

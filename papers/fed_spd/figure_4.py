@@ -8,11 +8,13 @@ from papers.fed_spd.common.pages import REPETITIONS, RESULTS, script
 from papers.fed_spd.common.printed import Case, figure
 
 
-def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
+def main(
+    repetitions: int = REPETITIONS, out: Path = RESULTS, resume: bool = False
+) -> Path:
     """Figure 4."""
     return figure(
         4,
-        "Figure 4: accuracy and objective by the number of local steps",
+        "Figure 4: accuracy and Lagrangian by the number of local steps",
         {f"Q = {q}": Case(3.0, 10, q) for q in (1, 2, 5, 10)},
         "finds better learning for larger Q (claimed total 3, K = 10, b = 10).",
         "the objective gains from Q = 2 on, early accuracy does not. The gain rests "
@@ -21,6 +23,7 @@ def main(repetitions: int = REPETITIONS, out: Path = RESULTS) -> Path:
         "is gone.",
         repetitions,
         out,
+        resume,
     )
 
 

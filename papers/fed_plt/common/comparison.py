@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from papers.common.kept import Kept
 from papers.fed_plt.common.measures import Case, median, repeat, time_of
 from papers.fed_plt.common.problems import TUNING_SEEDS, Make
 from papers.fed_plt.common.tuning import METHODS, Choice, choose, rounds_score
@@ -39,7 +40,11 @@ class Compared(NamedTuple):
 
 
 def compare(
-    make: Make, repetitions: int, words: str, tuning_instances: int = len(TUNING_SEEDS)
+    make: Make,
+    repetitions: int,
+    words: str,
+    tuning_instances: int = len(TUNING_SEEDS),
+    kept: Kept | None = None,
 ) -> Compared:
     """Tune all six methods and run them on every repetition."""
     seeds = TUNING_SEEDS[:tuning_instances]
@@ -51,6 +56,7 @@ def compare(
             f"{name}, {words}",
             rounds_score(method.measured),
             seeds,
+            kept,
         )
         for name, method in METHODS.items()
     }
@@ -60,7 +66,7 @@ def compare(
         )
         for name, choice in choices.items()
     }
-    return Compared(choices, repeat(make, cases, repetitions, words))
+    return Compared(choices, repeat(make, cases, repetitions, words, kept=kept))
 
 
 def paper_rounds(name: str, time: float | None, t_grad: float, t_comm: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tacita
+from papers.common.kept import Kept, kept_or_made
 from papers.fed_plt.common.problems import Instance, Make
 from papers.fed_plt.common.progress import watched
 from tacita.theory.fed_plt import round_cost
@@ -127,22 +129,40 @@ def measure_rate(instance: Instance, case: Case, repetition: int) -> float:
     return min(contraction(errors) for errors in np.atleast_2d(run.metrics["error"]))
 
 
+def _measured(
+    measure: Callable[[Instance, Case, int], float],
+    drawn: Callable[[], Instance],
+    case: Case,
+    repetition: int,
+) -> float:
+    return measure(drawn(), case, repetition)
+
+
 def repeat(
     make: Make,
     cases: Mapping[Any, Case],
     repetitions: int,
     words: str,
     measure: Callable[[Instance, Case, int], float] = count_rounds,
+    kept: Kept | None = None,
 ) -> dict[Any, np.ndarray]:
     """Measure every case on every repetition: data and starting point drawn anew.
 
-    Shapes agree between repetitions, so each case is compiled once.
+    Shapes agree between repetitions, so each case is compiled once. What is `kept`
+    already is not measured again.
     """
     found: dict[Any, list[float]] = {key: [] for key in cases}
     for repetition in watched(range(1, repetitions + 1), words):
-        instance = make(repetition)
+        # Made when the first case needs it, and once for all cases.
+        instance = functools.cache(functools.partial(make, repetition))
         for key, case in cases.items():
-            found[key].append(measure(instance, case, repetition))
+            found[key].append(
+                kept_or_made(
+                    kept,
+                    f"{words}, {key}, repetition {repetition}",
+                    functools.partial(_measured, measure, instance, case, repetition),
+                )
+            )
     return {key: np.array(values) for key, values in found.items()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import inspect
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -176,8 +177,10 @@ def script(main: Callable[..., Path]) -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    if "resume" in inspect.signature(main).parameters:
+        parser.add_argument("--resume", action="store_true")
     given = parser.parse_args()
     began = time.perf_counter()
-    page = main(repetitions=given.repetitions, out=given.out)
+    page = main(**vars(given))
     print(page.read_text(encoding="utf-8"))
     print(f"{page}, in {time.perf_counter() - began:.0f} s")

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 import tacita
+from papers.common.kept import Kept, kept_or_made
 from papers.fed_plt.common.measures import (
     ACCURACY,
     AT_COORDINATOR,
@@ -95,17 +97,26 @@ def choose(
     words: str,
     score: Score | None = None,
     seeds: Sequence[int] = TUNING_SEEDS,
+    kept: Kept | None = None,
 ) -> Choice:
-    """Find the place in the grid with the least mean score over tuning instances."""
+    """Find the place in the grid with the least mean score over tuning instances.
+
+    Scores that are `kept` already are not computed again.
+    """
 
     def for_problem(problem: tacita.Problem) -> list:
         return grid(problem, local_steps)
 
     rate = score or rounds_score()
+
+    def of_seed(seed: int) -> np.ndarray:
+        instance = make(seed)
+        return rate(instance, for_problem(instance.problem), seed)
+
     rows = []
     for seed in watched(seeds, f"tuning {words}"):
-        instance = make(seed)
-        rows.append(rate(instance, for_problem(instance.problem), seed))
+        name = f"tuning {words}, instance {seed}"
+        rows.append(kept_or_made(kept, name, partial(of_seed, seed)))
     scores = np.array(rows)
     # A candidate that did not arrive everywhere comes after those that did.
     known = np.where(np.isfinite(scores), scores, 100 * PROBES[-1])

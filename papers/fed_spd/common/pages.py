@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from tacita.theme import LIGHT, dress, new_figure, png
 
 RESULTS = Path(__file__).parent.parent / "results"
-REPETITIONS = 5
+REPETITIONS = 10
 MAJORITY, NOT_PRIVATE = 0.7638, 0.852
 
 #: By name: x, mean and half-width of a band.
@@ -123,7 +124,9 @@ def script(main: Callable[..., Path]) -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    if "resume" in inspect.signature(main).parameters:
+        parser.add_argument("--resume", action="store_true")
     given = parser.parse_args()
     began = time.perf_counter()
-    written = main(repetitions=given.repetitions, out=given.out)
+    written = main(**vars(given))
     print(f"{written} ({time.perf_counter() - began:.0f} s)")
