@@ -23,6 +23,8 @@ from tacita.aggregation.trimmed_mean import TrimmedMean
 
 #: What may be asked for; "secure" is a `SecureSum` over everybody.
 Choice = Aggregation | SecureSum | str | None
+#: Rules that ask another one, their field `rule`.
+ASKING = (NearestNeighbourMixing, Buckets, AdaptivelyClipped)
 #: Every rule, known to run files by its name.
 RULES = (
     *(Mean, ClippedMean, TrimmedMean, Median, GeometricMedian, RFA, Krum, MultiKrum),
@@ -31,6 +33,7 @@ RULES = (
 )
 
 __all__ = [
+    "ASKING",
     "ON_GRAPHS",
     "RFA",
     "RULES",

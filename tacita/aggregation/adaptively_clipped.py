@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita.aggregation.norm_clipping import lengths_from, shortened
-from tacita.aggregation.robust_rule import RobustRule, Vectors
+from tacita.aggregation.robust_rule import RobustRule, Vectors, asked
 from tacita.aggregation.trimmed_mean import TrimmedMean
 from tacita.trees import count, frozen
 
@@ -26,7 +26,7 @@ class AdaptivelyClipped(RobustRule):
     """
 
     liars: int = count(1, at_least=0)
-    rule: Any = TrimmedMean(trim=1)
+    rule: Any = asked(TrimmedMean(trim=1))
 
     @property
     def least(self) -> int:

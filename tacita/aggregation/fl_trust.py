@@ -7,6 +7,8 @@ agent like any other, whose letter is trusted.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -27,6 +29,8 @@ class FLTrust(RobustRule):
     """
 
     root: int = count(0, at_least=0)
+
+    of_mixed: ClassVar[bool] = False
 
     @property
     def least(self) -> int:

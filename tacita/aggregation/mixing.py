@@ -15,7 +15,7 @@ from jax import Array
 
 from tacita.aggregation.gram import squared_distances
 from tacita.aggregation.median import Median
-from tacita.aggregation.robust_rule import RobustRule, Vectors
+from tacita.aggregation.robust_rule import RobustRule, Vectors, asked
 from tacita.aggregation.sorting import nearest
 from tacita.aggregation.trimmed_mean import TrimmedMean
 from tacita.trees import count, frozen
@@ -31,7 +31,7 @@ class NearestNeighbourMixing(RobustRule):
     """
 
     liars: int = count(1, at_least=0)
-    rule: Any = TrimmedMean(trim=1)
+    rule: Any = asked(TrimmedMean(trim=1))
 
     @property
     def least(self) -> int:
@@ -73,7 +73,7 @@ class Buckets(RobustRule):
     """
 
     size: int = count(2)
-    rule: Any = Median()
+    rule: Any = asked(Median())
 
     @property
     def least(self) -> int:

@@ -7,7 +7,7 @@ those of Y. Allouah et al., "Fixing by Mixing", AISTATS 2023.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 from tacita import check
 from tacita.aggregation.rule import Heard
 from tacita.aggregation.sorting import Rank, rank_sum
-from tacita.trees import in_double_precision
+from tacita.trees import in_double_precision, ruled
 
 #: Rows are claims: nobody's letter weighs more than this many times the median one.
 MOST_WEIGHT = 2.0
@@ -72,6 +72,8 @@ class RobustRule:
 
     #: "samples" lets letters weigh as much as their writer claims to have rows.
     weights: str = "uniform"
+    #: Whether it also joins letters that another rule has mixed.
+    of_mixed: ClassVar[bool] = True
 
     @property
     def additive(self) -> bool:
@@ -121,17 +123,25 @@ class RobustRule:
         """The rule of plain letters, (n, d) -> (d,).
 
         Args:
-            letters: One row for every agent.
-            weights: Of the rows; default all alike.
+            letters: One row for every agent; rows that are not finite are silence.
+            weights: Of the rows, for rules that end in a mean; default all alike.
             centre: What honest letters lie around; default zero.
         """
-        rows = jnp.asarray(letters, float)
-        self.check(len(rows))
+        rows = _numbers((None, None), letters=letters)
+        n, d = rows.shape
+        active = np.isfinite(rows).all(axis=1)
+        self.check(n)
+        RobustRule.check(self, int(active.sum()))
+        if weights is not None:
+            weights = check.not_negative(weights=_numbers((n,), weights=weights))
+            if not np.any(weights[active]):
+                check.refuse("expected weights that are not all zero, got zeros")
+        middle = np.zeros(d) if centre is None else _numbers((d,), centre=centre)
         given = Vectors(
-            letters=rows,
-            active=jnp.ones(len(rows), bool),
-            weights=None if weights is None else jnp.asarray(weights, float),
-            centre=jnp.zeros(rows.shape[1]) if centre is None else jnp.asarray(centre),
+            letters=jnp.asarray(np.where(active[:, None], rows, 0)),
+            active=jnp.asarray(active),
+            weights=None if weights is None else jnp.asarray(weights),
+            centre=jnp.asarray(check.finite(centre=middle)),
             key=jax.random.key(0),
         )
         return np.asarray(_joined(self, given))
@@ -151,6 +161,33 @@ class RobustRule:
         if heard.centre is not None:
             centre = ravel_pytree(heard.centre)[0].astype(letters.dtype)
         return Vectors(letters, active, weights, centre, heard.key)
+
+
+def asked(default: RobustRule) -> Any:
+    """A field that holds a rule, asked about what its holder makes of letters."""
+    return ruled(default, _another, words="a robust rule such as Median()")
+
+
+def _another(**named: Any) -> Any:
+    """Refuse what is no robust rule, and one that needs letters as they came."""
+    ((name, value),) = named.items()
+    if not isinstance(value, RobustRule):
+        check.refuse(
+            f"expected {name} a robust rule such as Median(), got {name}={value!r}"
+        )
+    if not value.of_mixed:
+        check.refuse(f"{value!r} needs letters as they came; use it by itself")
+    return value
+
+
+def _numbers(sides: tuple[int | None, ...], **named: Any) -> np.ndarray:
+    """An array of that shape, of numbers; in words where it is none."""
+    ((name, value),) = named.items()
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        check.refuse(f"expected {name} an array of numbers, got {name}={value!r}")
+    return check.shape(sides, **{name: array})
 
 
 @jax.jit

@@ -66,9 +66,16 @@ def nearest(distances: Array, keep: Array | int) -> Array:
     """Which of every column are its `keep` least; ties go to the lower number."""
     last = jnp.maximum(keep - 1, 0)
     most = rank_sum(distances, last, last + 1)
-    below, at = distances < most, distances == most
-    room = keep - jnp.sum(below, axis=0)
-    return below | (at & (jnp.cumsum(at, axis=0) <= room))
+    near = distances <= most
+
+    def the_first() -> Array:
+        below, at = distances < most, distances == most
+        room = keep - jnp.sum(below, axis=0, dtype=jnp.int32)
+        return below | (at & (jnp.cumsum(at, axis=0, dtype=jnp.int32) <= room))
+
+    # Running sums take half as long as all else, and are for ties only.
+    tied = jnp.any(jnp.sum(near, axis=0, dtype=jnp.int32) > keep)
+    return jax.lax.cond(tied, the_first, lambda: near)
 
 
 def _by_comparisons(rows: Array, counts: Array) -> Array:

@@ -31,7 +31,11 @@ def attack(
     ] = None,
     rules: Annotated[
         list[str] | None,
-        typer.Option("--aggregation", help="A rule of the table; all. Repeatable."),
+        typer.Option(
+            "--aggregation",
+            help="A rule of the table, or RFA, Bulyan, Buckets, AdaptivelyClipped; all "
+            "of the table. Repeatable.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -42,8 +46,9 @@ def attack(
     """Try every attack against every rule, and say which rule to take.
 
     Prints what each rule reaches, draws it, and recommends in words. On a graph every
-    node has the rule, and what the honest ones reach counts. Nothing here touches the
-    data of others: the liars are simulated.
+    node has the rule, and what the honest ones reach counts. A rule and an attack of
+    the run file are tried too. Nothing here touches the data of others: the liars are
+    simulated.
     """
     from tacita.algorithm.base import GraphAlgorithm
 
@@ -51,16 +56,22 @@ def attack(
         tacita.job.folder.refuse_used(out)
     job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
     n = job.problem.n_agents
-    who = _numbers(liars) if liars else range(n - max(1, n // 5), n)
+    who = _numbers(liars) if liars else _usual_liars(job)
     on_graph = isinstance(job.algorithm, GraphAlgorithm)
     if on_graph:
-        known = tacita.tuning.usual_graph_rules(job.problem, who)
+        known, more = tacita.tuning.usual_graph_rules(job.problem, who), {}
     else:
         known = tacita.tuning.usual_rules(n, len(who))
+        more = tacita.tuning.other_rules(n, len(who))
     lies = tacita.tuning.usual_attacks(job.problem, who, on_graph)
     if "backdoor" in (attacks or ()):
         lies["backdoor"] = tacita.tuning.usual_backdoor(job.problem, who)
-    tried = _chosen("--aggregation", known, rules)
+    own_rule, own_lie = (job.options.get(name) for name in ("aggregation", "attack"))
+    if own_rule is not None and not isinstance(own_rule, tacita.aggregation.Mean):
+        known[f"{type(own_rule).__name__} of the run"] = own_rule
+    if own_lie is not None and set(own_lie.agents) == set(who):
+        lies[f"{type(own_lie).__name__} of the run"] = own_lie
+    tried = _chosen("--aggregation", known, rules, more)
     against = _chosen("--attack", lies, attacks)
     with progress("runs") as tell:
         made = tacita.tuning.resilience(
@@ -71,6 +82,7 @@ def attack(
             rules=tried,
             attacks=against,
             seed=job.options["seed"],
+            participation=job.options["participation"],
             tell=tell,
         )
     table = tacita.report.resilience_table(made)
@@ -86,6 +98,17 @@ def attack(
     typer.echo(f"picture: {tacita.report.draw_resilience(made, folder)}")
 
 
+def _usual_liars(job: tacita.job.Job) -> tuple[int, ...]:
+    """Those of the run file's attack, or the last fifth; never who is trusted."""
+    rule, attack = (job.options.get(name) for name in ("aggregation", "attack"))
+    if attack is not None:
+        return attack.agents
+    n = job.problem.n_agents
+    trusted = rule.root if isinstance(rule, tacita.aggregation.FLTrust) else None
+    others = [agent for agent in range(n) if agent != trusted]
+    return tuple(others[-max(1, n // 5) :])
+
+
 def _numbers(words: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in words.split(","))
@@ -95,9 +118,13 @@ def _numbers(words: str) -> tuple[int, ...]:
         )
 
 
-def _chosen(option: str, known: dict, wanted: list[str] | None) -> dict:
+def _chosen(
+    option: str, known: dict, wanted: list[str] | None, more: dict | None = None
+) -> dict:
+    """Those of a table that are wanted; all, or by name some beside it."""
+    able = known | (more or {})
     for word in wanted or ():
-        if word not in known:
-            near = tacita.check.nearest(word, known)
+        if word not in able:
+            near = tacita.check.nearest(word, able)
             tacita.check.refuse(f"{option} {word!r} is not in the table; {near}")
-    return known if wanted is None else {word: known[word] for word in wanted}
+    return known if wanted is None else {word: able[word] for word in wanted}

@@ -230,6 +230,15 @@ def _usual_record(made: Problem) -> list[str]:
     return found + ["test_accuracy"] * (classify and tested)
 
 
+def _rehearse_letters(job: Job) -> None:
+    """Refuse who cannot lie that way, and a rule that cannot join the letters."""
+    problem, how, chosen = job.problem, job.algorithm, job.options
+    choices.attack_of(problem, how, chosen.get("attack"))
+    if chosen.get("asynchronous") is None:
+        who = choices.schedule_of(problem, how, chosen["participation"])
+        choices.aggregation_of(problem, how, chosen.get("aggregation"), who)
+
+
 def _rehearse(job: Job) -> None:
     """Have the runtime check all that it would check, before a folder is made."""
     with told_of("algorithm"):
@@ -245,6 +254,7 @@ def _rehearse(job: Job) -> None:
         schedule_for(job.options["participation"], job.problem.n_agents)
         choices.require_asynchronous(job.algorithm, job.options.get("asynchronous"))
         measure.choose(job.options["record"], job.problem, job.options.get("reference"))
+        _rehearse_letters(job)
     for metric in job.options["stop"] or {}:
         if metric not in job.options["record"]:
             refuse(

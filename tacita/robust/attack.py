@@ -18,6 +18,9 @@ from tacita.aggregation.robust_rule import flat, stacked_back
 from tacita.problem.problem import Problem
 from tacita.trees import frozen, number, ruled
 
+#: A round that is never reached.
+ALWAYS = 1e9
+
 
 class Scene(NamedTuple):
     """What liars may look at in one exchange, letters as vectors."""
@@ -27,6 +30,8 @@ class Scene(NamedTuple):
     honest: Array  # (n,), whose letter is honest and heard
     centre: Array  # (d,), the last broadcast of models; zero elsewhere
     before: Array  # (d,), the broadcast before that one
+    numbers: Array  # (n,), of the agents whose letters they are
+    liars: Array  # (n,), which of them lie and are heard
 
     @property
     def mean(self) -> Array:
@@ -70,7 +75,7 @@ class Attack:
         (0,), numbers, True, words="numbers of agents such as (8, 9)"
     )
     since: float = number(check.not_negative, 1.0)
-    until: float = number(check.not_negative, 1e9)
+    until: float = number(check.not_negative, ALWAYS)
 
     #: What liars must know beside their own rows and broadcasts.
     knows: ClassVar[str] = "nothing more"
@@ -78,6 +83,8 @@ class Attack:
     sees_letters: ClassVar[bool] = False
     #: Whether a liar on a graph tells each neighbour something else.
     on_edges: ClassVar[bool] = False
+    #: Whether only rows are replaced, which letters of all rounds are made of.
+    on_rows: ClassVar[bool] = False
 
     def check(self, problem: Problem) -> None:
         """Refuse liars that are no agents, or that are all of them."""
@@ -89,6 +96,11 @@ class Attack:
             )
         if len(self.agents) == n:
             check.refuse("expected an agent that does not lie; name fewer in agents=")
+        if self.on_rows and (self.since > 1 or self.until < ALWAYS):
+            check.refuse(
+                f"{type(self).__name__} replaces rows, of which letters of all rounds "
+                f"are made; leave out since={self.since:g} and until={self.until:g}"
+            )
 
     def honest(self, n: int) -> np.ndarray:
         """Which of n agents do not lie."""
@@ -110,6 +122,8 @@ class Attack:
         centre: Any,
         number: Any,
         before: Any = None,
+        numbers: Array | None = None,
+        heard: Array | None = None,
     ) -> Any:
         """The letters of an exchange, the liars' replaced.
 
@@ -120,11 +134,16 @@ class Attack:
             centre: What honest letters lie around; None for zero.
             number: Of the round.
             before: The centre of the round before; None for zero.
+            numbers: Of the agents that are asked; None for everybody, in order.
+            heard: Which of them are; None for all.
         """
         rows = flat(letters, len(honest))
+        who = jnp.arange(len(honest)) if numbers is None else numbers
+        liars = jnp.isin(who, jnp.asarray(self.agents))
+        liars = liars if heard is None else liars & heard
         zero = jnp.zeros_like(rows[0])
         points = [zero if c is None else ravel_pytree(c)[0] for c in (centre, before)]
-        told = self.letter(Scene(key, rows, honest, *points))
+        told = self.letter(Scene(key, rows, honest, *points, who, liars))
         acts = (number >= self.since) & (number <= self.until)
         lies = jnp.where((acts & ~honest)[:, None], told, rows)
         return stacked_back(lies.astype(rows.dtype), letters)

@@ -79,12 +79,12 @@ class ALIE(Attack):
         """The same from all liars."""
         z = self.deviations
         if z is None:
-            honest = jnp.sum(scene.honest)
-            z = usual_deviations(honest + len(self.agents), len(self.agents))
+            liars = jnp.sum(scene.liars)
+            z = usual_deviations(jnp.sum(scene.honest) + liars, liars)
         return scene.mean - z * scene.spread
 
 
-def usual_deviations(n: Any, liars: int) -> Array:
+def usual_deviations(n: Any, liars: Any) -> Array:
     """Z = Phi^-1((n - f - s) / (n - f)), s = floor(n/2 + 1) - f."""
     supporters = n // 2 + 1 - liars
     return ndtri((n - liars - supporters) / (n - liars))
@@ -110,9 +110,10 @@ class Replacement(Attack):
 
     def letter(self, scene: Scene) -> Array:
         """Liars share the pull."""
-        heard = jnp.sum(scene.honest) + len(self.agents)
+        liars = jnp.maximum(jnp.sum(scene.liars), 1)
+        share = (jnp.sum(scene.honest) + liars) / liars
         pull = jnp.asarray(self.target, scene.letters.dtype) - scene.centre
-        return scene.centre + heard / len(self.agents) * pull
+        return scene.centre + share.astype(pull.dtype) * pull
 
 
 @frozen
@@ -140,10 +141,9 @@ class Mimic(Attack):
             check.refuse(f"expected target an honest agent, got target={self.target}")
 
     def letter(self, scene: Scene) -> Array:
-        """The target's, by its place among those asked; the first other if silent."""
-        place = jnp.minimum(self.target, len(scene.letters) - 1)
-        heard = scene.honest[place]
-        return scene.letters[jnp.where(heard, place, jnp.argmax(scene.honest))]
+        """The target's; the first honest one's where it is silent."""
+        it = scene.honest & (scene.numbers == self.target)
+        return scene.letters[jnp.argmax(jnp.where(jnp.any(it), it, scene.honest))]
 
 
 @frozen
@@ -193,9 +193,8 @@ class NotFinite(Attack):
 
 
 def _normal(scene: Scene) -> Array:
-    """Normal numbers for every agent, by its place."""
-    places = jnp.arange(len(scene.letters))
+    """Normal numbers for every agent, by its number."""
     shape, kind = scene.letters.shape[1:], scene.letters.dtype
     return jax.vmap(
         lambda j: jax.random.normal(jax.random.fold_in(scene.key, j), shape, kind)
-    )(places)
+    )(scene.numbers)

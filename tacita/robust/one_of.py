@@ -52,8 +52,10 @@ class OneOf(Attack):
         centre: Any,
         number: Any,
         before: Any = None,
+        numbers: Array | None = None,
+        heard: Array | None = None,
     ) -> Any:
         """The chosen attack's."""
-        given = (key, letters, honest, centre, number, before)
+        given = (key, letters, honest, centre, number, before, numbers, heard)
         branches = [lambda one=one: one.lie(*given) for one in self.attacks]
         return jax.lax.switch(jnp.asarray(self.which, jnp.int32), branches)

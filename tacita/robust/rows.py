@@ -45,6 +45,8 @@ class LabelFlip(Attack):
         until: As since.
     """
 
+    on_rows: ClassVar[bool] = True
+
     def poison(self, problem: Problem) -> Problem:
         """The liars' labels turned round."""
         classes = _classes(problem, self)
@@ -72,6 +74,8 @@ class CleanLabel(Attack):
 
     shift: float = number(check.any_number, 1.0)
 
+    on_rows: ClassVar[bool] = True
+
     def poison(self, problem: Problem) -> Problem:
         """The liars' features moved."""
         x, y, counts = problem.stacked()
@@ -97,6 +101,8 @@ class DenialOfService(Attack):
     shift: float = number(check.any_number, 1.0)
     feature: int | None = count(None, at_least=0)
     value: float = number(check.any_number, 0.0)
+
+    on_rows: ClassVar[bool] = True
 
     def poison(self, problem: Problem) -> Problem:
         """The liars' labels moved."""

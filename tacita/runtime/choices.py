@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import ON_GRAPHS, Aggregation, Mean, Summed
+from tacita.aggregation import ASKING, ON_GRAPHS, Aggregation, FLTrust, Mean, Summed
 from tacita.aggregation.secure.summed import summed
 from tacita.algorithm.base import Delivery, GraphAlgorithm
 from tacita.algorithm.joining import Rules
@@ -135,15 +135,23 @@ def aggregation_of(
         _require_neighbours(problem, algorithm, aggregation)
         return aggregation
     name = type(algorithm).__name__
-    if isinstance(aggregation, ON_GRAPHS):
+    last = aggregation
+    while isinstance(last, ASKING):
+        last = last.rule
+    if isinstance(last, ON_GRAPHS):
         check.refuse(
-            f"{type(aggregation).__name__} starts from a node's own letter; it goes "
+            f"{type(last).__name__} starts from a node's own letter; it goes "
             f"with algorithms on a graph such as FedGD, not with {name}"
         )
     algorithm.joining.refuse(name, aggregation)
     aggregation.check(problem.n_agents)
     if who is not None and who.kind == "cohort" and algorithm.averages == "active":
         aggregation.check(who.size)
+        if isinstance(aggregation, FLTrust):
+            check.refuse(
+                f"{aggregation!r} needs the root's letter in every round, and "
+                f"participation={who.size} draws who is asked; let everybody take part"
+            )
     return aggregation
 
 
@@ -155,6 +163,12 @@ def _require_neighbours(
         check.refuse(
             f"letters of {type(algorithm).__name__} are no models, or differ from edge "
             "to edge; leave aggregation out, or use FedGD, FedSGD or FedRelax"
+        )
+    if isinstance(aggregation, FLTrust):
+        check.refuse(
+            "FLTrust trusts an agent with a coordinator's rows, and on a graph nobody "
+            "coordinates; use NearestToOwn, ClippedGossip or Bridge, which trust a "
+            "node's own letter"
         )
     assert problem.graph is not None
     fewest = int(np.min(np.asarray(problem.graph.neighbour_counts)))

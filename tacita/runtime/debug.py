@@ -121,6 +121,7 @@ def debug(
             "participation": participation,
             "asynchronous": describe(asynchronous),
             "aggregation": describe(aggregation),
+            "attack": describe(attack),
             **drawn.settings,
             "runtime": "debug",
         },

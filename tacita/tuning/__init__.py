@@ -6,6 +6,7 @@ from tacita.tuning.resilience import Resilience, in_words, resilience
 from tacita.tuning.same_kind import same_kind, without_order
 from tacita.tuning.tune import tune
 from tacita.tuning.usual_liars import (
+    other_rules,
     usual_attacks,
     usual_backdoor,
     usual_graph_rules,
@@ -19,6 +20,7 @@ __all__ = [
     "Tradeoff",
     "cross_validate",
     "in_words",
+    "other_rules",
     "resilience",
     "same_kind",
     "tradeoff",

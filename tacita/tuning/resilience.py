@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ from tacita.problem.graph import Graph
 from tacita.problem.population import Population
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
+from tacita.runtime import choices
 from tacita.runtime.simulate import simulate
 from tacita.trees import in_double_precision, tree_rows
 from tacita.trees import replace as with_fields
@@ -126,6 +128,7 @@ def resilience(
     rules: Mapping[str, Aggregation] | None = None,
     attacks: Mapping[str, Attack] | None = None,
     seed: int | None = None,
+    participation: Any = 1.0,
     score: Callable[[np.ndarray, Attack | None], float] | None = None,
     tell: Callable[[int, int, str], None] | None = None,
 ) -> Resilience:
@@ -140,6 +143,7 @@ def resilience(
             mean is added.
         attacks: By name; default one of every kind.
         seed: Of all runs.
+        participation: Who takes part in a round, as in `tacita.simulate`.
         score: Of a model and an attack, larger is better; default the accuracy on
             test rows, else on all rows, else minus the loss; of a `Backdoor` the share
             of marked test rows that are not taken for its target. On a graph it is
@@ -166,6 +170,10 @@ def resilience(
         )
         rules = known
     tried = {"Mean": Mean(), **rules}
+    # All of them, before the first of many runs.
+    chosen_by = choices.schedule_of(problem, algorithm, participation)
+    for rule in tried.values():
+        choices.aggregation_of(problem, algorithm, rule, chosen_by)
     lied = usual_attacks(problem, who, on_graph) if attacks is None else attacks
     metric, measured = _usual_score(alone if on_graph else problem, on_graph)
     if score is not None:
@@ -183,7 +191,7 @@ def resilience(
         made = cast[k]
         if not made.on_edges:
             made = with_fields(each, which=alike.index(made))
-        chosen = {"aggregation": rule, "attack": made}
+        chosen = {"aggregation": rule, "attack": made, "participation": participation}
         run = simulate(
             problem, algorithm, rounds, seed, record=(), progress=False, **chosen
         )
@@ -199,7 +207,8 @@ def resilience(
     if isinstance(algorithm, GraphAlgorithm) and algorithm.needs_connection():
         # Liars may have held the graph together.
         algorithm = with_fields(algorithm, need_connected=False)
-    run = simulate(alone, algorithm, rounds, seed, record=(), progress=False)
+    chosen = {"participation": _of_honest(participation, honest)}
+    run = simulate(alone, algorithm, rounds, seed, record=(), progress=False, **chosen)
     return Resilience(
         rules=tuple(tried),
         attacks=("none", *lied),
@@ -209,6 +218,14 @@ def resilience(
         liars=who,
         on_graph=on_graph,
     )
+
+
+def _of_honest(participation: Any, honest: np.ndarray) -> Any:
+    """Who takes part in a round where the honest agents are alone."""
+    if np.ndim(participation):
+        return np.asarray(participation)[honest]
+    whole = isinstance(participation, int | np.integer)
+    return min(int(participation), len(honest)) if whole else participation
 
 
 def _require_honest_neighbours(algorithm: GraphAlgorithm, alone: Problem) -> None:

@@ -34,6 +34,18 @@ def usual_rules(agents: int, liars: int) -> dict[str, Aggregation]:
     return {name: rule for name, rule in known.items() if rule.least <= agents}
 
 
+def other_rules(agents: int, liars: int) -> dict[str, Aggregation]:
+    """Rules that are tried if somebody asks for them, of those so many agents allow."""
+    trimmed = rules_of.TrimmedMean(trim=liars)
+    known: dict[str, Aggregation] = {
+        "RFA": rules_of.RFA(),
+        "Bulyan": rules_of.Bulyan(liars=liars),
+        "Buckets": rules_of.Buckets(size=2, rule=rules_of.Median()),
+        "AdaptivelyClipped": rules_of.AdaptivelyClipped(liars=liars, rule=trimmed),
+    }
+    return {name: rule for name, rule in known.items() if rule.least <= agents}
+
+
 def usual_graph_rules(problem: Problem, liars: Sequence[int]) -> dict[str, Aggregation]:
     """The mean, and the rules that every node's number of neighbours allows.
 

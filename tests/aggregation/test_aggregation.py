@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tacita
-from tacita.aggregation import Bridge, Heard, Mean, Median
+from tacita.aggregation import RULES, Bridge, Heard, Mean, Median
 from tacita.runtime import engine
 from tests.cases import case_of
 
@@ -142,3 +145,11 @@ def test_a_rule_refuses_too_few_agents():
     pair = tacita.problem.synthetic.logistic(agents=2, features=3, samples=12)
     with pytest.raises(tacita.TacitaError, match="at least 3 letters"):
         tacita.simulate(pair, tacita.FedAvg(), 1, aggregation=Median())
+
+
+def test_a_page_says_when_each_rule_fails():
+    page = Path(__file__).parents[2] / "docs" / "explanation-robust.md"
+    text = page.read_text().split("## When each rule fails")[1].split("\n## ")[0]
+    bold = re.findall(r"\*\*([^*]+)\*\*", text)
+    named = {name for group in bold for name in group.split(", ")}
+    assert {rule.__name__ for rule in RULES} <= named

@@ -73,6 +73,27 @@ def test_weights():
     close(found, "weighted_mean")
 
 
+@pytest.mark.parametrize("length", [2, 9, 40])
+@pytest.mark.parametrize("far", [1.0, 1e9])
+def test_pulls_cancel_at_a_geometric_median(length, far):
+    """(176), of letters that are fewer than their numbers and more."""
+    dice = np.random.default_rng(length)
+    rows, weights = dice.normal(size=(20, length)), dice.uniform(0.5, 1.5, 20)
+    rows[15:] = far * (3 + dice.normal(size=(5, length)))
+    found = agg.GeometricMedian().of(rows, weights=weights)
+    away = rows - found
+    pulls = weights[:, None] * away / np.linalg.norm(away, axis=1)[:, None]
+    assert np.linalg.norm(pulls.sum(axis=0)) < 1e-9 * weights.sum()
+
+
+def test_a_geometric_median_may_be_a_letter():
+    """Which pulls more than all others together, or lies between them."""
+    rows = np.array([[0.0, 0], [1, 0], [1, 0], [1, 0], [5, 5]])
+    np.testing.assert_allclose(agg.GeometricMedian().of(rows), [1, 0], atol=1e-9)
+    line = np.array([[0.0], [1], [2], [7], [100]])
+    np.testing.assert_allclose(agg.GeometricMedian().of(line), [2], atol=1e-9)
+
+
 def test_parts_of_rules():
     with double_precision():
         one = given()

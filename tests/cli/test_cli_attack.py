@@ -50,6 +50,10 @@ def test_a_run_file_names_a_rule_and_an_attack(run_file):
         ('run.attack={name="SignFlop", agents=[1]}', "SignFlip"),
         ('run.attack={name="SignFlip", agents=[1], strenght=2}', "strength"),
         ('run.aggregation={name="Buckets", rule="Meen"}', "run.aggregation.rule"),
+        # Before there is a folder, as all that a run would refuse.
+        ('run.aggregation={name="TrimmedMean", trim=3}', "joins at least 7 letters"),
+        ('run.attack={name="SignFlip", agents=[6]}', "expected agents below 6"),
+        ('run.attack={name="LabelFlip", agents=[5], since=3}', "replaces rows"),
     ],
 )
 def test_what_is_unknown_is_refused(run_file, change, words):
@@ -65,6 +69,40 @@ def test_the_table_is_printed_and_drawn(tacita_, run_file, tmp_path):
     assert "sign x10" in said and "Median" in said
     assert "take Median: at worst it reaches" in said
     assert (tmp_path / "out" / "attacks.png").stat().st_size > 1000
+
+
+def test_the_runs_own_rule_attack_and_participation_are_tried(
+    tacita_, run_file, tmp_path, monkeypatch
+):
+    """Liars are those of the run file; rules beside the table go by their names."""
+    asked = []
+
+    def noted(*given, **chosen):
+        asked.append((chosen["participation"], chosen["liars"]))
+        return made(*given, **chosen)
+
+    made = tacita.tuning.resilience
+    monkeypatch.setattr(tacita.tuning, "resilience", noted)
+    own = "NearestNeighbourMixing of the run"
+    said = tacita_.ok(
+        *("attack", run_file, "--attack", "SignFlip of the run", "--set"),
+        *("run.participation=5", "--aggregation", own, "--aggregation", "RFA"),
+        *("--out", tmp_path / "out"),
+    )
+    assert asked == [(5, (5,))]
+    assert own in said and "RFA" in said and "SignFlip of the run" in said
+
+
+def test_an_algorithm_that_no_rule_may_join_is_refused_at_once(run_file):
+    job, heard = tacita.job.read(run_file), []
+    with pytest.raises(tacita.TacitaError, match="SCAFFOLD needs the exact mean"):
+        tacita.tuning.resilience(
+            job.problem,
+            tacita.SCAFFOLD(step_size=0.1),
+            2,
+            tell=lambda *one: heard.append(one),
+        )
+    assert not heard
 
 
 def test_refusals_of_the_table(tacita_, run_file):

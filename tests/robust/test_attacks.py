@@ -16,6 +16,7 @@ from tacita.robust.letters import usual_deviations
 from tacita.robust.rows import flipped
 from tacita.runtime import engine
 from tacita.trees import double_precision
+from tacita.tuning.resilience import without
 from tests.cases import case_of
 
 KNOWN = json.loads(
@@ -62,6 +63,42 @@ def test_mimic_replacement_and_free_rider():
     known = KNOWN["free_rider"]
     found = told(robust.FreeRider(agents=LIARS), known["last"], known["before"])
     np.testing.assert_allclose(found, known["letter"], rtol=1e-9)
+
+
+LETTER_ATTACKS = [
+    robust.SignFlip(agents=(2, 5), strength=2.0),
+    robust.InnerProduct(agents=(2, 5)),
+    robust.ALIE(agents=(2, 5)),
+    robust.Replacement(agents=(2, 5), target=3.0),
+    robust.Mimic(agents=(2, 5), target=4),
+    robust.FreeRider(agents=(2, 5), noise=0.1),
+    robust.Noise(agents=(2, 5)),
+]
+
+
+@pytest.mark.parametrize("attack", LETTER_ATTACKS, ids=lambda a: type(a).__name__)
+def test_a_cohort_is_lied_to_as_if_the_others_were_silent(attack):
+    """Whether letters are gathered or masked: of two liars one is asked."""
+    with double_precision():
+        numbers = jnp.asarray([1, 4, 5, 6, 7])
+        heard = jnp.zeros(8, bool).at[numbers].set(True)
+        rows, centre = jnp.asarray(HONEST), jnp.ones(HONEST.shape[1])
+        honest = jnp.asarray(attack.honest(8))
+        about = (centre, 1, 2 * centre)
+        key = jax.random.key(0)
+        masked = attack.lie(key, rows, honest & heard, *about, heard=heard)
+        few = attack.lie(key, rows[numbers], honest[numbers], *about, numbers=numbers)
+        np.testing.assert_allclose(masked[numbers], few, rtol=1e-12)
+        if isinstance(attack, robust.Replacement):
+            np.testing.assert_allclose(_by_mean(few, rows, numbers), 3.0, rtol=1e-9)
+        if isinstance(attack, robust.Mimic):
+            np.testing.assert_array_equal(few[2], HONEST[4])
+
+
+def _by_mean(few, rows, numbers):
+    """What a mean says, had all honest agents sent the centre."""
+    sent = jnp.where((numbers == 5)[:, None], few, 1.0)
+    return sent.mean(axis=0)
 
 
 def test_usual_deviations():
@@ -126,7 +163,8 @@ def test_debug_is_simulate(k):
     slow = tacita.debug(case.problem(), case.algorithm, 4, **chosen)
     np.testing.assert_allclose(fast.params, slow.params, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(fast.agents, slow.agents, rtol=1e-12, atol=1e-12)
-    assert fast.config["run"]["attack"]["name"] == type(attack).__name__
+    for run in (fast, slow):
+        assert run.config["run"]["attack"]["name"] == type(attack).__name__
 
 
 @pytest.mark.long
@@ -179,6 +217,37 @@ def test_letters_that_are_not_finite_are_silence():
     attack = robust.NotFinite(agents=(1,))
     run = tacita.simulate(problem, case.algorithm, 3, attack=attack)
     assert np.all(np.isfinite(run.params))
+
+
+@pytest.mark.parametrize("participation", [1.0, 7])
+def test_an_honest_agent_that_diverges_is_silent_under_a_rule(participation):
+    """As the wire would refuse its letters; the others go on as if alone."""
+    problem = tacita.problem.synthetic.linear(agents=8, features=2, samples=8)
+    wild = np.where(np.arange(8) == 2, 1e200, 0.1)
+    how = tacita.FedAvg(step_size=wild, local_steps=3)
+    rule = aggregation.Krum(liars=1)
+    chosen = {"aggregation": rule, "participation": participation, "record": ()}
+    run = tacita.simulate(problem, how, 3, **chosen)
+    assert np.all(np.isfinite(run.params)) and np.any(run.params != 0)
+    if participation == 1.0:
+        alone = without(problem, (2,))
+        calm = tacita.FedAvg(step_size=0.1, local_steps=3)
+        known = tacita.simulate(alone, calm, 3, **chosen)
+        np.testing.assert_allclose(run.params, known.params, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        robust.LabelFlip(agents=(1,), since=2.0),
+        robust.CleanLabel(agents=(1,), until=5.0),
+        robust.DenialOfService(agents=(1,), since=3.0),
+    ],
+)
+def test_rows_have_no_rounds(attack):
+    case = case_of("FedAvg")
+    with pytest.raises(tacita.TacitaError, match="replaces rows, of which letters of"):
+        tacita.simulate(case.problem(), case.algorithm, 1, attack=attack)
 
 
 def test_numbers_of_an_attack_or_a_rule_compile_nothing():
