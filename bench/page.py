@@ -2,7 +2,8 @@
 
     python -m bench.page
 
-Results are those that `bench.networks` and `bench.clipping` left in bench/results.
+Results are those that `bench.networks`, `bench.resnet_profile` and `bench.clipping`
+left in bench/results.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ beside itself, and name them:
 python -m venv peers && peers/bin/pip install '.[bench]'
 python -m venv pfl && pfl/bin/pip install torch pfl
 python -m bench.networks --peers peers/bin/python --peers pfl/bin/python
+python -m bench.resnet_profile
 python -m bench.clipping
 python -m bench.page
 ```
@@ -60,9 +62,50 @@ pfl may need an environment of its own: it asks for an older `dp-accounting`.
 """
 
 
+PROFILE = """\
+## Where ResNet-10 spends its time
+
+Its convolutions one by one, in a compiled loop as in a step, for a batch of 20:
+forward, the derivative by the input, and by the kernel, which take as many
+multiplications each. Nobody needs the first one's derivative by the input. "Past" are
+the 1 x 1 convolutions past a block.
+"""
+
+
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *(part(name) for name in PARTS)])
+    return "\n".join([HEAD, part("networks"), profile(), part("clipping")])
+
+
+def profile() -> str:
+    """ResNet-10, layer by layer."""
+    kept = json.loads((RESULTS / "resnet_profile.json").read_text())
+    layers = [_layer(one) for one in kept["layers"]]
+    kinds = list(kept["layers"][0]["milliseconds"])
+    lines = [f"| | input | Gflop | {' | '.join(kinds)} | Gflop/s |"]
+    lines += ["| --- " * (len(kinds) + 4) + "|", *(line for line, *_ in layers)]
+    every = sum(time for *_, time in layers)
+    speed = sum(flops for _, flops, _ in layers) / every * 1e3
+    others = {name: float(np.median(t)) for name, t in kept["others"].items()}
+    product = kept["gigaflops of the product"] / others["product of matrices"] * 1e3
+    told = f"""
+A step takes {others["step"]:.3g} ms. Its convolutions take {every:.3g} ms of it, at
+{speed:.0f} Gflop/s, and its normalisations with the ReLU behind them
+{others["normalisations and ReLU"]:.3g} ms. Large matrices are multiplied at
+{product:.0f} Gflop/s here: what holds it is the speed of XLA's products.
+"""
+    return "\n".join([PROFILE, _machine(kept), "", *lines, told])
+
+
+def _layer(one: dict[str, Any]) -> tuple[str, float, float]:
+    """A line of the table, how many Gflop it is of, and in how many milliseconds."""
+    times = {kind: float(np.median(t)) for kind, t in one["milliseconds"].items()}
+    needed = [k for k in times if (one["name"], k) != ("first", "by input")]
+    total, flops = sum(times[k] for k in needed), one["gigaflops"] * len(needed)
+    cells = [one["name"], f"{one['side']} x {one['side']} x {one['channels']}"]
+    cells += [f"{one['gigaflops']:.3g}"]
+    cells += [f"{times[k]:.3g}" if k in needed else "" for k in times]
+    return f"| {' | '.join(cells)} | {flops / total * 1e3:.0f} |", flops, total
 
 
 def part(name: str) -> str:

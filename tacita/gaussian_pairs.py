@@ -10,9 +10,9 @@ deviates", 1958): with u and v uniform,
 are independent N(0, 1), in 0.3 of the time; u has 31 bits, so that tails reach to 6.6.
 
 The hash is that of `tacita.random_numbers` with 13 rounds instead of 20, the fewest in
-which its authors know of no statistical flaw. Keys are hashed with all 20, so that those
-of two agents, rounds or steps have nothing in common. It is for simulations: who is to
-be protected from others draws from a cryptographic generator, as federations do.
+which its authors know of no statistical flaw. Keys are hashed with all 20, so that
+those of two agents, rounds or steps have nothing in common. It is for simulations: who
+is to be protected from others draws from a cryptographic generator, as federations do.
 
 A pair is held as a complex number, and noise is added in a branch for noise that is not
 zero. Both are for XLA, which makes again whatever two others use: a complex number is

@@ -5,8 +5,8 @@ compilation short and costs more than all the arithmetic where an agent draws a 
 numbers. Here the hash is written out, so that a number is made from its place to its
 value in one pass, 1.3 to 6 times faster (`bench/clipping.py`).
 
-The hash is Threefry-2x32, with 20 rounds unless fewer are asked for (J. Salmon et al., "Parallel random numbers: as
-easy as 1, 2, 3", SC 2011).
+The hash is Threefry-2x32, with 20 rounds unless fewer are asked for (J. Salmon et al.,
+"Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 """
 
 from __future__ import annotations
