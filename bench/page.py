@@ -2,8 +2,7 @@
 
     python -m bench.page
 
-Results are those that `bench.networks`, `bench.clipping` and `bench.mesh` left in
-bench/results.
+Results are those that the programs named on the page left in bench/results.
 """
 
 from __future__ import annotations
@@ -19,6 +18,18 @@ from bench.turns import RESULTS
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 #: By file of results: title, what it is about, whom others are compared with.
 PARTS = {
+    "simulator": (
+        "Small models",
+        "One round of FedAvg. Bare JAX is one compiled loop of the same arithmetic; "
+        "NumPy and PyTorch take all agents in batched products, as one writes it by "
+        "hand, on one thread.",
+        "bare JAX",
+    ),
+    "million": (
+        "Agents that are not active",
+        "A round costs what its active agents cost, however many others there are.",
+        "1,000 agents",
+    ),
     "networks": (
         "Networks",
         "One step of batch 20. Tacita takes its steps inside rounds of FedAvg, with "
@@ -61,7 +72,12 @@ beside itself, and name them:
 ```sh
 python -m venv peers && peers/bin/pip install '.[bench]'
 python -m venv pfl && pfl/bin/pip install torch pfl
+python -m bench.simulator --peers peers/bin/python
+python -m bench.million
+python -m bench.recording
+python -m bench.first_result
 python -m bench.networks --peers peers/bin/python --peers pfl/bin/python
+python -m bench.resnet_profile
 python -m bench.clipping
 python -m bench.mesh
 python -m bench.page
@@ -71,12 +87,93 @@ pfl may need an environment of its own: it asks for an older `dp-accounting`.
 """
 
 
+RECORDS = """\
+## What records cost
+
+Rounds that are recorded as often as is chosen where nobody says, against rounds that
+are not recorded, by `python -m bench.recording`.
+
+| | rounds between records | ms without | ms by default | x without |
+| --- | --- | --- | --- | --- |"""
+FIRST = """\
+## The first result
+
+Processor seconds of a new process with the run of the README, by
+`python -m bench.first_result`: cold, with nothing compiled yet; warm, with the programs
+that an earlier process kept; and with that cache off (`TACITA_CACHE=off`).
+
+| | `import tacita` | the problem | `simulate` |
+| --- | --- | --- | --- |"""
+PROFILE = """\
+## Where ResNet-10 spends its time
+
+Its convolutions one by one, in a compiled loop as in a step, for a batch of 20:
+forward, the derivative by the input, and by the kernel, which take as many
+multiplications each. Nobody needs the first one's derivative by the input. "Past" are
+the 1 x 1 convolutions past a block.
+"""
+
+
 def page() -> str:
     """The whole page."""
-    parts = [HEAD, *(part(name) for name in PARTS)]
+    parts = [HEAD, part("simulator"), part("million"), records(), first_result()]
+    parts += [part("networks"), profile(), part("clipping")]
     if (RESULTS / "mesh.json").exists():  # wants a machine that is quiet
         parts.append(mesh_part())
     return "\n".join(parts)
+
+
+def records() -> str:
+    """What `bench.recording` left."""
+    kept = json.loads((RESULTS / "recording.json").read_text())
+    rows = [
+        f"| {work} | {found['record_every']:,} | {found['ms_without']:.3g} | "
+        f"{found['ms_by_default']:.3g} | {found['ratio']:.2f} |"
+        for work, found in kept.items()
+    ]
+    return "\n".join([RECORDS, *rows, ""])
+
+
+def first_result() -> str:
+    """What `bench.first_result` left."""
+    kept = json.loads((RESULTS / "first_result.json").read_text())
+    rows = [
+        f"| {state} | {times['import']:.3f} | {times['problem']:.2f} | "
+        f"{times['simulate']:.2f} |"
+        for state, times in kept["seconds"].items()
+    ]
+    return "\n".join([FIRST, *rows, ""])
+
+
+def profile() -> str:
+    """ResNet-10, layer by layer."""
+    kept = json.loads((RESULTS / "resnet_profile.json").read_text())
+    layers = [_layer(one) for one in kept["layers"]]
+    kinds = list(kept["layers"][0]["milliseconds"])
+    lines = [f"| | input | Gflop | {' | '.join(kinds)} | Gflop/s |"]
+    lines += ["| --- " * (len(kinds) + 4) + "|", *(line for line, *_ in layers)]
+    every = sum(time for *_, time in layers)
+    speed = sum(flops for _, flops, _ in layers) / every * 1e3
+    others = {name: float(np.median(t)) for name, t in kept["others"].items()}
+    product = kept["gigaflops of the product"] / others["product of matrices"] * 1e3
+    told = f"""
+A step takes {others["step"]:.3g} ms. Its convolutions take {every:.3g} ms of it, at
+{speed:.0f} Gflop/s, and its normalisations with the ReLU behind them
+{others["normalisations and ReLU"]:.3g} ms. Large matrices are multiplied at
+{product:.0f} Gflop/s here: what holds it is the speed of XLA's products.
+"""
+    return "\n".join([PROFILE, _machine(kept), "", *lines, told])
+
+
+def _layer(one: dict[str, Any]) -> tuple[str, float, float]:
+    """A line of the table, how many Gflop it is of, and in how many milliseconds."""
+    times = {kind: float(np.median(t)) for kind, t in one["milliseconds"].items()}
+    needed = [k for k in times if (one["name"], k) != ("first", "by input")]
+    total, flops = sum(times[k] for k in needed), one["gigaflops"] * len(needed)
+    cells = [one["name"], f"{one['side']} x {one['side']} x {one['channels']}"]
+    cells += [f"{one['gigaflops']:.3g}"]
+    cells += [f"{times[k]:.3g}" if k in needed else "" for k in times]
+    return f"| {' | '.join(cells)} | {flops / total * 1e3:.0f} |", flops, total
 
 
 def part(name: str) -> str:

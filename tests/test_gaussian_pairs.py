@@ -10,6 +10,7 @@ from scipy import stats
 
 import tacita
 from tacita import gaussian_pairs
+from tacita.random_numbers import hashed_places
 
 KEY = jax.random.key(5)
 
@@ -46,13 +47,83 @@ def test_both_of_a_pair_and_neighbours_are_independent(numbers):
     assert stats.kstest(angles, "uniform").pvalue > 1e-3
 
 
+def test_the_hash_is_that_of_its_authors():
+    """Known answers of Random123, for a key of zeros at place 0."""
+    key = jax.random.wrap_key_data(jnp.zeros(2, jnp.uint32))
+    known = {13: (0x9D1C5EC6, 0x8BD50731), 20: (0x6B200159, 0x99BA4EFE)}
+    for rounds, words in known.items():
+        found = hashed_places(key, 1, rounds)
+        assert tuple(int(word[0]) for word in found) == words
+
+
+def test_numbers_are_those_of_box_and_muller_in_double_precision():
+    """The same words, hashed and turned into numbers by NumPy."""
+    x, y = threefry(np.asarray(jax.random.key_data(KEY)), np.arange(1000), rounds=13)
+    u, t = ((x >> 1) + 0.5) / 2**31, (y >> 9) / 2**23 - 0.5
+    side = np.where(y & 1, -1, 1)
+    radius = np.sqrt(-2 * np.log(u))
+    wanted = radius * np.sin(np.pi * t), radius * side * np.cos(np.pi * t)
+    found = np.asarray(gaussian_pairs.drawn(KEY, 1, 2000)[0])[:1000]
+    np.testing.assert_allclose(found.real, wanted[0], rtol=2e-6, atol=1e-6)
+    np.testing.assert_allclose(found.imag, wanted[1], rtol=2e-6, atol=1e-6)
+
+
+def threefry(key, places, rounds):
+    """Written from the paper, in integers of 64 bits."""
+    low = 2**32 - 1
+    k = [int(key[0]), int(key[1])]
+    k.append(k[0] ^ k[1] ^ 0x1BD11BDA)
+    x, y = np.full(len(places), k[0]), (places + k[1]) & low
+    for r in range(rounds):
+        turn = (13, 15, 26, 6, 17, 29, 16, 24)[r % 8]
+        x = (x + y) & low
+        y = ((y << turn | y >> (32 - turn)) & low) ^ x
+        if r % 4 == 3:
+            part = r // 4 + 1
+            x = (x + k[part % 3]) & low
+            y = (y + k[(part + 1) % 3] + part) & low
+    return x, y
+
+
 def test_logarithms_and_circles_are_exact_to_single_precision():
     words = jnp.asarray([0, 1, 2, 2**31, 2**32 - 1, *range(77, 2**32, 10**8)], "uint32")
     u = np.maximum(((np.asarray(words) >> 1) + 0.5) / 2**31, 2.0**-32)
-    minus_log = jax.jit(gaussian_pairs._minus_log)(words)  # pyright: ignore
-    np.testing.assert_allclose(minus_log, -np.log(u), rtol=2e-6, atol=1e-7)
+    logs = jax.jit(gaussian_pairs._minus_two_logs)(words)  # pyright: ignore
+    np.testing.assert_allclose(logs, -2 * np.log(u), rtol=2e-6, atol=2e-7)
     sine, cosine = jax.jit(gaussian_pairs._on_the_circle)(words)  # pyright: ignore
     np.testing.assert_allclose(sine**2 + cosine**2, 1, atol=1e-6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", (0, 1))
+def test_ten_million_are_gaussian_to_five_deviations_and_independent(seed):
+    """Of four agents: all of them together, and each beside the others."""
+    agents, size = 4, 2_500_000
+    keys = jax.random.split(jax.random.key(seed), agents)
+    nothing, one = jnp.zeros(size, jnp.float32), jnp.float32(1)
+    draw = jax.jit(lambda k: gaussian_pairs.drawn_and_added(nothing, k, one))
+    each = np.stack([np.asarray(draw(key), float) for key in keys])
+    every = each.ravel()
+    assert stats.kstest(every, "norm").pvalue > 1e-3
+    # Moments 1 to 6 against their own spread: E x^k, and Var x^k = E x^2k - (E x^k)^2.
+    even = {k: float(np.prod(np.arange(1, k, 2))) for k in range(2, 13, 2)}
+    for k in range(1, 7):
+        mean = even.get(k, 0.0)
+        spread = np.sqrt((even[2 * k] - mean**2) / every.size)
+        assert abs(np.mean(every**k) - mean) < 4 * spread
+    for edge in (1.0, 2.0, 3.0, 4.0, 4.5, 5.0):
+        for tail in (every > edge, every < -edge):
+            expected = stats.norm.sf(edge) * every.size
+            assert stats.poisson.cdf(tail.sum(), expected) > 1e-4
+            assert stats.poisson.sf(tail.sum() - 1, expected) > 1e-4
+    for f in (np.copy, np.square, np.abs):
+        r = np.corrcoef(f(each)) - np.eye(agents)
+        assert np.abs(r).max() * np.sqrt(size) < 4.5
+    # Neighbours, and numbers a power of two apart, where a weak hash would show.
+    for gap in 2 ** np.arange(0, 21, 2):
+        for f in (np.copy, np.square):
+            r = np.corrcoef(f(each[0, gap:]), f(each[0, :-gap]))[0, 1]
+            assert abs(r) * np.sqrt(size - gap) < 4.5
 
 
 @pytest.mark.parametrize("size", (511, 1026))
@@ -75,8 +146,8 @@ def test_numbers_ahead_or_in_time_are_as_many_as_asked_for(size):
 
 
 def test_other_precisions_and_keys_are_drawn_as_before():
-    assert gaussian_pairs.fit(KEY, 512, np.float32)
-    assert not gaussian_pairs.fit(KEY, 511, np.float32)
+    assert gaussian_pairs.fit(KEY, 64, np.float32)
+    assert not gaussian_pairs.fit(KEY, 63, np.float32)
     assert not gaussian_pairs.fit(KEY, 512, np.float64)
     assert not gaussian_pairs.fit(jax.random.key(0, impl="rbg"), 512, np.float32)
 

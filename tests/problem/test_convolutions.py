@@ -13,18 +13,20 @@ from tacita.problem.model.networks import cnn
 
 LAST = ("NHWC", "HWIO", "NHWC")
 FIRST = ("NCHW", "OIHW", "NCHW")
-#: Axes, rows, strides, padding, gaps; one row takes the way of single records.
+#: Axes, rows, strides, padding, gaps, and sides of the kernel; one row takes the way of
+#: single records, and so does a kernel of one entry.
 KINDS = [
-    (LAST, 2, (2, 1), "SAME", (1, 1)),
-    (LAST, 1, (1, 2), [(2, 0), (1, 3)], (2, 1)),
-    (FIRST, 2, (3, 2), "VALID", (1, 2)),
-    (FIRST, 1, (1, 1), "SAME", (1, 1)),
+    (LAST, 2, (2, 1), "SAME", (1, 1), (3, 2)),
+    (LAST, 1, (1, 2), [(2, 0), (1, 3)], (2, 1), (3, 2)),
+    (FIRST, 2, (3, 2), "VALID", (1, 2), (3, 2)),
+    (FIRST, 1, (1, 1), "SAME", (1, 1), (3, 2)),
+    (FIRST, 2, (2, 3), [(0, 1), (2, 0)], (1, 1), (1, 1)),
 ]
 
 
-def arrays(axes, rows):
+def arrays(axes, rows, sides):
     rng = np.random.default_rng(0)
-    x, kernel = rng.normal(size=(rows, 9, 8, 3)), rng.normal(size=(3, 2, 3, 4))
+    x, kernel = rng.normal(size=(rows, 9, 8, 3)), rng.normal(size=(*sides, 3, 4))
     if axes is FIRST:
         x, kernel = x.transpose(0, 3, 1, 2), kernel.transpose(3, 2, 0, 1)
     return jnp.asarray(x), jnp.asarray(kernel)
@@ -34,7 +36,7 @@ def test_derivatives_are_those_of_jax():
     """Strides, gaps, uneven padding and axes of any order, all in one program."""
 
     def total(kind, x, kernel):
-        axes, _, strides, padding, gaps = kind
+        axes, _, strides, padding, gaps, _ = kind
         told = {"rhs_dilation": gaps, "dimension_numbers": axes}
         out = jax.lax.conv_general_dilated(x, kernel, strides, padding, **told)
         return jnp.sum(jnp.sin(out))
@@ -48,7 +50,7 @@ def test_derivatives_are_those_of_jax():
         return found
 
     with jax.enable_x64(True):
-        pairs = [arrays(axes, rows) for axes, rows, *_ in KINDS]
+        pairs = [arrays(axes, rows, sides) for axes, rows, *_, sides in KINDS]
         for plain, fast in jax.jit(both)(pairs):
             for expected, got in zip(plain, fast, strict=True):
                 np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)

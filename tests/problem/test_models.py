@@ -18,7 +18,7 @@ from tacita.problem import (
     SquaredL2,
 )
 from tacita.problem.model.layers import Layers
-from tacita.problem.model.networks import cnn, mlp, resnet10
+from tacita.problem.model.networks import cnn, mlp, normalise, resnet10
 
 
 def rows(model, m=7, seed=0):
@@ -150,6 +150,20 @@ def test_resnet_normalises_every_record_by_itself():
     assert jnp.mean(losses(w - 0.01 * g, x, y)) < jnp.mean(before)
     with pytest.raises(tacita.TacitaError, match="divisible by groups"):
         resnet10((8, 8, 1), 3, width=6, groups=4)
+
+
+def test_channels_are_normalised_in_groups_as_numpy_does_it():
+    rng = np.random.default_rng(1)
+    x, scale, shift = (rng.normal(2, 3, s) for s in ((2, 3, 5, 6), (6,), (6,)))
+    wanted = np.empty_like(x)
+    for row in range(2):
+        for group in (slice(0, 2), slice(2, 4), slice(4, 6)):
+            part = x[row, :, :, group]
+            unit = (part - part.mean()) / np.sqrt(part.var() + 1e-5)
+            wanted[row, :, :, group] = unit * (1 + scale[group]) + shift[group]
+    with jax.enable_x64(True):
+        found = normalise(*map(jnp.asarray, (x, scale, shift)), 3)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
 
 
 def test_sizes_of_a_network_may_be_listed():

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -173,7 +174,9 @@ def _by_kernel(
 ) -> Array:
     """The derivative by the kernel, of a batch or of a single record."""
     # Mapped over records, a convolution would become one of many groups, which is slow.
-    by_kernel = _by_patches if len(x) == 1 else _by_convolution
+    # A kernel of one entry has patches no larger than its input.
+    patches = len(x) == 1 or math.prod(shape[:-2]) == 1
+    by_kernel = _by_patches if patches else _by_convolution
     return by_kernel(x, shape, out, told)
 
 

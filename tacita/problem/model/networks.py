@@ -153,7 +153,7 @@ def cnn(
         pairs = list(zip(parts[::2], parts[1::2], strict=True))
         x = x.reshape(x.shape[0], *image)
         for filters, bias in pairs[: len(channels)]:
-            x = jax.nn.relu(_conv(x, filters) + bias)
+            x = jax.nn.relu(convolve(x, filters) + bias)
             b, h, v, c = x.shape
             x = x.reshape(b, h // 2, 2, v // 2, 2, c).max(axis=(2, 4))
         x = x.reshape(x.shape[0], -1)
@@ -196,33 +196,47 @@ def resnet10(
         shapes += [(1, 1, a, b)] if a != b else []
     layers = Layers((*shapes, (widths[-1], _outputs(classes)), (classes,)))
 
-    def normalise(x: Array, scale: Array, shift: Array) -> Array:
-        rows, h, v, c = x.shape
-        parts = x.reshape(rows, h * v, groups, c // groups)
-        mean = parts.mean(axis=(1, 3), keepdims=True)
-        spread = parts.var(axis=(1, 3), keepdims=True)
-        x = ((parts - mean) / jnp.sqrt(spread + 1e-5)).reshape(x.shape)
-        # Scales are stored as differences from 1, so that all start at zero.
-        return x * (1 + scale) + shift
-
     def apply(w: Array, x: Array) -> Array:
         parts = iter(layers.unpack(w))
+
+        def normalised(x: Array) -> Array:
+            return normalise(x, next(parts), next(parts), groups)
+
         x = x.reshape(x.shape[0], *image)
-        x = jax.nn.relu(normalise(_conv(x, next(parts)), next(parts), next(parts)))
+        x = jax.nn.relu(normalised(convolve(x, next(parts))))
         for stage, channels in enumerate(widths):
             stride = 1 if stage == 0 else 2
-            y = _conv(x, next(parts), stride)
-            y = jax.nn.relu(normalise(y, next(parts), next(parts)))
-            y = normalise(_conv(y, next(parts)), next(parts), next(parts))
+            y = jax.nn.relu(normalised(convolve(x, next(parts), stride)))
+            y = normalised(convolve(y, next(parts)))
             same = x.shape[-1] == channels
-            x = jax.nn.relu(y + (x if same else _conv(x, next(parts), stride)))
+            x = jax.nn.relu(y + (x if same else convolve(x, next(parts), stride)))
         return x.mean(axis=(1, 2)) @ next(parts) + next(parts)
 
     name = f"resnet10[{width}]"
     return layers.network(apply, seed, classes, name)
 
 
-def _conv(x: Array, kernel: Array, stride: int = 1) -> Array:
+def normalise(x: Array, scale: Array, shift: Array, groups: int) -> Array:
+    """Every record's channels, in so many groups, to mean 0 and deviation 1.
+
+    Scales are differences from 1, so that all start at zero.
+    """
+    rows, channels = len(x), x.shape[-1]
+
+    def of_groups(each: Array) -> Array:
+        """Means over groups of what there is of every channel, (rows, channels)."""
+        parts = each.reshape(rows, groups, -1).mean(axis=-1, keepdims=True)
+        alike = jnp.broadcast_to(parts, (rows, groups, channels // groups))
+        return alike.reshape(rows, 1, 1, channels)
+
+    # Over places first: sums of whole rows of channels are vectors.
+    mean = of_groups(x.mean(axis=(1, 2)))
+    spread = of_groups(((x - mean) ** 2).mean(axis=(1, 2)))
+    return (x - mean) * ((1 + scale) / jnp.sqrt(spread + 1e-5)) + shift
+
+
+def convolve(x: Array, kernel: Array, stride: int = 1) -> Array:
+    """A convolution whose output is as large as its input, but for the stride."""
     return jax.lax.conv_general_dilated(
         x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
     )
