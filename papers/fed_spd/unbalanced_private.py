@@ -119,10 +119,10 @@ def _three(values: list[Any], form: str) -> str:
 SAYS = "has one m for all clients and says nothing of accounts of unequal ones."
 FINDS = (
     "with gradients of all rows a record of client i moves its gradient by 2/m_i: "
-    "noise goes with 1/m_i, one number per client, and everybody spends the budget. With "
-    "batches it moves it by 2/b whatever m_i is: all have the noise of the smallest "
-    "client, whose records are in a batch most often, and larger clients spend less "
-    "than they may. Reports count the client that spends most, never the mean."
+    "noise goes with 1/m_i, one number per client, and everybody spends the budget. "
+    "With batches it moves it by 2/b whatever m_i is: all have the noise of the "
+    "smallest client, whose records are in a batch most often, and larger clients "
+    "spend less than they may. Reports count the client that spends most."
 )
 
 
