@@ -234,9 +234,13 @@ def main(
             f"{medians[0]:.3f} after {EVERY} rounds and {medians[-1]:.3f} after "
             f"{ROUNDS}; the median over the run is {median:g}. Such a norm is computed "
             "from rows and nothing of its cost is in the column; C = 1/2, the norm of "
-            "every gradient at the start, is known without looking. The two do not "
-            "differ by more than the scatter, so that clipping is not what DP-SGD "
-            "loses by, as the paper says it is: its noise 2C/b is.",
+            "every gradient at the start, is known without looking. "
+            + "; ".join(
+                f"at epsilon {e:g} DP-SGD has {ends['DP-SGD, C = 1/2', e]} with C = "
+                f"1/2 and {ends['DP-SGD, C the median', e]} with the median"
+                for e in EPSILONS
+            )
+            + ".",
         ],
     )
 

@@ -127,10 +127,7 @@ def finds(ends: dict[tuple[str, int, str], float]) -> str:
             f"({ends[deal, best['FedSPD'], 'FedSPD']:.3f}) and at Q = "
             f"{best['FedAvg']} for FedAvg ({ends[deal, best['FedAvg'], 'FedAvg']:.3f})"
         )
-    return "; ".join(told_of) + ". " + READING
-
-
-READING = "TODO"
+    return "; ".join(told_of) + "."
 
 
 if __name__ == "__main__":
