@@ -15,6 +15,7 @@ from tacita import data
 from tacita.job import graphs, job_from, read, table_of
 from tacita.job.records import build
 from tacita.problem import graph
+from tacita.schedule import Polynomial
 from tests.cases import CASES
 
 ROOT = Path(__file__).parents[2]
@@ -322,6 +323,32 @@ def test_clipped_and_noisy_gradients_are_written_too():
     noisy = tacita.Noisy(std=0.3, oracle=clipped)
     algorithm = tacita.FedAvg(step_size=0.1, oracle=noisy)
     require_equal(algorithm, build(table_of(algorithm)))
+
+
+def test_step_sizes_by_round():
+    made = build({"name": "FedAvg", "step_size": {"start": 0.1, "power": 0.5}})
+    require_equal(made, tacita.FedAvg(step_size=Polynomial(start=0.1, power=0.5)))
+    steps = {"name": "Piecewise", "values": [0.3, 0.03], "until": [100]}
+    solver = {"name": "GradientDescent", "step_size": steps}
+    inner = build({"name": "FedPLT", "solver": solver}).solver
+    assert inner.step_size.over(101)[-2:].tolist() == [0.3, 0.03]
+    for table, words in (
+        ({"start": 0.1, "rate": 2}, "unknown key algorithm.step_size.rate"),
+        ({"name": "Cosine"}, "unknown algorithm.step_size.name = 'Cosine'"),
+        ({"start": -1.0}, "algorithm.step_size: expected start > 0"),
+    ):
+        with pytest.raises(tacita.TacitaError, match=words):
+            build({"name": "FedAvg", "step_size": table})
+    with pytest.raises(tacita.TacitaError, match="algorithm.rho"):
+        build({"name": "FedPLT", "rho": {"start": 0.1}})
+    coarse = {"name": "Quantised", "bits": 4, "range": 1.0, "oracle": "Stream"}
+    built = build({"name": "ServerGD", "oracle": coarse})
+    require_equal(
+        built,
+        tacita.ServerGD(
+            oracle=tacita.Quantised(bits=4, range=1.0, oracle=tacita.Stream())
+        ),
+    )
 
 
 def test_what_is_no_number_and_no_name_is_not_written():

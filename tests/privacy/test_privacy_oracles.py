@@ -221,3 +221,18 @@ def test_budgets_of_streams():
             PROBLEM, tacita.FedLin(step_size=0.1, oracle=tacita.Stream()),
             rounds=5, **about,
         )  # fmt: skip
+
+
+def test_a_secure_sum_has_noise_for_the_longest_step():
+    about = {"epsilon": 1.0, "delta": DELTA, "observer": "coordinator", "rounds": 10}
+    made = [
+        tacita.private(
+            PROBLEM, tacita.FedAvg(step_size=step), aggregation="secure", **about
+        )
+        for step in (0.2, SHRINKS, Polynomial(start=0.1))
+    ]
+    steps = [one.aggregation.step for one in made]
+    assert steps[0] == steps[1] == pytest.approx(2 * steps[2])
+    with pytest.raises(tacita.TacitaError, match="grow for ever"):
+        growing = tacita.FedAvg(step_size=Polynomial(start=0.1, power=-0.5))
+        tacita.private(PROBLEM, growing, aggregation="secure", **about)
