@@ -129,7 +129,7 @@ class RobustRule:
         """
         rows = _numbers((None, None), letters=letters)
         n, d = rows.shape
-        active = np.isfinite(rows).all(axis=1)
+        active: np.ndarray = np.all(np.isfinite(rows), axis=1)
         self.check(n)
         RobustRule.check(self, int(active.sum()))
         if weights is not None:

@@ -143,7 +143,7 @@ class Attack:
         liars = liars if heard is None else liars & heard
         zero = jnp.zeros_like(rows[0])
         points = [zero if c is None else ravel_pytree(c)[0] for c in (centre, before)]
-        told = self.letter(Scene(key, rows, honest, *points, who, liars))
+        told = self.letter(Scene(key, rows, honest, points[0], points[1], who, liars))
         acts = (number >= self.since) & (number <= self.until)
         lies = jnp.where((acts & ~honest)[:, None], told, rows)
         return stacked_back(lies.astype(rows.dtype), letters)

@@ -78,9 +78,6 @@ class Gathering(NamedTuple):
     together: bool  # vmapped rather than one by one
     places: Places  # where agents are
     watch: bool = False  # whether to see how letters lay
-    #: Letters that are not finite are silence, as on the wire: where somebody lies, and
-    #: where a robust rule is asked, which might pass them on.
-    screened: bool = False
 
     def everyone(self) -> tuple[Any, Mail, Any]:
         """All agents answer."""
@@ -90,16 +87,10 @@ class Gathering(NamedTuple):
             everybody = jnp.ones(self.places.agents, bool)
             return *self.few(everybody, 1)[:2], self.places.agents
         states, letters = self._ask_everyone()
-        letters, heard = self._told(letters, None, None)
-        count = self.places.agents
-        if heard is not None:
-            count = self.places.sum(heard.astype(int))
-        if heard is not None and self.keep:
-            letters, heard = keep_silent(heard, letters, self.post.letters), None
-        joint = self._join(letters, self.weights, heard)
-        seen = self._seen(letters, joint, heard, None)
+        joint = self._join(letters, self.weights, None)
+        seen = self._seen(letters, joint, None, None)
         kept = letters if self.keep else ()
-        return states, Mail(joint, kept, seen), count
+        return states, Mail(joint, kept, seen), self.places.agents
 
     def cohort(self, numbers: Array) -> tuple[Any, Mail, Any]:
         """The agents `numbers` answer: gather, compute, scatter."""
@@ -220,13 +211,13 @@ class Gathering(NamedTuple):
         self, letters: Any, numbers: Array | None, active: Array | None
     ) -> tuple[Any, Array | None]:
         """Letters as they come, and who is heard: none whose letter is not finite."""
-        if not self.screened:
+        if self.lies is None:
             return letters, active
-        if self.lies is not None:
-            everybody = self.places.gather
-            heard = None if active is None else everybody(active)
-            said = self.lies(everybody(letters), numbers, heard)
-            letters = jax.tree.map(self.places.own, said) if numbers is None else said
+        everybody = self.places.gather
+        said = self.lies(
+            everybody(letters), numbers, None if active is None else everybody(active)
+        )
+        letters = jax.tree.map(self.places.own, said) if numbers is None else said
         sound = finite_rows(letters)
         return letters, sound if active is None else sound & active
 

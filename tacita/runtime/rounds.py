@@ -15,7 +15,6 @@ from jax import Array
 
 from tacita import keys
 from tacita.aggregation import Mean
-from tacita.aggregation.robust_rule import RobustRule
 from tacita.aggregation.secure.rule import ModularSum
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.problem.graph import Slots
@@ -256,8 +255,6 @@ def _exchange(
         number = carry.transit.asked[agent] if late else stage.number
         return stage._replace(number=number).agent_key(agent, phase)
 
-    liars = lied(stage, phase, carry)
-    screened = liars is not None or isinstance(world.aggregation, RobustRule)
     gathering = Gathering(
         one,
         # Hashed for all agents at once, outside the loop over agents.
@@ -268,12 +265,11 @@ def _exchange(
         None if graph else world.aggregation,
         rule_key(stage.coordinator_key(phase)),
         stage.algorithm.joining.centre(carry.broadcast),
-        liars,
+        lied(stage, phase, carry),
         stage.keeps_letters(phase),
         stage.together,
         world.population.places,
         stage.watch and not graph,
-        screened,
     )
     if active is None:
         return gathering.everyone()
@@ -281,9 +277,9 @@ def _exchange(
         if world.population.places.devices == 1:
             return gathering.cohort(active)
         return gathering.own_cohort(active)
-    # Letters that are needed one by one are not taken in blocks.
+    # A rule that needs the letters one by one takes none in blocks.
     few = world.asynchronous is None and (graph or world.aggregation.additive)
-    few = few and not screened and world.attack is None and not stage.watch
+    few = few and world.attack is None and not stage.watch
     if few and world.schedule.block:
         return gathering.few(active, world.schedule.block)
     return gathering.mask(active)

@@ -317,6 +317,19 @@ def test_the_rule_of_a_graph_stands_in_the_signed_description():
         party.setting_of(many, blank_problem(many))
 
 
+def test_the_rule_of_a_coordinator_stands_there_too():
+    def asked(rule: dict[str, Any], **run: Any) -> Any:
+        told = describe(run={"rounds": 3, "aggregation": rule, **run})
+        return party.setting_of(told, blank_problem(told)).roles.aggregation
+
+    rule = asked({"name": "TrimmedMean", "trim": 1})
+    assert isinstance(rule, tacita.aggregation.TrimmedMean) and rule.trim == 1
+    with pytest.raises(tacita.TacitaError, match="joins at least 5 letters, got 3"):
+        asked({"name": "TrimmedMean", "trim": 2})
+    with pytest.raises(tacita.TacitaError, match="root's letter in every round"):
+        asked({"name": "FLTrust", "root": 0}, participation=2)
+
+
 def test_a_description_names_whom_its_budget_is_against():
     budget = {"epsilon": 1.0, "delta": 1e-5}
     named = party.with_observer(describe(privacy=budget))

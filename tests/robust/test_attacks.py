@@ -16,7 +16,6 @@ from tacita.robust.letters import usual_deviations
 from tacita.robust.rows import flipped
 from tacita.runtime import engine
 from tacita.trees import double_precision
-from tacita.tuning.resilience import without
 from tests.cases import case_of
 
 KNOWN = json.loads(
@@ -217,23 +216,6 @@ def test_letters_that_are_not_finite_are_silence():
     attack = robust.NotFinite(agents=(1,))
     run = tacita.simulate(problem, case.algorithm, 3, attack=attack)
     assert np.all(np.isfinite(run.params))
-
-
-@pytest.mark.parametrize("participation", [1.0, 7])
-def test_an_honest_agent_that_diverges_is_silent_under_a_rule(participation):
-    """As the wire would refuse its letters; the others go on as if alone."""
-    problem = tacita.problem.synthetic.linear(agents=8, features=2, samples=8)
-    wild = np.where(np.arange(8) == 2, 1e200, 0.1)
-    how = tacita.FedAvg(step_size=wild, local_steps=3)
-    rule = aggregation.Krum(liars=1)
-    chosen = {"aggregation": rule, "participation": participation, "record": ()}
-    run = tacita.simulate(problem, how, 3, **chosen)
-    assert np.all(np.isfinite(run.params)) and np.any(run.params != 0)
-    if participation == 1.0:
-        alone = without(problem, (2,))
-        calm = tacita.FedAvg(step_size=0.1, local_steps=3)
-        known = tacita.simulate(alone, calm, 3, **chosen)
-        np.testing.assert_allclose(run.params, known.params, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
