@@ -144,9 +144,9 @@ def test_nodes_find_it_by_letters(name):
 
 def test_stochastic_steps_come_near():
     problem = problem_of(KINDS)
-    steps = tacita.FedSGD(
-        alpha=ALPHA, decay=0.01, step_size=0.05, oracle=tacita.Minibatch(size=4)
-    )
+    shrinking = tacita.schedule.Polynomial(start=0.05, decay=0.01)
+    batches = tacita.Minibatch(size=4)
+    steps = tacita.FedSGD(alpha=ALPHA, step_size=shrinking, oracle=batches)
     run = tacita.simulate(problem, steps, 4000, record=())
     exact = GTVMin(problem, ALPHA).solve()
     assert np.abs(run.agents - exact).max() < 0.25 * np.abs(exact).max()
