@@ -267,7 +267,7 @@ def test_steps_of_noisy_gradients_must_shrink(make: Any):
         both,
         3000,
         seed=1,
-        seeds=6,
+        seeds=40,
         record=("error",),
         record_every=50,
         reference=problem.solve(),
@@ -276,5 +276,7 @@ def test_steps_of_noisy_gradients_must_shrink(make: Any):
     # After 300 rounds the constant step has settled; later it gains nothing.
     late, early = slice(-10, None), slice(6, 16)
     assert constant[late].mean() > 0.4 * constant[early].mean()
-    assert shrinking[late].mean() < 0.25 * shrinking[early].mean()
+    # Errors follow the step, which is 0.21 of what it was then; 40 seeds leave about a
+    # sixth of doubt in each mean.
+    assert shrinking[late].mean() < 0.4 * shrinking[early].mean()
     assert shrinking[late].mean() < 0.15 * constant[late].mean()
