@@ -14,7 +14,7 @@ import numpy as np
 import tacita
 from tacita.algorithm import solvers
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
-from tacita.problem import graph, synthetic
+from tacita.problem import graph, prox, synthetic
 from tacita.schedule import Geometric, Listed, Piecewise, Polynomial
 
 
@@ -231,9 +231,9 @@ CASES = [
         {"rho": 0.0, "step_size": 0.0, "radius": 0.0, "gradient_bound": 0.0},
     ),
     Case(
-        tacita.FedGD(alpha=0.4, step_size=0.2),
+        tacita.FedGD(alpha=0.4, step_size=0.2, h=prox.L1(0.01)),
         {"alpha": 0.3},
-        {"alpha": -0.1, "step_size": 0.0},
+        {"alpha": -0.1, "step_size": 0.0, "h": "l1"},
     ),
     Case(
         tacita.FedSGD(alpha=0.4, step_size=0.1, oracle=minibatch),
@@ -254,7 +254,7 @@ CASES = [
             solver=solvers.GradientDescent(step_size=0.3, local_steps=3),
         ),
         {"rho": 0.3},
-        {"alpha": -0.1, "rho": 0.0, "penalty": "l3"},
+        {"alpha": -0.1, "rho": 0.0, "penalty": "lq", "h": 0.1},
     ),
     Case(
         tacita.DPNorm(

@@ -51,9 +51,11 @@ class Coupled(GraphAlgorithm):
     def refuse_problem(self, problem: Problem) -> None:
         """Also a penalty on other coordinates than the model has, or such an h."""
         if problem.h is not None:
+            name = type(self).__name__
             check.refuse(
-                "a problem's h is added once, for one model, and nodes have their own; "
-                f"use a problem with h=None, and {type(self).__name__}(..., h=...)"
+                f"{name} handles smooth problems only: a problem's h is added once, "
+                "for one model, and nodes have their own; use a problem with h=None, "
+                f"and {name}(..., h=...)"
             )
         super().refuse_problem(problem)
         self.penalty.check(problem.dim)

@@ -47,7 +47,7 @@ class Choice(NamedTuple):
         return all(isinstance(m, GeneralisedLinear) for m in kinds_of(self.model))
 
     def codes(
-        self, y: np.ndarray, agent: np.ndarray, argument: str, coded: bool = False
+        self, y: np.ndarray, agent: Any, argument: str, coded: bool = False
     ) -> np.ndarray:
         """Labels as the model of each row's agent, by number, is trained on them."""
         if self.kinds is None:
@@ -102,7 +102,8 @@ def choose(
     distinct = list(dict.fromkeys(found))
     place = {one: distinct.index(made) for one, made in zip(said, found, strict=True)}
     kinds = np.array([place[one] for one in given], np.int32)
-    return Choice(PerAgent(tuple(distinct)), names, kinds)
+    several: Any = PerAgent(tuple(distinct))
+    return Choice(several, names, kinds)
 
 
 def _one(

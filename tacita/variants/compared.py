@@ -38,7 +38,8 @@ def checked_loss(**given: Any) -> Any:
             f"expected loss one of {', '.join(LOSSES)}, or a function of a difference, "
             f"got loss={loss!r}"
         )
-    values = [float(loss(r)) for r in (0.0, 0.7, -0.7, 2.0)]
+    function: Any = loss
+    values = [float(function(r)) for r in (0.0, 0.7, -0.7, 2.0)]
     if not np.isclose(values[1], values[2]) or not values[0] < values[1] < values[3]:
         check.refuse(
             "expected a loss that grows with the size of a difference, whatever its "
@@ -50,7 +51,8 @@ def checked_loss(**given: Any) -> Any:
 def value(loss: Any, gap: np.ndarray) -> np.ndarray:
     """L(r) of every difference; of probabilities ("log") their squared distance."""
     if callable(loss):
-        return np.array([float(loss(r)) for r in gap.ravel()]).reshape(gap.shape)
+        function: Any = loss
+        return np.array([float(function(r)) for r in gap.ravel()]).reshape(gap.shape)
     size = np.abs(gap)
     if loss == "absolute":
         return size

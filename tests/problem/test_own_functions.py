@@ -60,6 +60,7 @@ def by_a_solver(name, penalty):
     return w.value, made.value
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name, penalty", CASES)
 def test_gtvmin_is_solved_exactly(name, penalty):
     gtv = GTVMin(NODES, ALPHA, PENALTIES[penalty], h=FUNCTIONS[name])
@@ -106,6 +107,7 @@ def algorithms(h):
     }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["FedGD", "FedRelax", "PrimalDual"])
 @pytest.mark.parametrize("function", ["an l1 of its own", "ball"])
 def test_nodes_find_it_by_letters(name, function):

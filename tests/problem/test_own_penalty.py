@@ -72,6 +72,7 @@ def test_what_is_no_penalty_is_refused():
         tacita.FedGD(alpha=ALPHA, penalty=L1(1.0))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("p", [1.5, 3.0])
 def test_other_norms_agree_with_a_convex_solver(p):
     gtv = GTVMin(NODES, ALPHA, f"l{p:g}")

@@ -93,6 +93,7 @@ def test_gtvmin_is_solved_exactly():
     np.testing.assert_allclose(gtv.gradient(elsewhere), by_hand, atol=1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("penalty, norm", [("l1", cvxpy.norm1), ("l2", cvxpy.norm2)])
 def test_with_norms(penalty, norm):
     gtv = GTVMin(problem_of(KINDS), ALPHA, penalty)
@@ -129,6 +130,7 @@ ALGORITHMS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_nodes_find_it_by_letters(name):
     problem = problem_of(KINDS)
@@ -142,6 +144,7 @@ def test_nodes_find_it_by_letters(name):
     np.testing.assert_allclose(alone.agents, both.agents, atol=1e-12)
 
 
+@pytest.mark.long
 def test_stochastic_steps_come_near():
     problem = problem_of(KINDS)
     shrinking = tacita.schedule.Polynomial(start=0.05, decay=0.01)

@@ -16,6 +16,7 @@ from tacita.problem import graph
 from tacita.theory import gtv
 from tacita.variants import estimator_network
 from tacita.variants.model_agnostic import (
+    Heard,
     augmentation,
     fit_weighted,
     systematic_draw,
@@ -137,7 +138,11 @@ def test_one_row_per_point_is_the_augmentation_of_exercise_5_3(estimator):
     )
     node = tacita.variants.estimator_nodes.EstimatorNode(x, y, estimator)
     merged = tacita.ModelAgnosticFedRelax(alpha=alpha).local(
-        rng, node, shared, weights.sum(), weights @ letters / weights.sum()
+        rng,
+        node,
+        Heard(
+            shared, weights @ letters / weights.sum(), np.full(11, weights.sum() / 11)
+        ),
     )
     grid = rng.normal(size=(50, 2))
     np.testing.assert_allclose(merged.predict(grid), plain.predict(grid), atol=1e-10)

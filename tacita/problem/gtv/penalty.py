@@ -232,7 +232,8 @@ def of(given: Any) -> Any:
         return OwnPenalty(phi=given)
     known = Penalty | Combined | OwnPenalty | type
     if callable(given) and not isinstance(given, known):
-        return OwnPenalty(phi=ByNewton(phi=given))
+        function: Any = given
+        return OwnPenalty(phi=ByNewton(phi=function))
     # Anything else may be a placeholder that JAX puts into records.
     return given
 
