@@ -60,7 +60,7 @@ class Setting(NamedTuple):
 class Data(NamedTuple):
     """f_i(x) = share sum_h log(1 + exp(-s_h x)) + (weight/2) ||x||^2."""
 
-    signed: Array  # b_h a_h, (agents, rows, features)
+    signed: Any  # b_h a_h, (agents, rows, features)
     share: float
 
     @property
