@@ -14,7 +14,7 @@ which its authors know of no statistical flaw. Keys are hashed with all 20, so t
 those of two agents, rounds or steps have nothing in common. It is for simulations: who
 is to be protected from others draws from a cryptographic generator, as federations do.
 
-A pair is held as a complex number, and noise is added in a branch for noise that is not
+A pair is held as a complex number, and taken apart in a branch for noise that is not
 zero. Both are for XLA, which makes again whatever two others use: a complex number is
 made once, and so is what a branch is given or gives.
 """
@@ -71,39 +71,19 @@ def drawn_and_added(value: Array, key: Array, std: Array) -> Array:
     pairs = lax.cond(
         std != 0, lambda: _pairs(key, count), lambda: jnp.zeros(count, np.complex64)
     )
-    return _unless_zero(_in_one_pass, value, pairs, std)
+    return added(value, pairs, std)
 
 
 def added(value: Array, pairs: Array, std: Array) -> Array:
     """The value, (size,), with std times the first numbers of these pairs."""
-    return _unless_zero(_half_by_half, value, pairs, std)
-
-
-def _unless_zero(add: Any, value: Array, pairs: Array, std: Array) -> Array:
-    return lax.cond(
+    pairs = pairs[: math.ceil(len(value) / 2)]
+    numbers = lax.cond(
         std != 0,
-        lambda value, pairs: add(value, pairs, std),
-        lambda value, pairs: value,
-        value,
-        pairs[: math.ceil(len(value) / 2)],
+        lambda pairs: jnp.concatenate([pairs.real, pairs.imag]),
+        lambda pairs: jnp.zeros(2 * len(pairs), np.float32),
+        pairs,
     )
-
-
-def _half_by_half(value: Array, pairs: Array, std: Array) -> Array:
-    """Sines to the first half and cosines to the second: the faster in caches."""
-    count = len(pairs)
-    first = value[:count] + std * pairs.real
-    second = value[count:] + std * pairs[: len(value) - count].imag
-    return jnp.concatenate([first, second])
-
-
-def _in_one_pass(value: Array, pairs: Array, std: Array) -> Array:
-    """The same, faster where a vector goes through memory."""
-    size, count = len(value), len(pairs)
-    halves = jnp.pad(value, (0, 2 * count - size)).reshape(2, count)
-    first = lax.broadcasted_iota(np.int32, halves.shape, 0) == 0
-    noise = jnp.where(first, pairs.real, pairs.imag)
-    return (halves + std * noise).reshape(-1)[:size]
+    return value + std * numbers[: len(value)]
 
 
 def _even(size: int) -> int:

@@ -162,7 +162,8 @@ def test_channels_are_normalised_in_groups_as_numpy_does_it():
             unit = (part - part.mean()) / np.sqrt(part.var() + 1e-5)
             wanted[row, :, :, group] = unit * (1 + scale[group]) + shift[group]
     with jax.enable_x64(True):
-        found = normalise(*map(jnp.asarray, (x, scale, shift)), 3)
+        given = (jnp.asarray(x), jnp.asarray(scale), jnp.asarray(shift))
+        found = normalise(*given, groups=3)
     np.testing.assert_allclose(found, wanted, atol=1e-12)
 
 
