@@ -14,6 +14,8 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+_PROGRAM = "from bench import mesh_teams; mesh_teams.main()"
+
 
 @dataclass(frozen=True)
 class Member:
@@ -50,7 +52,7 @@ class Team:
     def __init__(self, members: list[Member]) -> None:
         self._processes = [
             subprocess.Popen(
-                [sys.executable, "-m", "bench.mesh_teams", json.dumps(asdict(member))],
+                [sys.executable, "-c", _PROGRAM, json.dumps(asdict(member))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -100,8 +102,9 @@ def teams(parts: int) -> dict[str, Team]:
     return {name: Team(some) for name, some in members.items()}
 
 
-def main(member: Member) -> None:
+def main() -> None:
     """Answer every line on the way in with a turn of that work."""
+    member = Member(**json.loads(sys.argv[1]))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever libraries print must not be taken for an answer
     if member.core is not None:
@@ -116,7 +119,3 @@ def main(member: Member) -> None:
 
     for line in sys.stdin:
         print(json.dumps(turn(line.strip(), member.mesh)), file=answers, flush=True)
-
-
-if __name__ == "__main__":
-    main(Member(**json.loads(sys.argv[1])))
