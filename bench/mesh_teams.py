@@ -74,7 +74,10 @@ class Team:
     def close(self) -> None:
         """End them."""
         for one in self._processes:
-            one.communicate()
+            assert one.stdin is not None
+            one.stdin.close()  # of all before any is waited for: they end together
+        for one in self._processes:
+            one.wait()
 
     @staticmethod
     def _answer(process: Any) -> list[Any]:
