@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tacita.data import augment
 from tacita.data.catalog import Entry
 from tacita.data.columns import split_vertical
 from tacita.data.dataset import Dataset
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Dataset",
     "Entry",
+    "augment",
     "describe",
     "fetch",
     "load",
