@@ -17,7 +17,8 @@ def main(
         "Figure 4: accuracy and Lagrangian by the number of local steps",
         {f"Q = {q}": Case(3.0, 10, q) for q in (1, 2, 5, 10)},
         "finds better learning for larger Q (claimed total 3, K = 10, b = 10).",
-        "the objective gains from Q = 2 on, early accuracy does not. The gain rests "
+        "the objective at x0 gains from Q = 2 on, early accuracy does not, and the "
+        "Lagrangian is the higher the larger Q is. The gain rests "
         "on (69), which lost a factor Q^2; with it restored "
         "(`fed_spd_as_printed(..., factor_restored=True)`) gamma grows and the gain "
         "is gone.",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -9,6 +12,8 @@ import pytest
 import tacita
 from papers.fed_spd.common import adult, deals
 from papers.fed_spd.common.soft_mean import SoftMean
+
+RESULTS = Path(adult.__file__).parent.parent / "results"
 
 
 @pytest.fixture
@@ -41,3 +46,23 @@ def test_the_mean_letter_is_shrunk():
     soft = np.sign(mean) * np.maximum(np.abs(mean) - 0.05, 0)
     np.testing.assert_allclose(run.params, soft, atol=1e-12)
     assert jnp.all(jnp.abs(soft) <= jnp.abs(mean))
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    with open(RESULTS / f"{name}.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_nobody_spends_more_than_the_budget():
+    """The smallest client spends it, the largest no more; noise follows rows."""
+    for row in rows_of("unbalanced_private"):
+        spent = [float(v) for v in row["epsilon spent"].split(", ")]
+        noise = [float(v) for v in row["noise"].split(", ")]
+        rows = [int(v) for v in row["rows"].split(", ")]
+        assert spent[0] == pytest.approx(1.0, abs=2e-3) and max(spent) <= 1.001
+        if row["gradients of"] == "all rows":
+            # noise * rows is the same for all
+            products = np.array(noise) * np.array(rows)
+            np.testing.assert_allclose(products, products[0], rtol=0.01)
+        else:
+            assert len(set(noise)) == 1 and spent[2] <= spent[1] <= spent[0]
