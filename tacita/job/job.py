@@ -234,7 +234,9 @@ def _rehearse_letters(job: Job) -> None:
     """Refuse who cannot lie that way, and a rule that cannot join the letters."""
     problem, how, chosen = job.problem, job.algorithm, job.options
     choices.attack_of(problem, how, chosen.get("attack"))
-    if chosen.get("asynchronous") is None:
+    # A secure sum has no grid before `tacita privacy plan` sets it.
+    planned = not isinstance(how, Summed) or how.aggregation.step is not None
+    if chosen.get("asynchronous") is None and planned:
         who = choices.schedule_of(problem, how, chosen["participation"])
         choices.aggregation_of(problem, how, chosen.get("aggregation"), who)
 

@@ -77,7 +77,7 @@ def test_an_algorithm_is_shown_with_all_its_keys(tacita_):
     said = tacita_.ok("algorithms", "fed_prox")
     assert 'name = "FedProx"' in said
     assert "# eta (> 0, needed): Strength of the pull" in said
-    assert "# step_size (> 0, theory: 1 / (L + 2/eta), where" in said
+    assert "# step_size (> 0, or a schedule, theory: 1 / (L + 2/eta), where" in said
     assert "# local_steps (a whole number >= 1, default none): Gradient" in said
     assert "# weights (uniform or samples, default 'uniform'): " in said
     assert '# oracle (default { name = "Full" })' in said

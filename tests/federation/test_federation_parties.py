@@ -231,7 +231,8 @@ def test_agents_draw_their_own_rounds(tmp_path: Path):
                     algorithm.oracle, made.locals[i]
                 )
                 key = keys.agent_key(secret, number, 0)
-                states[i], sent = algorithm.local(key, oracle, states[i], w)
+                now = algorithm.in_round(number)
+                states[i], sent = now.local(key, oracle, states[i], w)
                 letters.append(np.asarray(sent))
             w = np.mean(letters, axis=0) if letters else w
     np.testing.assert_allclose(parties[COORDINATOR].model(), w, rtol=0, atol=1e-12)

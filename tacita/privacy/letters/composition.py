@@ -55,7 +55,7 @@ def by_composition(
         partial(one_round, algorithm, problem, question, mixed),
         schedule_of(algorithm.oracle),
     )
-    stream = stream_of(clipped_oracle(algorithm))
+    stream = stream_of(algorithm.oracle)
     if stream is not None and question.scope.unit == Unit.RECORD:
         return _once_a_pass(algorithm, stream, problem, question, one)
     if descends is None or schedule is not None or has_integers(algorithm):
