@@ -74,7 +74,7 @@ def found(name: str) -> Found:
     state, _ = jax.eval_shape(algorithm.init, w)
     kept = jax.eval_shape(algorithm.init_coordinator, w)
     world = ready.make_world(problem, algorithm, 1.0)
-    sent = traffic.per_turn(world, algorithm, FEATURES, problem.dtype)
+    sent = traffic.per_turn(world, algorithm, 1, FEATURES, problem.dtype)
     one = FEATURES * problem.dtype.itemsize
     return Found(
         vectors(state),

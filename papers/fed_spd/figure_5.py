@@ -235,8 +235,8 @@ def main(
             f"{ROUNDS}; the median over the run is {median:g}. Such a norm is computed "
             "from rows and nothing of its cost is in the column; C = 1/2, the norm of "
             "every gradient at the start, is known without looking. "
-            + "; ".join(
-                f"at epsilon {e:g} DP-SGD has {ends['DP-SGD, C = 1/2', e]} with C = "
+            + ". ".join(
+                f"At epsilon {e:g} DP-SGD has {ends['DP-SGD, C = 1/2', e]} with C = "
                 f"1/2 and {ends['DP-SGD, C the median', e]} with the median"
                 for e in EPSILONS
             )

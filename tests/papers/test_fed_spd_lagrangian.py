@@ -72,7 +72,8 @@ def by_hand(problem: tacita.Problem, rounds: int) -> tuple[list[float], list[flo
 
 
 def fed_spd(**changes) -> tacita.FedSPD:
-    given: dict[str, Any] = {"rho": RHO, "gamma": GAMMA, "gamma_growth": 0.5}
+    growing = tacita.schedule.Polynomial(start=GAMMA, power=-0.5)
+    given: dict[str, Any] = {"rho": RHO, "gamma": growing}
     given |= {"local_steps": STEPS, "state": "hidden"}
     return tacita.FedSPD(**given | changes)
 

@@ -66,3 +66,9 @@ def test_nobody_spends_more_than_the_budget():
             np.testing.assert_allclose(products, products[0], rtol=0.01)
         else:
             assert len(set(noise)) == 1 and spent[2] <= spent[1] <= spent[0]
+
+
+def test_every_deal_is_run_with_every_number_of_local_steps():
+    found = {(row["data"], row["Q"]) for row in rows_of("unbalanced")}
+    deals = ("even", "uneven", "uneven, by class")
+    assert found == {(deal, steps) for deal in deals for steps in ("1", "5", "10")}

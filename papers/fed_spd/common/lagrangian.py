@@ -132,7 +132,7 @@ def _measured(
     others = shares - jnp.sum(lam * apart) + algorithm.rho / 2 * jnp.sum(apart**2)
     # A client that was silent has step 0, so that its line is f_i(x_i) itself.
     line = population.smooth_loss(old) + jnp.sum(population.grad(old) * step)
-    line += algorithm.gamma_at(number) / 2 * jnp.sum(step**2)
+    line += algorithm.in_round(number).gamma / 2 * jnp.sum(step**2)
     shared = after.carry.broadcast.x0
     return (
         accuracy(shared),
