@@ -42,9 +42,14 @@ Rows = tuple[int, int]  # numbers in a row, classes
 
 
 def rounds_of(
-    model: Any, rows: Rows, agents: int = 2, private: bool = False, steps: int = STEPS
+    model: Any,
+    rows: Rows,
+    agents: int = 2,
+    private: bool = False,
+    steps: int = STEPS,
+    rounds: int = 1,
 ) -> turns.Turn:
-    """A round of FedAvg: every agent takes its steps."""
+    """Rounds of FedAvg: every agent takes its steps."""
     x, y = _rows(rows, agents * 2 * BATCH)
     problem = tacita.from_arrays(
         x, y, np.arange(len(x)) % agents, model=model, dtype=np.float32
@@ -54,7 +59,8 @@ def rounds_of(
         clipped = tacita.Clipped(norm=NORM, oracle=oracle)
         oracle = tacita.Noisy(std=NOISE, oracle=clipped)
     algorithm = tacita.FedAvg(step_size=STEP, local_steps=steps, oracle=oracle)
-    return turns.own_turn(tacita_rounds(problem, algorithm, 1.0, 1), agents * steps)
+    work = tacita_rounds(problem, algorithm, 1.0, rounds)
+    return turns.own_turn(work, agents * steps * rounds)
 
 
 def bare_steps(
@@ -137,11 +143,11 @@ def text(made: tuple[Any, Any]) -> Any:
     return plain(model, TEXT, shapes) | {"bare JAX, in a loop": looped}
 
 
-def private(model: Any, told: Any) -> Any:
+def private(model: Any, told: Any, rounds: int = 1) -> Any:
     """Clipped and noised steps, beside those that are not."""
     return {
-        "tacita": rounds_of(model, IMAGES, private=True),
-        "tacita, not private": rounds_of(model, IMAGES),
+        "tacita": rounds_of(model, IMAGES, private=True, rounds=rounds),
+        "tacita, not private": rounds_of(model, IMAGES, rounds=rounds),
         "bare JAX": bare_steps(told.apply, told.start(), told.shapes, IMAGES, True),
     }
 
@@ -171,7 +177,8 @@ WORKS: dict[str, tuple[str, Callable[[], Any]]] = {
     ),
     "E: private softmax": (
         "784 x 10, records clipped, noise in every step",
-        lambda: private("softmax", _LinearTwin()),
+        # One round is over before caches are warm again.
+        lambda: private("softmax", _LinearTwin(), rounds=20),
     ),
     "E: private perceptron": (
         "as D, records clipped, noise in every step",

@@ -54,16 +54,17 @@ A round by the wall clock, and what it takes of all processors together. One cor
 process that may use no other. One device: XLA uses threads on all cores inside large
 operations, but not for everything. Several devices and several processes share the
 agents, or the seeds, as [many cores and many machines](how-to-run-on-many-machines.md)
-says. The engine's choice is what runs that say nothing of it get.
+says. The engine's choice is what runs that say nothing of it get. Bits are compared
+with those of one core: inside convolutions XLA adds up by the number of its threads.
 """
 HEAD = """\
 # Benchmarks
 
 <!-- made by python -m bench.page: change that, not this -->
 
-Milliseconds of processor time unless a table says otherwise, medians and quartiles.
-Contestants take turns, so that whatever slows the machine slows all of them alike:
-compare within a table. The raw figures are in `bench/results`.
+Milliseconds of processor time on one core unless a table says otherwise, medians and
+quartiles. Contestants take turns, so that whatever slows the machine slows all of them
+alike: compare within a table. The raw figures are in `bench/results`.
 
 To repeat it, make virtual environments for the peers, which Tacita never installs
 beside itself, and name them:
@@ -223,7 +224,7 @@ def _machine(kept: dict[str, Any]) -> str:
     machine = kept["machine"]
     versions = ", ".join(f"{n} {v}" for n, v in sorted(kept["versions"].items()))
     return (
-        f"By `{kept['command']}` on {machine['cores']} cores of "
+        f"By `{kept['command']}` on a machine with {machine['cores']} cores of "
         f"{machine['processor']}, {machine['system']}, Python {machine['python']}, at "
         f"a load of {machine['load before']} before. Versions: {versions}."
     )

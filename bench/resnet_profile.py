@@ -123,6 +123,7 @@ def _normal(*shape: int) -> Array:
 
 
 def main() -> None:
+    turns.on_one_core()
     kept: dict[str, Any] = {"machine": turns.machine(), "versions": turns.versions()}
     kept |= {"command": "python -m bench.resnet_profile", "layers": []}
     for one in convolutions():

@@ -22,6 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import tacita
+from bench.turns import on_one_core
 from tacita import aggregation as agg
 from tacita.aggregation.robust_rule import RobustRule, Vectors
 from tacita.trees import double_precision
@@ -139,6 +140,7 @@ def long_letters() -> tacita.Problem:
 
 def main() -> None:
     """Print and write down."""
+    on_one_core()
     with double_precision():
         told: dict[str, Any] = {
             f"100 x {width} {kind.__name__}": rules(width, kind)

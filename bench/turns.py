@@ -27,6 +27,16 @@ Turn = Callable[[], float]
 _OURS = ("tacita", "jax", "jaxlib", "numpy")
 
 
+def on_one_core() -> None:
+    """Let this process, and what it starts, use one core; before JAX starts.
+
+    With threads that wait for each other small steps take up to twice as much of the
+    processors, and not alike in all libraries.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
 def own_turn(work: Callable[[], Any], steps: int) -> Turn:
     """A turn in this process, of so many steps."""
 
@@ -102,7 +112,7 @@ def compete(
     interpreters: Sequence[str] = (),
     only: str = "",
 ) -> None:
-    """All works, each printed as it comes; a run of all of them is kept.
+    """All works on one core, each printed as it comes; a run of all of them is kept.
 
     Args:
         name: Of the program, and of its file of results.
@@ -111,6 +121,7 @@ def compete(
         interpreters: Of peers, which take part where they know a work.
         only: The first letters of the works that are wanted.
     """
+    on_one_core()
     kept: dict[str, Any] = {"machine": machine(), "versions": versions()}
     command = f"python -m bench.{name}" + " --peers PYTHON" * len(interpreters)
     kept |= {"command": command, "works": {}}
