@@ -27,7 +27,8 @@ PARTS = {
     ),
     "million": (
         "Agents that are not active",
-        "A round costs what its active agents cost, however many others there are.",
+        "A round costs what its active agents cost. What a million others add is that "
+        "rows come from memory instead of caches.",
         "1,000 agents",
     ),
     "networks": (

@@ -48,6 +48,18 @@ GIVEN = {
         graph = tacita.problem.Graph.from_edges(["a", "b"], [("a", "b")])
         y, shared = X[:, 0], X[:9]
         X_new, y_new, agent_new = X, y, agent
+        ring = tacita.problem.graph.ring(4)
+        nodes = tacita.problem.synthetic.linear(agents=4, features=2, graph=ring)
+        descriptions = dice.normal(size=(4, 2))
+    """,
+    "explanation-gtvmin.md": """
+        import numpy as np
+        import tacita
+        dice, names = np.random.default_rng(0), ["north", "east", "south"]
+        X, agent = dice.normal(size=(60, 3)), np.repeat(names, 20)
+        y = np.where(agent == "south", np.sign(X[:, 0]), X[:, 0])
+        edges = [("north", "east"), ("east", "south")]
+        network, X_new = tacita.problem.Graph.from_edges(names, edges), X[:5]
     """,
     "explanation-reading-letters.md": """
         import shutil
