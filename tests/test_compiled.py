@@ -108,7 +108,9 @@ def test_half_a_file_of_a_killed_process_is_never_handed_on(place, slow):
     (own / "jit_half").write_bytes(b"half")
     compiled._own_folders.clear()  # it was killed while it wrote
     compile_one(11.0)
-    assert not (shared / "jit_half").exists() and len(programs(place)) == 2
+    # Threads that earlier tests left may compile something of theirs meanwhile.
+    own_programs = [name for name in programs(place) if name.startswith("jit_program")]
+    assert not (shared / "jit_half").exists() and len(own_programs) == 2
 
 
 def test_it_does_not_grow_without_end(place, slow, monkeypatch):

@@ -36,9 +36,10 @@ def main(
         scale,
         [
             "**The paper's reading.** Three nodes are slower, the others alike. "
-            "**Ours.** Eight and six nodes do best, four worst, as with the other "
-            "methods ([figure_8.md](figure_8.md)): each ring has other images and "
-            "other class sets, which matter more than its size."
+            "**Ours.** With the paper's rounds three nodes do worst, as printed, but "
+            "the others are not alike: the larger the ring, the better. Each ring has "
+            "other images and other class sets, so that its size is not all that "
+            "differs."
         ],
     )
 

@@ -253,6 +253,7 @@ DESCENDS: list[Any] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.few(4)
 @pytest.mark.parametrize("make", DESCENDS, ids=lambda make: type(make(0.1)).__name__)
 def test_steps_of_noisy_gradients_must_shrink(make: Any):

@@ -38,6 +38,7 @@ ROUNDS = 6
 BAD_POST = Faults(loss=0.2, repeat=0.2, most_delay=1.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "agents, rule",
     [

@@ -70,6 +70,7 @@ def arrived(borders: Borders, everybody: np.ndarray, devices: int) -> list[np.nd
     return [np.concatenate(parts) for parts in reach]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("devices", [2, 4])
 @pytest.mark.parametrize("name", GRAPHS)
 @in_double_precision

@@ -132,6 +132,7 @@ def test_a_node_without_rows_learns_nothing_from_padding(clip):
     assert np.all(np.abs(run.agents[:2] - nodes.start).max(axis=1) > 0)
 
 
+@pytest.mark.long
 @pytest.mark.few(1)
 @pytest.mark.parametrize("size", [7, 99])
 def test_an_agent_with_fewer_rows_than_a_batch_takes_all_of_them(problem, size):

@@ -107,6 +107,7 @@ def rounded(u):
     return jnp.sum(jnp.logaddexp(u, -u) - jnp.log(2.0))
 
 
+@pytest.mark.long
 def test_a_smooth_function_needs_no_prox():
     gtv = GTVMin(NODES, ALPHA, rounded)
     models = gtv.solve()

@@ -93,6 +93,7 @@ def test_gtvmin_is_solved_exactly():
     np.testing.assert_allclose(gtv.gradient(elsewhere), by_hand, atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.few(1)
 @pytest.mark.parametrize("penalty, norm", [("l1", cvxpy.norm1), ("l2", cvxpy.norm2)])
 def test_with_norms(penalty, norm):
@@ -103,6 +104,7 @@ def test_with_norms(penalty, norm):
     np.testing.assert_allclose(w, expected, atol=1e-5)
 
 
+@pytest.mark.long
 def test_losses_with_kinks_beside_smooth_ones_and_agents_with_weights():
     kinds = ["absolute", "linear", "hinge", "logistic", "huber", "linear"]
     weights = np.linspace(0.5, 1.5, N)
@@ -116,6 +118,7 @@ def test_losses_with_kinks_beside_smooth_ones_and_agents_with_weights():
     np.testing.assert_allclose(run.agents, w, atol=1e-7)
 
 
+@pytest.mark.long
 def test_a_proof_where_the_dual_is_known():
     found = GTVMin(problem_of(["linear", "logistic"] * 3), ALPHA, "l2").certificate()
     assert abs(found.gap) < 1e-8

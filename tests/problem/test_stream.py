@@ -106,6 +106,7 @@ def test_the_risk_of_online_descent():
     assert told[-1] < constant[-1]
 
 
+@pytest.mark.long
 def test_a_stream_goes_on_without_the_silent():
     """Round k has block k, whoever took part before."""
     problem = unequal((8, 8, 8))

@@ -84,6 +84,7 @@ def test_a_smooth_loss_comes_to_rest_at_the_joint_optimum(rows, loss):
     assert run.metrics["discrepancy"][-1] == pytest.approx(told, rel=1e-9)
 
 
+@pytest.mark.long
 def test_by_absolute_differences_no_node_can_better_its_own_model(rows):
     points = np.random.default_rng(0).normal(size=(7, D))
     network = estimator_network(*rows, LINEAR, RING, points)
