@@ -7,19 +7,47 @@ import threading
 import time
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tacita.federation import Hub, Invitation, PostRoom, Result, consent, join
 from tacita.federation.description import Description
+from tacita.federation.post import Post
 from tacita.federation.receipts import BLANK
 from tacita.federation.seal import Sealed
+from tacita.federation.thread_post import Boxes, ThreadPost
 from tacita.federation.wire import Identity, Letter, note
 from tests.federation.towns import NAMES
 from tests.patience import HANG
 
 MOST = 1 << 24
+
+
+class TheTestIsOver(BaseException):
+    """Nothing that an agent survives: its thread must end with its test."""
+
+
+class _PostOfATest(ThreadPost):
+    def __init__(self, name: str, boxes: Boxes, over: threading.Event) -> None:
+        super().__init__(name, boxes)
+        self._over = over
+
+    def collect(self, seconds: float) -> list[bytes]:
+        if self._over.is_set():
+            raise TheTestIsOver
+        return super().collect(seconds)
+
+
+class _RoomOfATest(PostRoom):
+    """A room that is left by all when it closes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.over = threading.Event()
+
+    def __call__(self, invitation: Invitation) -> Post:
+        return _PostOfATest(invitation.name, self._boxes, self.over)
 
 
 class ByHand:
@@ -29,8 +57,12 @@ class ByHand:
         sent: Every letter that came from an agent, opened.
     """
 
+    towns: ClassVar[list[ByHand]] = []  # of the test that runs, see conftest.py
+
     def __init__(self, folder: Path) -> None:
-        self.folder, self.room = folder, PostRoom()
+        self.folder, self.room = folder, _RoomOfATest()
+        self._threads: list[threading.Thread] = []
+        self.towns.append(self)
         self.hub = Hub.create(folder / "hub", "town", NAMES, port=0)
         self.me = self.invitation("coordinator")
         assert self.me.keys is not None
@@ -63,9 +95,21 @@ class ByHand:
             except BaseException as error:
                 done.set_exception(error)
 
-        # A daemon: an agent that still waits must not keep the tests from ending.
-        threading.Thread(target=work, daemon=True).start()
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        self._threads.append(thread)
         return done
+
+    @classmethod
+    def end_all(cls) -> None:
+        """Agents that still wait end here, not in the middle of another test."""
+        for town in cls.towns:
+            town.room.over.set()
+        for town in cls.towns:
+            for thread in town._threads:
+                thread.join(HANG)
+                assert not thread.is_alive(), "an agent outlives its test"
+        cls.towns.clear()
 
     def say(self, kind: str, to: str, text: str) -> None:
         """A letter outside of any run."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tacita.federation import Hub
+from tests.federation.by_hand import ByHand
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +16,10 @@ def clinics(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hub")
     with Hub.create(folder, "clinics", ["oslo", "turku"], port=0) as hub:
         yield hub.invitations
+
+
+@pytest.fixture(autouse=True)
+def agents_end_with_their_test() -> Iterator[None]:
+    """A thread that goes on would compile, and write, in the midst of other tests."""
+    yield
+    ByHand.end_all()
