@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tacita import check, gaussian_pairs, integer_noise
@@ -113,7 +114,7 @@ class Noisy:
         return self.oracle.draws(local, for_rows, steps), noise
 
     def _noise_draws(self, key: Array, steps: int, size: int, dtype: Any) -> Array:
-        """One entry per step: numbers, pairs of them, or a key for so many."""
+        """One entry per step: numbers, or a key for so many."""
         if self.noise_kind != "float" or not gaussian_pairs.fit(key, size, dtype):
             # Drawn flat, which short vectors gain from.
             flat = integer_noise.draws(key, (steps * size,), dtype, self.noise_kind)
@@ -152,7 +153,7 @@ class Noisy:
         one = jnp.abs(jnp.asarray(std, data.dtype))
         if jnp.issubdtype(drawn.dtype, jax.dtypes.prng_key):
             return gaussian_pairs.drawn_and_added(data, drawn, one)
-        if jnp.issubdtype(drawn.dtype, jnp.complexfloating):
+        if drawn.dtype == np.float32 and len(drawn) >= gaussian_pairs.LEAST:
             return gaussian_pairs.added(data, drawn, one)
         return integer_noise.with_noise(data, drawn[: len(data)], std)
 
