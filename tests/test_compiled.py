@@ -197,9 +197,8 @@ def test_rows_are_arguments_of_programs_not_parts(case):
         lambda: engine.begin(plan, world, ready, base, problem.start)
     )
     book = np.zeros((2, engine.CAPACITY))
-    traced = engine.advance.trace(
-        plan, world, ready, base, 0, carry, book, 1, 1, 0.0, None
-    )
+    program = engine.advance.of(world, ready)
+    traced = program.trace(plan, world, ready, base, 0, carry, book, 1, 1, 0.0, None)
     rows = np.asarray(problem.population.rows.x).ravel()
     for constant in constants(traced.jaxpr):
         assert constant.size < rows.size

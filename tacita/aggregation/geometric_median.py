@@ -8,6 +8,7 @@ that it costs n^2, however long they are; short ones are taken as they are.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -113,6 +114,14 @@ class GeometricMedian(RobustRule):
     def kappa(self, agents: int, liars: int) -> float:
         """4 (1 + r)^2."""
         return 4 * (1 + ratio(agents, liars)) ** 2
+
+    def reach(self, agents: int, liars: int) -> float:
+        """How far it lies from the centre of a ball of radius 1 of all honest letters.
+
+        (1 - a) / sqrt(1 - 2a), a the share of liars (S. Minsker, Bernoulli 2015).
+        """
+        share = liars / agents
+        return (1 - share) / math.sqrt(1 - 2 * share) if share < 1 / 2 else math.inf
 
     def join(self, given: Vectors) -> Array:
         """Steps until they are tiny."""

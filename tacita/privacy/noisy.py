@@ -85,6 +85,11 @@ class Noisy:
         return True
 
     @property
+    def long_noise(self) -> bool:
+        """Whether noise is drawn in pairs, where numbers are single."""
+        return self.noise_kind == "float"
+
+    @property
     def norm(self) -> Any:
         """The inner oracle's."""
         return self.oracle.norm

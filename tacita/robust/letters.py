@@ -120,30 +120,65 @@ class Replacement(Attack):
 class Mimic(Attack):
     """One honest agent's letter again: no outlier, but its data count too much.
 
-    S. P. Karimireddy et al., ICLR 2022.
+    S. P. Karimireddy et al., ICLR 2022: the letter that lies farthest from the mean of
+    the honest ones, along the direction in which they differ most. Here it is chosen
+    anew in every round.
 
     Attributes:
         agents: The numbers of the liars.
         since: The first round in which they lie.
         until: The last one.
-        target: The number of the agent that is copied.
+        target: The number of the agent that is copied; None for the farthest.
+        direction: Along which it is the farthest, as many numbers as a letter has;
+            None for the one in which honest letters differ most.
     """
 
-    target: int = count(0, at_least=0)
+    target: int | None = count(None, at_least=0)
+    direction: Any = number(check.any_number)
 
-    knows: ClassVar[str] = "one honest letter"
+    knows: ClassVar[str] = "honest letters"
     sees_letters: ClassVar[bool] = True
 
     def check(self, problem: Problem) -> None:
-        """Also refuse a target that is no honest agent."""
+        """Also refuse a target that is no honest agent, or that is named twice."""
         super().check(problem)
+        if self.target is None:
+            return
         if self.target >= problem.n_agents or self.target in self.agents:
             check.refuse(f"expected target an honest agent, got target={self.target}")
+        if self.direction is not None:
+            check.refuse(
+                f"a direction chooses whom to copy, and target={self.target} names "
+                "somebody; leave out one of them"
+            )
 
     def letter(self, scene: Scene) -> Array:
         """The target's; the first honest one's where it is silent."""
-        it = scene.honest & (scene.numbers == self.target)
+        it = scene.honest & (scene.numbers == self._whom(scene))
         return scene.letters[jnp.argmax(jnp.where(jnp.any(it), it, scene.honest))]
+
+    def _whom(self, scene: Scene) -> Array | int:
+        """The number of the agent that is copied."""
+        if self.target is not None:
+            return self.target
+        away = jnp.where(scene.honest[:, None], scene.letters - scene.mean, 0)
+        if self.direction is None:
+            # Of the inner products the first eigenvector is how far each letter lies
+            # along the first one of the covariance, but for its length.
+            along = jnp.linalg.eigh(away @ away.T)[1][:, -1]
+        else:
+            along = away @ self._direction(away)
+        return scene.numbers[jnp.argmax(jnp.where(scene.honest, jnp.abs(along), -1))]
+
+    def _direction(self, letters: Array) -> Array:
+        """As long as a letter."""
+        found, length = jnp.asarray(self.direction, letters.dtype), letters.shape[1]
+        if found.shape != (length,):
+            check.refuse(
+                f"expected direction {length} numbers, as many as a letter has, got "
+                f"shape {found.shape}"
+            )
+        return found
 
 
 @frozen

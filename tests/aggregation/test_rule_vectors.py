@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import jax
@@ -170,3 +171,18 @@ def test_bounds():
         ),
     }
     assert found == pytest.approx(KNOWN["kappa_n11_f2"], rel=1e-9)
+
+
+def test_the_reach_of_a_geometric_median():
+    """Honest letters in a ball of radius 1, liars far away on one side of it."""
+    rule = agg.GeometricMedian()
+    assert rule.reach(11, 2) == pytest.approx(KNOWN["median_radius_n11_f2"], rel=1e-9)
+    assert rule.reach(10, 0) == 1 and rule.reach(10, 5) == math.inf
+    dice, worst = np.random.default_rng(0), 0.0
+    for _ in range(20):
+        honest = dice.normal(size=(9, 2))
+        honest /= np.linalg.norm(honest, axis=1, keepdims=True)
+        honest[:, 0] = np.abs(honest[:, 0])
+        letters = np.vstack([honest, [[1e3, 0]] * 2])
+        worst = max(worst, float(np.linalg.norm(rule.of(letters))))
+    assert 0.8 < worst < rule.reach(11, 2)

@@ -47,7 +47,8 @@ def numbers_sent(problem: Any, algorithm: Any, devices: int) -> tuple[int, int]:
     laid = spread.lay(world, ready, keys.from_seed(0), False)
     carry = engine.begin(plan, *laid, problem.start)
     book = spread.lay_whole(np.zeros((0, engine.CAPACITY)), spread.spec_of_book)
-    text = engine.advance.lower(plan, *laid, 0, carry, book, 1, 1, 0.0, None).as_text()
+    program = engine.advance.of(laid[0], ready)
+    text = program.lower(plan, *laid, 0, carry, book, 1, 1, 0.0, None).as_text()
     sent = 0
     for line in text.splitlines():
         if "collective_permute" in line:

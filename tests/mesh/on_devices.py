@@ -95,13 +95,13 @@ def resumed(problem: Any, algorithm: Any) -> bool:
 
 def compiles_once(problem: Any, average: Any) -> bool:
     """Another step size on four devices compiles nothing."""
-    programs: Any = (engine.advance, engine._begin_spread)
-    known = [program._cache_size() for program in programs]
+    first: Any = engine._begin_spread
+    known = engine.advance.programs, first._cache_size()
     for step in (0.3, 0.2):
         algorithm = replace(average, step_size=step)
         record = ("loss", "disagreement")
         tacita.simulate(problem, algorithm, 3, mesh=4, record=record, seed=5)
-    return known == [program._cache_size() for program in programs]
+    return known == (engine.advance.programs, first._cache_size())
 
 
 def spread(problem: Any, algorithm: Any, lanes: int = 0) -> str:

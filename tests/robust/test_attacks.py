@@ -50,9 +50,23 @@ def test_letters(attack, name):
     np.testing.assert_allclose(told(attack), KNOWN[name], rtol=1e-9)
 
 
-def test_mimic_replacement_and_free_rider():
-    found = told(robust.Mimic(agents=LIARS, target=KNOWN["mimic_target"]))
-    np.testing.assert_array_equal(found, HONEST[4])
+def test_mimic_copies_the_letter_farthest_along_a_direction():
+    copied = HONEST[KNOWN["mimic_target"]]
+    for options in (
+        {"target": KNOWN["mimic_target"]},
+        {"direction": KNOWN["mimic_direction"]},
+        {"direction": [-2 * one for one in KNOWN["mimic_direction"]]},
+    ):
+        found = told(robust.Mimic(agents=LIARS, **options))
+        np.testing.assert_array_equal(found, copied)
+    # Where none is named: along the first eigenvector of the covariance.
+    away = HONEST - HONEST.mean(axis=0)
+    direction = np.linalg.svd(away)[2][0]
+    farthest = HONEST[np.argmax(np.abs(away @ direction))]
+    np.testing.assert_array_equal(told(robust.Mimic(agents=LIARS)), farthest)
+
+
+def test_replacement_and_free_rider():
     known = KNOWN["model_replacement"]
     attack = robust.Replacement(agents=LIARS, target=known["target"])
     start = np.array(known["start"])
@@ -70,6 +84,7 @@ LETTER_ATTACKS = [
     robust.ALIE(agents=(2, 5)),
     robust.Replacement(agents=(2, 5), target=3.0),
     robust.Mimic(agents=(2, 5), target=4),
+    robust.Mimic(agents=(2, 5)),
     robust.FreeRider(agents=(2, 5), noise=0.1),
     robust.Noise(agents=(2, 5)),
 ]
@@ -245,7 +260,7 @@ def test_numbers_of_an_attack_or_a_rule_compile_nothing():
         )
 
     run(1.0, 1.0)
-    before = engine.advance._cache_size()  # pyright: ignore
+    before = engine.advance.programs
     run(2.0, 5.0)
     assert engine.advance._cache_size() == before  # pyright: ignore
 
@@ -255,7 +270,10 @@ def test_numbers_of_an_attack_or_a_rule_compile_nothing():
     [
         ("SignFlip", "expected attack such as"),
         (robust.SignFlip(agents=(99,)), "expected agents below"),
-        (robust.Mimic(agents=(0,)), "an honest agent"),
+        (robust.Mimic(agents=(0,), target=0), "an honest agent"),
+        (robust.Mimic(agents=(0,), target=1, direction=(1.0,)), "leave out one"),
+        (robust.Mimic(agents=(0,), direction=(1.0,)), "expected direction"),
+        (robust.Mimic(agents=(0,), direction=2.0), "expected direction"),
         (robust.Dissensus(agents=(0,)), "tells each neighbour something else"),
     ],
 )

@@ -119,7 +119,7 @@ def test_a_run_is_played_again_from_its_arrivals(problem, run):
 
 def test_cut_in_two_it_is_the_same_and_numbers_compile_nothing(problem, run, tmp_path):
     told = {"seed": 4, "participation": 2, "checkpoint": tmp_path}
-    before = engine.advance._cache_size()  # pyright: ignore
+    before = engine.advance.programs
     tacita.simulate(problem, FED_BUFF, 5, asynchronous=PACE, **told)
     resumed = tacita.simulate(
         problem, FED_BUFF, ROUNDS, asynchronous=PACE, resume=True, **told

@@ -146,7 +146,7 @@ def test_early_stopping_at_the_first_record_below_the_tolerance(problem):
     run = tacita.simulate(problem, tacita.ServerGD(), 200, stop={"grad_norm_sq": 1e-8})
     assert run.rounds == small + 1 == len(run.metrics["round"])
     assert run.info["stopped_early"]
-    before = engine.advance._cache_size()  # pyright: ignore
+    before = engine.advance.programs
     tacita.simulate(problem, tacita.ServerGD(), 2, stop={"grad_norm_sq": 1})
     assert engine.advance._cache_size() == before  # pyright: ignore
     with pytest.raises(tacita.TacitaError, match="not recorded"):
@@ -209,7 +209,7 @@ def test_start_points(problem):
 
 def test_rounds_and_schedules_compile_once(problem):
     tacita.simulate(problem, AVERAGE, 5, participation=0.5)
-    before = engine.advance._cache_size()  # pyright: ignore
+    before = engine.advance.programs
     tacita.simulate(problem, AVERAGE, 9, seed=8, participation=0.6, record_every=2)
     assert engine.advance._cache_size() == before  # pyright: ignore
 
@@ -333,7 +333,7 @@ def test_a_loss_far_above_the_start_is_called_diverged():
     run = tacita.simulate(linear, wild, 4)
     assert run.info["diverged"] and np.all(np.isfinite(run.params))
     assert run.metrics["loss"][-1] > 10 * linear.loss(linear.start)
-    before = engine.advance._cache_size()  # pyright: ignore
+    before = engine.advance.programs
     best = {"start": linear.solve()}
     assert not tacita.simulate(linear, calm, 4, **best).info["diverged"]
     assert tacita.simulate(linear, wild, 40, **best).info["diverged"]
