@@ -11,6 +11,8 @@ from scipy import stats
 import tacita
 from tacita import gaussian_pairs
 from tacita.random_numbers import hashed_places
+from tacita.runtime import engine
+from tacita.runtime.ready import make_world, prepare
 
 KEY = jax.random.key(5)
 
@@ -172,3 +174,29 @@ def test_steps_and_agents_have_noise_of_their_own(features):
     side = stats.chi2(local.size).cdf(np.sum((local / 2) ** 2))
     assert 1e-3 < side < 1 - 1e-3
     assert np.abs(np.corrcoef(local) - np.eye(agents)).max() < 4 / np.sqrt(features)
+
+
+@tacita.trees.in_double_precision
+def test_programs_with_noise_in_pairs_have_wide_vectors_and_the_same_numbers():
+    rows, labels = np.random.default_rng(0).normal(size=(6, 300)), np.ones(6)
+    quiet = tacita.Noisy(std=0.3, oracle=tacita.Clipped(norm=1.0))
+    exact = tacita.Noisy(std=0.3, oracle=quiet.oracle, noise_kind="integers")
+    used = {}
+    for dtype, oracle in (
+        ("float32", quiet),
+        ("float32", quiet.oracle),
+        ("float64", quiet),
+        ("float64", exact),
+    ):
+        problem = tacita.from_arrays(rows, labels, np.arange(6) % 3, dtype=dtype)
+        algorithm = tacita.FedAvg(step_size=0.1, local_steps=2, oracle=oracle)
+        world = make_world(problem, prepare(problem, algorithm), 1.0)
+        program = engine.advance.of(world, algorithm)
+        used[dtype, oracle] = program is engine.advance._wide
+        if used[dtype, oracle]:
+            found = tacita.simulate(problem, algorithm, 2, seed=3, record=())
+            one_by_one = tacita.debug(problem, algorithm, 2, seed=3, record=())
+            np.testing.assert_allclose(
+                found.agents, one_by_one.agents, rtol=1e-4, atol=1e-6
+            )
+    assert list(used.values()) == [True, False, False, False]
