@@ -149,6 +149,23 @@ def test_numbers_ahead_or_in_time_are_as_many_as_asked_for(size):
         np.testing.assert_array_equal(silent, jnp.broadcast_to(value, silent.shape))
 
 
+def test_each_lane_has_its_own_deviation_and_the_words_of_its_key():
+    """Where branches become choices, words that are no floats must survive them."""
+    size, keys = 4096, jax.random.split(KEY, 3)
+    stds = jnp.asarray([0.5, 0.0, 2.0], jnp.float32)
+    value = jnp.zeros(size, jnp.float32)
+
+    def one(key, std):
+        ahead = gaussian_pairs.drawn(key, 1, size)[0]
+        now = gaussian_pairs.drawn_and_added(value, key, std)
+        return now, gaussian_pairs.added(value, ahead, std)
+
+    together = jax.jit(jax.vmap(one))(keys, stds)
+    for lane in range(3):
+        for found, alone in zip(together, one(keys[lane], stds[lane]), strict=True):
+            np.testing.assert_allclose(found[lane], alone, atol=1e-6)
+
+
 def test_other_precisions_and_keys_are_drawn_as_before():
     assert gaussian_pairs.fit(KEY, 64, np.float32)
     assert not gaussian_pairs.fit(KEY, 63, np.float32)
