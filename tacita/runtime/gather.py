@@ -114,8 +114,7 @@ class Gathering(NamedTuple):
     def mask(self, active: Array) -> tuple[Any, Mail, Any]:
         """Everybody is computed, only the active ones are heard."""
         active = self.places.own(active)
-        fresh, letters = self._ask_everyone()
-        states = keep_silent(active, fresh, self.slices.state)
+        states, letters = self._ask_everyone(active)
         letters, heard = self._told(letters, None, active)
         active = active if heard is None else heard
         count = self.places.sum(active.astype(int))
@@ -191,11 +190,27 @@ class Gathering(NamedTuple):
         additive = self.rule is not None and self.rule.additive
         return plain and additive and not self.together
 
-    def _ask_everyone(self) -> tuple[Any, Any]:
-        keys = self.keys_of(self.places.numbers())
+    def _ask_everyone(self, active: Array | None = None) -> tuple[Any, Any]:
+        """States and letters of everybody here; the silent ones' states stay."""
+        keys, before = self.keys_of(self.places.numbers()), self.slices.state
         if self.together:
-            return jax.vmap(self.one)(keys, self.slices)
-        return jax.lax.map(lambda pair: self.one(*pair), (keys, self.slices))
+            fresh, letters = jax.vmap(self.one)(keys, self.slices)
+            return _unless_silent(active, fresh, before), letters
+
+        def step(i: Array, done: tuple[Any, Any]) -> tuple[Any, Any]:
+            states, letters = done
+            mine = tree_rows(self.slices._replace(state=states), i)
+            fresh, letter = self.one(keys[i], mine)
+            if active is not None:
+                fresh = keep_silent(active[i], fresh, mine.state)
+            return _put(states, i, fresh), _put(letters, i, letter)
+
+        # States are written where they lie: a loop that stacks them would fill, and
+        # copy, as much memory again before it begins.
+        said = jax.eval_shape(self.one, keys[0], tree_rows(self.slices, 0))[1]
+        n = len(keys)
+        blank = jax.tree.map(lambda one: jnp.zeros((n, *one.shape), one.dtype), said)
+        return jax.lax.fori_loop(0, n, step, (before, blank))
 
     def _ask(self, slices: Slice, local: Array, numbers: Array) -> tuple[Any, Any]:
         """Answers of the agents `numbers`, which lie at `local`, in that order."""
@@ -311,6 +326,19 @@ def _write(old: Any, numbers: Array, new: Any) -> Any:
     return jax.tree.map(
         lambda a, b: a.at[numbers].set(b, mode="drop", unique_indices=True), old, new
     )
+
+
+def _put(stacked: Any, i: Array, one: Any) -> Any:
+    """With the i-th row replaced."""
+    return jax.tree.map(
+        lambda rows, row: jax.lax.dynamic_update_index_in_dim(rows, row, i, 0),
+        stacked,
+        one,
+    )
+
+
+def _unless_silent(active: Array | None, fresh: Any, old: Any) -> Any:
+    return fresh if active is None else keep_silent(active, fresh, old)
 
 
 def _in_blocks(
