@@ -154,14 +154,20 @@ def _set(settings: dict[str, Any]) -> None:
 
 
 @functools.cache
-def _versions() -> str:
-    """What decides whether machine code fits: versions, and what the processor can."""
+def abilities() -> str:
+    """What the processor can, in words of its own, where the system tells."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = [platform.processor()]
     able = [line for line in lines if line.lower().startswith(("flags", "features"))]
-    told = f"{platform.machine()} {(able or lines or [''])[0]}"
+    return (able or lines or [""])[0]
+
+
+@functools.cache
+def _versions() -> str:
+    """What decides whether machine code fits: versions, and what the processor can."""
+    told = f"{platform.machine()} {abilities()}"
     processor = hashlib.sha256(told.encode()).hexdigest()[:12]
     return "-".join((*map(version, ("tacita", "jax", "jaxlib")), processor))
 

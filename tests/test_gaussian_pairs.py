@@ -194,7 +194,10 @@ def test_steps_and_agents_have_noise_of_their_own(features):
 
 
 @tacita.trees.in_double_precision
-def test_programs_with_noise_in_pairs_have_wide_vectors_and_the_same_numbers():
+def test_programs_with_noise_in_pairs_have_wide_vectors_and_the_same_numbers(
+    monkeypatch,
+):
+    monkeypatch.setattr(engine, "abilities", lambda: "flags: sse avx512f")
     rows, labels = np.random.default_rng(0).normal(size=(6, 300)), np.ones(6)
     quiet = tacita.Noisy(std=0.3, oracle=tacita.Clipped(norm=1.0))
     exact = tacita.Noisy(std=0.3, oracle=quiet.oracle, noise_kind="integers")
@@ -217,3 +220,8 @@ def test_programs_with_noise_in_pairs_have_wide_vectors_and_the_same_numbers():
                 found.agents, one_by_one.agents, rtol=1e-4, atol=1e-6
             )
     assert list(used.values()) == [True, False, False, False]
+    monkeypatch.setattr(engine, "abilities", lambda: "flags: sse avx2")
+    problem = tacita.from_arrays(rows, labels, np.arange(6) % 3, dtype="float32")
+    algorithm = tacita.FedAvg(step_size=0.1, oracle=quiet)
+    world = make_world(problem, prepare(problem, algorithm), 1.0)
+    assert engine.advance.of(world, algorithm) is engine.advance._usual

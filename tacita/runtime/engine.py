@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.compiled import kept
+from tacita.compiled import abilities, kept
 from tacita.keys import Keys
 from tacita.mesh.places import Places
 from tacita.participation import Schedule
@@ -163,7 +163,7 @@ class Advance:
         oracle = getattr(algorithm, "oracle", None)
         single = world.population.rows.x.dtype == np.float32
         wide = single and getattr(oracle, "long_noise", False)
-        return self._wide if wide else self._usual
+        return self._wide if wide and _has_wide_vectors() else self._usual
 
     def __call__(
         self, plan: RunPlan, world: World, algorithm: Any, *rest: Any
@@ -175,6 +175,10 @@ class Advance:
     def programs(self) -> int:
         """How many have been compiled."""
         return sum(made._cache_size() for made in (self._usual, self._wide))
+
+
+def _has_wide_vectors() -> bool:
+    return "avx512f" in abilities().split()
 
 
 def _several_rounds(
