@@ -106,7 +106,8 @@ def alone(tmp_path_factory) -> np.ndarray:
     place = tmp_path_factory.mktemp("alone")
     (place / "run.toml").write_text(RUN)
     begun = program("tacita", "run", "run.toml", "--out", "one", cwd=place)
-    assert begun.wait(HANG) == 0
+    wrong = begun.communicate(timeout=HANG)[1]
+    assert begun.returncode == 0, wrong.decode()
     return tacita.load_run(place / "one").params
 
 
