@@ -29,6 +29,16 @@ class AdaptivelyClipped(RobustRule):
     rule: Any = asked(TrimmedMean(trim=1))
 
     @property
+    def weighs(self) -> bool:
+        """If the other rule does."""
+        return self.rule.weighs
+
+    @property
+    def by_samples(self) -> bool:
+        """If in the other rule they do."""
+        return self.rule.by_samples
+
+    @property
     def least(self) -> int:
         """N > 2 f, and what the other rule needs."""
         return max(2 * self.liars + 1, self.rule.least)

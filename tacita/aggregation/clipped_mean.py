@@ -26,6 +26,11 @@ class ClippedMean(RobustRule):
     trim: int = count(1, at_least=0)
 
     @property
+    def weighs(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
     def least(self) -> int:
         """N > 2 b."""
         return 2 * self.trim + 1

@@ -107,6 +107,11 @@ class GeometricMedian(RobustRule):
     weights: str = one_of("uniform", "samples")
 
     @property
+    def weighs(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
     def least(self) -> int:
         """Of two letters any point between them is one."""
         return 3

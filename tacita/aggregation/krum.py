@@ -73,6 +73,11 @@ class MultiKrum(RobustRule):
     keep: int | None = count(None)
 
     @property
+    def weighs(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
     def least(self) -> int:
         """N > 2 f + 2."""
         return max(2 * self.liars + 3, self.keep or 0)

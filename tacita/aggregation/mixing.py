@@ -34,6 +34,16 @@ class NearestNeighbourMixing(RobustRule):
     rule: Any = asked(TrimmedMean(trim=1))
 
     @property
+    def weighs(self) -> bool:
+        """If the other rule does."""
+        return self.rule.weighs
+
+    @property
+    def by_samples(self) -> bool:
+        """If in the other rule they do."""
+        return self.rule.by_samples
+
+    @property
     def least(self) -> int:
         """N > 2 f, and what the other rule needs."""
         return max(2 * self.liars + 1, self.rule.least)
@@ -73,7 +83,7 @@ class Buckets(RobustRule):
     """
 
     size: int = count(2)
-    rule: Any = asked(Median())
+    rule: Any = asked(Median(), of_groups=True)
 
     @property
     def least(self) -> int:

@@ -34,6 +34,11 @@ class ClippedGossip(RobustRule):
     radius: Any = number(check.positive)
 
     @property
+    def weighs(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
     def least(self) -> int:
         """More than are dropped."""
         return self.drop + 1

@@ -34,6 +34,11 @@ class CenteredClipping(RobustRule):
     weights: str = one_of("uniform", "samples")
 
     @property
+    def weighs(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
     def bound(self) -> float | None:
         """The radius, of one step from the centre."""
         once = self.steps == 1 and self.start == "centre"
@@ -61,6 +66,11 @@ class NormBound(RobustRule):
 
     radius: Any = number(check.positive)
     weights: str = one_of("uniform", "samples")
+
+    @property
+    def weighs(self) -> bool:
+        """Yes."""
+        return True
 
     @property
     def bound(self) -> float | None:

@@ -30,6 +30,11 @@ class RFA(RobustRule):
     weights: str = one_of("uniform", "samples")
 
     @property
+    def weighs(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
     def least(self) -> int:
         """As the geometric median."""
         return 3

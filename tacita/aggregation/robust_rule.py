@@ -86,9 +86,19 @@ class RobustRule:
         return 1
 
     @property
+    def weighs(self) -> bool:
+        """Whether some letters may count for more; where not, `of` refuses weights."""
+        return False
+
+    @property
     def bound(self) -> float | None:
         """How far from the centre a letter counts in a mean; here nobody knows."""
         return None
+
+    @property
+    def by_samples(self) -> bool:
+        """Whether letters weigh as much as their writers claim to have rows."""
+        return self.weights == "samples"
 
     def bears(self, agents: int) -> int:
         """How many liars among so many agents cannot carry it away."""
@@ -124,7 +134,7 @@ class RobustRule:
 
         Args:
             letters: One row for every agent; rows that are not finite are silence.
-            weights: Of the rows, for rules that end in a mean; default all alike.
+            weights: Of the rows, for rules that weigh them; default all alike.
             centre: What honest letters lie around; default zero.
         """
         rows = _numbers((None, None), letters=letters)
@@ -133,6 +143,11 @@ class RobustRule:
         self.check(n)
         RobustRule.check(self, int(active.sum()))
         if weights is not None:
+            if not self.weighs:
+                check.refuse(
+                    f"to {type(self).__name__} all letters weigh alike; leave weights "
+                    "out, or take a rule such as GeometricMedian or TrimmedMean"
+                )
             weights = check.not_negative(weights=_numbers((n,), weights=weights))
             if not np.any(weights[active]):
                 check.refuse("expected weights that are not all zero, got zeros")
@@ -155,7 +170,7 @@ class RobustRule:
             active = heard.active
             letters = jnp.where(active[:, None], letters, 0)
         weights = None
-        if self.weights == "samples":
+        if self.by_samples:
             weights = capped(heard.weights, active)
         centre = jnp.zeros_like(letters[0])
         if heard.centre is not None:
@@ -163,9 +178,21 @@ class RobustRule:
         return Vectors(letters, active, weights, centre, heard.key)
 
 
-def asked(default: RobustRule) -> Any:
-    """A field that holds a rule, asked about what its holder makes of letters."""
-    return ruled(default, _another, words="a robust rule such as Median()")
+def asked(default: RobustRule, of_groups: bool = False) -> Any:
+    """A field that holds a rule, asked about what its holder makes of letters.
+
+    Of a group's mean nobody claims rows.
+    """
+    refuse = _of_groups if of_groups else _another
+    return ruled(default, refuse, words="a robust rule such as Median()")
+
+
+def _of_groups(**named: Any) -> Any:
+    """Refuse also a rule that weighs letters by rows."""
+    value = _another(**named)
+    if value.by_samples:
+        check.refuse(f"{value!r}: groups weigh alike; leave weights='samples' out")
+    return value
 
 
 def _another(**named: Any) -> Any:

@@ -30,6 +30,11 @@ class TrimmedMean(RobustRule):
     weights: str = one_of("uniform", "samples")
 
     @property
+    def weighs(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
     def least(self) -> int:
         """N > 2 b."""
         return 2 * self.trim + 1

@@ -10,7 +10,13 @@ from tacita.audits.members import (
     find_property,
     members_by_noise,
 )
-from tacita.audits.reading import ReadBack, Reading, read_back, with_few_rows
+from tacita.audits.reading import (
+    ReadBack,
+    Reading,
+    read_back,
+    require_letters,
+    with_few_rows,
+)
 from tacita.audits.statistics import AuditResult, audit_outputs, epsilon_lower_bound
 from tacita.audits.twin import ExactAudit, audit_exactly
 
@@ -33,5 +39,6 @@ __all__ = [
     "find_property",
     "members_by_noise",
     "read_back",
+    "require_letters",
     "with_few_rows",
 ]

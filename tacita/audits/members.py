@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from tacita import check
+from tacita.aggregation import Aggregation
 from tacita.audits.reading import with_few_rows, with_noises
 from tacita.audits.shadows import shadow_runs
 from tacita.audits.statistics import learned_score
@@ -84,6 +85,7 @@ def find_members(
     runs: int = 64,
     delta: float = 1e-5,
     participation: Any = 1.0,
+    aggregation: Aggregation | None = None,
     seed: int = 0,
 ) -> Members:
     """Infer from final models which records an agent had, as LiRA does.
@@ -97,6 +99,7 @@ def find_members(
             of them.
         delta: Of the guarantee.
         participation: As in `tacita.simulate`.
+        aggregation: As in `tacita.simulate`; only a mean hides a letter among others.
         seed: Of everything.
 
     >>> import tacita
@@ -111,14 +114,15 @@ def find_members(
     drawn = np.stack([random.permutation(2 * half) for _ in range(runs // 2)])
     # A permutation's halves make two runs, so that every record is in half of them.
     held = np.concatenate([drawn[:, :half], drawn[:, half:]])
-    made = shadow_runs(problem, algorithm, rounds, agent, held, seed, participation)
+    chosen = {"participation": participation, "aggregation": aggregation}
+    made = shadow_runs(problem, algorithm, rounds, agent, held, seed, **chosen)
     x, y, _ = problem.stacked()
     rows = jnp.asarray(x[agent, : 2 * half]), jnp.asarray(y[agent, : 2 * half])
     sure = np.stack([confidence(problem, w, *rows) for w in made.models])
     member = np.zeros(sure.shape, bool)
     np.put_along_axis(member, held, True, axis=1)
     scores = membership.lira_scores(sure, member)
-    plan = {"rounds": rounds, "participation": participation, "delta": delta}
+    plan = {"rounds": rounds, "delta": delta, **chosen}
     told = forecast(few, algorithm, agent=agent, **plan)
     row = told.row(Observer.FINAL_MODEL)
     return Members(problem.ids[agent], scores[member], scores[~member], row)
@@ -134,12 +138,14 @@ def members_by_noise(
     epsilons: Sequence[float] = (10.0, 1.0),
     delta: float = 1e-5,
     participation: Any = 1.0,
+    aggregation: Aggregation | None = None,
     runs: int = 64,
     seed: int = 0,
 ) -> dict[str, Members]:
     """Find members for several amounts of noise, by words; see `read_back`."""
     few, _ = _halved(problem, agent)
     plan = {"rounds": rounds, "participation": participation, "delta": delta}
+    plan["aggregation"] = aggregation
     noises = with_noises(few, algorithm, Observer.FINAL_MODEL, epsilons, plan)
     more = {"agent": agent, "runs": runs, "seed": seed}
     return {

@@ -77,18 +77,26 @@ class Reader:
         return float(np.sqrt(error[places, order].mean())), order
 
     def read(
-        self, problem: Problem, algorithm: Any, agent: int, letters: int, seed: int
+        self,
+        problem: Problem,
+        algorithm: Any,
+        agent: int,
+        letters: int,
+        seed: int,
+        rule: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The agent's rows and labels, from its first letters of a run with this seed.
 
-        The algorithm is ready to run; call in double precision.
+        The algorithm is ready to run, its letters are joined by the rule; call in
+        double precision.
         """
         rows, silent = int(problem.counts[agent]), whole(quiet(algorithm))
         # Later states may depend on noise that the reader does not know.
         count = letters if letters_of(algorithm).public_state else 1
-        seen, _ = watch(problem, algorithm, count, np.array([seed]), agent)
-        sent = jnp.asarray(by_run(seen.letter)[0].ravel())
-        one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], seen)
+        seeds = np.array([seed])
+        seen, _ = watch(problem, algorithm, count, seeds, agent, aggregation=rule)
+        sent = _doubled(by_run(seen.letter)[0].ravel())
+        one = jax.tree.map(_doubled, jax.tree.map(lambda leaf: leaf[0], seen))
         seat = world_of(problem, silent, 1.0).seats(silent)[agent]
         low, high = (np.tile(end.ravel(), rows) for end in (self.low, self.high))
         usual = np.tile(self._relative(self.typical), rows)
@@ -147,6 +155,12 @@ class Reader:
     def _relative(self, row: np.ndarray) -> np.ndarray:
         wide = np.where(self.high > self.low, self.high - self.low, 1)
         return ((row - self.low) / wide).ravel()
+
+
+def _doubled(leaf: Any) -> Array:
+    """A leaf in double precision, in which guesses are, whatever the run's own."""
+    floats = jnp.issubdtype(leaf.dtype, jnp.floating)
+    return jnp.asarray(leaf, float) if floats else jnp.asarray(leaf)
 
 
 class _Scene(NamedTuple):

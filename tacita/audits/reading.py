@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Summed
+from tacita.aggregation import Choice, SecureSum, Summed
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.audits.reader import Reader
 from tacita.privacy import forecast, letters_of, private
@@ -76,6 +76,7 @@ def read_back(
     epsilons: Sequence[float] = (100.0, 10.0, 1.0),
     delta: float = 1e-5,
     participation: Any = 1.0,
+    aggregation: Choice = None,
     image: tuple[int, ...] | None = None,
     smooth: float = 0.0,
     seed: int = 0,
@@ -96,6 +97,7 @@ def read_back(
         epsilons: Budgets that noise is set for, where the algorithm has none.
         delta: Of all epsilons.
         participation: As in `tacita.simulate`; the agent takes part while it is read.
+        aggregation: As in `tacita.simulate`; a secure sum shows no single letter.
         image: Height and width of rows that are pictures.
         smooth: Weight of the total variation of pictures; 0 for none.
         seed: Of the noise, and of where readers begin.
@@ -110,20 +112,28 @@ def read_back(
     held, x, y = with_few_rows(problem, agent, rows)
     letters = min(check.count(letters=letters), check.count(rounds=rounds))
     check.not_negative(smooth=smooth)
-    if isinstance(algorithm, Summed):
-        check.refuse("a secure sum shows no single letter; read a run without it")
+    require_letters(algorithm, aggregation)
     on_graph = isinstance(algorithm, GraphAlgorithm)
     observer = Observer.NEIGHBOUR if on_graph else Observer.COORDINATOR
     plan = {"rounds": rounds, "participation": participation, "delta": delta}
+    plan["aggregation"] = aggregation
     reader = Reader.knowing(problem, agent, image=image, smooth=smooth)
     blind = reader.apart(x, np.broadcast_to(reader.typical, x.shape))[0]
     readings = []
     for noise, made in with_noises(held, algorithm, observer, epsilons, plan).items():
         row = forecast(held, made, agent=agent, **plan).row(observer)
-        found = reader.read(held, prepare(held, made), agent, letters, seed)
+        ready = prepare(held, made)
+        found = reader.read(held, ready, agent, letters, seed, aggregation)
         error, order = reader.apart(x, found[0])
         readings.append(Reading(noise, row, found[0][order], found[1][order], error))
     return ReadBack(problem.ids[agent], letters, rounds, x, y, blind, tuple(readings))
+
+
+def require_letters(algorithm: Any, aggregation: Choice) -> None:
+    """Refuse a secure sum."""
+    hidden = isinstance(algorithm, Summed) or isinstance(aggregation, SecureSum | str)
+    if hidden:
+        check.refuse("a secure sum shows no single letter; read a run without it")
 
 
 def with_few_rows(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from tacita.aggregation import Aggregation
 from tacita.audits.reading import with_few_rows
 from tacita.audits.scores import by_run
 from tacita.audits.transcript import watched_run, world_of
@@ -38,6 +39,7 @@ def shadow_runs(
     held: np.ndarray,
     seed: int = 0,
     participation: Any = 1.0,
+    aggregation: Aggregation | None = None,
 ) -> Shadows:
     """Run once for every line of `held`, the numbers of the rows that the agent has.
 
@@ -49,11 +51,12 @@ def shadow_runs(
         held: (runs, rows).
         seed: Of all runs, which have different noise.
         participation: As in `tacita.simulate`.
+        aggregation: As in `tacita.simulate`.
     """
     runs, rows = held.shape
     few, _, _ = with_few_rows(problem, agent, rows)
     ready = prepare(few, algorithm)
-    world = world_of(few, ready, participation)
+    world = world_of(few, ready, participation, aggregation=aggregation)
     x, y, _ = problem.stacked()
     own = jnp.asarray(x[agent]), jnp.asarray(y[agent])
     seeds = np.random.default_rng(seed).integers(0, 2**62, runs, dtype=np.uint64)

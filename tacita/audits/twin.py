@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from tacita import check
-from tacita.aggregation import Summed
+from tacita.aggregation import Aggregation, Summed
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.audits.exact import Compared, compare
 from tacita.privacy.scope import Observer, word
@@ -70,6 +70,7 @@ def audit_exactly(
     *,
     rounds: int,
     participation: Any = 1.0,
+    aggregation: Aggregation | None = None,
     delta: float | None = None,
     seed: int = 0,
 ) -> ExactAudit:
@@ -80,6 +81,7 @@ def audit_exactly(
         algorithm: Of the plan.
         rounds: Of the plan; the first 8 of more.
         participation: As in `tacita.simulate`.
+        aggregation: As in `tacita.simulate`; only a mean is linear in the noise.
         delta: Of all epsilons; default that of the promise, or 1e-5.
         seed: Decides who takes part, and the directions of the changed gradients.
     """
@@ -88,6 +90,11 @@ def audit_exactly(
         check.refuse(
             "integers are not linear in their noise, so no exact divergence of a "
             "secure sum is known; audit it without --exact"
+        )
+    if aggregation is not None and not aggregation.additive:
+        check.refuse(
+            f"{type(aggregation).__name__} is not linear in the noise of letters, so "
+            "no exact divergence is known; audit it without --exact"
         )
     n = _agents_kept(problem, ready)
     small, kept = _empty_twin(problem, n), _of_first(ready, problem.n_agents, n)

@@ -55,14 +55,12 @@ def attack(
     if out is not None:
         tacita.job.folder.refuse_used(out)
     job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
-    n = job.problem.n_agents
     who = _numbers(liars) if liars else _usual_liars(job)
     on_graph = isinstance(job.algorithm, GraphAlgorithm)
-    if on_graph:
-        known, more = tacita.tuning.usual_graph_rules(job.problem, who), {}
-    else:
-        known = tacita.tuning.usual_rules(n, len(who))
-        more = tacita.tuning.other_rules(n, len(who))
+    table = tacita.tuning.rule_table(
+        job.problem, job.algorithm, who, job.options["participation"]
+    )
+    known = table.able()
     lies = tacita.tuning.usual_attacks(job.problem, who, on_graph)
     if "backdoor" in (attacks or ()):
         lies["backdoor"] = tacita.tuning.usual_backdoor(job.problem, who)
@@ -71,7 +69,9 @@ def attack(
         known[f"{type(own_rule).__name__} of the run"] = own_rule
     if own_lie is not None and set(own_lie.agents) == set(who):
         lies[f"{type(own_lie).__name__} of the run"] = own_lie
-    tried = _chosen("--aggregation", known, rules, more)
+    for word in rules or ():
+        table.require(word)
+    tried = _chosen("--aggregation", known, rules, table.others)
     against = _chosen("--attack", lies, attacks)
     with progress("runs") as tell:
         made = tacita.tuning.resilience(
@@ -85,8 +85,8 @@ def attack(
             participation=job.options["participation"],
             tell=tell,
         )
-    table = tacita.report.resilience_table(made)
-    show(table.columns, table.rows, "right")
+    shown = tacita.report.resilience_table(made)
+    show(shown.columns, shown.rows, "right")
     alone = tacita.tuning.in_words(made.alone)
     if "backdoor" in against:
         typer.echo(
@@ -94,6 +94,8 @@ def attack(
         )
     typer.echo(f"\n{made.metric}; the honest agents alone reach {alone}")
     typer.echo(made.recommendation())
+    if rules is None and table.left_out():
+        typer.echo(table.left_out())
     folder = out or tacita.job.folder.next_free("attack")
     typer.echo(f"picture: {tacita.report.draw_resilience(made, folder)}")
 

@@ -71,6 +71,7 @@ def audit(
         confidence=confidence,
         claim=claim,
         participation=job.options["participation"],
+        aggregation=job.options.get("aggregation"),
         seed=seed,
     )
     typer.echo(str(result))
@@ -93,6 +94,7 @@ def _exactly(
         job.algorithm,
         rounds=job.options["rounds"] if rounds is None else rounds,
         participation=job.options["participation"],
+        aggregation=job.options.get("aggregation"),
         delta=delta,
         seed=seed,
     ).against(observer)

@@ -60,18 +60,23 @@ def read(
         tacita.job.folder.refuse_used(out)
     job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
     problem, options = job.problem, job.options
-    rule = options.get("aggregation")
-    if rule == "secure" or isinstance(rule, tacita.SecureSum):
-        tacita.check.refuse("a secure sum shows no single letter; nothing can be read")
     shape = _shape(problem, image)
     budgets = epsilons or (100.0, 10.0, 1.0)
-    asked = {"rounds": options["rounds"], "participation": options["participation"]}
+    asked = {name: options[name] for name in ("rounds", "participation")}
+    asked["aggregation"] = options.get("aggregation")
     # Before a word is said, so that a refusal is one line.
+    tacita.audits.require_letters(job.algorithm, asked["aggregation"])
     tacita.audits.with_few_rows(problem, agent, rows)
     for budget in budgets:
         tacita.check.positive(epsilon=budget)
     tacita.check.count(letters=letters)
+    tacita.check.inside_unit(delta=delta)
     tacita.check.not_negative(smooth=smooth)
+    if smooth > 0 and shape is None:
+        tacita.check.refuse(
+            f"--smooth {smooth:g} is for rows that are pictures, and these have no "
+            "shape of one; give --image, or leave --smooth out"
+        )
     if runs:
         tacita.check.count(tacita.audits.LEAST_RUNS, runs=runs)
     typer.echo(f"reading rows of agent {agent} ...", err=True)

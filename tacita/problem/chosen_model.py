@@ -26,6 +26,8 @@ from tacita.problem.model.per_agent import PerAgent, kinds_of, name_of
 #: Models whose label is a number, and all that have a name of their own.
 REGRESSIONS = ("linear", "ridge", "huber", "absolute", "moments")
 MODELS = (*REGRESSIONS, "logistic", "hinge", "softmax")
+#: Models that say how many numbers a row has.
+_FLAT = (Linear, Huber, Absolute, Moments, Logistic, Hinge, Softmax)
 
 
 class Choice(NamedTuple):
@@ -114,6 +116,11 @@ def _one(
             check.refuse(
                 f"expected model one of {', '.join(MODELS)}, or a model such as "
                 f"tacita.problem.mlp(...), got model={model!r}"
+            )
+        if isinstance(model, _FLAT) and x.shape[1:] != (model.features,):
+            check.refuse(
+                f"{model!r} has rows of {model.features} numbers, those of X have "
+                f"shape {x.shape[1:]}, a column of ones included"
             )
         n = model.classes
         if n is None:

@@ -11,11 +11,20 @@ import numpy as np
 from jax import Array
 
 from tacita import check
+from tacita.problem.model.linear import Signed
 from tacita.problem.problem import Problem
 from tacita.robust.attack import Attack, Scene, numbers
-from tacita.trees import count, frozen, number, replace, ruled
+from tacita.trees import (
+    count,
+    frozen,
+    in_double_precision,
+    number,
+    replace,
+    ruled,
+)
 
 
+@in_double_precision
 def with_rows(problem: Problem, x: np.ndarray, y: np.ndarray) -> Problem:
     """The problem with other features (N, m, ...) and labels (N, m)."""
     population = problem.population
@@ -33,6 +42,16 @@ def _classes(problem: Problem, attack: Attack) -> int:
     if classes is None:
         check.refuse(f"{type(attack).__name__} needs a model with classes")
     return classes
+
+
+def _require_features(problem: Problem, attack: Attack, largest: int) -> None:
+    """Refuse the number of a feature that rows do not have."""
+    width = problem.stacked()[0][0, 0].size
+    if largest >= width:
+        check.refuse(
+            f"{type(attack).__name__} names feature {largest}, and rows have the "
+            f"features 0..{width - 1}"
+        )
 
 
 @frozen
@@ -104,10 +123,17 @@ class DenialOfService(Attack):
 
     on_rows: ClassVar[bool] = True
 
-    def poison(self, problem: Problem) -> Problem:
-        """The liars' labels moved."""
+    def check(self, problem: Problem) -> None:
+        """Refuse classes, and a feature that rows do not have."""
+        super().check(problem)
         if problem.model.classes is not None:
             check.refuse("DenialOfService shifts labels that are numbers, not classes")
+        if self.feature is not None:
+            _require_features(problem, self, self.feature)
+
+    def poison(self, problem: Problem) -> Problem:
+        """The liars' labels moved."""
+        self.check(problem)
         x, y, counts = problem.stacked()
         y = y.copy()
         for agent in self.agents:
@@ -143,9 +169,21 @@ class Backdoor(Attack):
 
     knows: ClassVar[str] = "how many letters are averaged, where it scales"
 
+    def check(self, problem: Problem) -> None:
+        """Refuse a target that is no class, and features that rows do not have."""
+        super().check(problem)
+        classes, signed = _classes(problem, self), isinstance(problem.model, Signed)
+        known = (-1, 1) if signed else range(classes)
+        if self.target not in known:
+            check.refuse(
+                f"expected target one of the labels {', '.join(map(str, known))}, got "
+                f"target={self.target:g}"
+            )
+        _require_features(problem, self, max(self.features))
+
     def poison(self, problem: Problem) -> Problem:
         """The first rows of every liar carry the trigger."""
-        _classes(problem, self)
+        self.check(problem)
         x, y, counts = problem.stacked()
         x, y = x.copy(), y.copy()
         for agent in self.agents:
@@ -165,6 +203,7 @@ class Backdoor(Attack):
         """Scaled away from the centre."""
         return scene.centre + self.scale * (scene.letters - scene.centre)
 
+    @in_double_precision
     def success(self, problem: Problem) -> Callable[[Array, Array], Array]:
         """A metric: the share of test rows with the trigger taken for the target.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tacita import check
 from tacita.aggregation import ASKING, ON_GRAPHS, Aggregation, FLTrust, Mean, Summed
+from tacita.aggregation.robust_rule import RobustRule
 from tacita.aggregation.secure.summed import summed
 from tacita.algorithm.base import Delivery, GraphAlgorithm
 from tacita.algorithm.joining import Rules
@@ -133,6 +134,7 @@ def aggregation_of(
         )
     if isinstance(algorithm, GraphAlgorithm):
         _require_neighbours(problem, algorithm, aggregation)
+        _require_counts(algorithm, aggregation)
         return aggregation
     name = type(algorithm).__name__
     last = aggregation
@@ -144,6 +146,7 @@ def aggregation_of(
             f"with algorithms on a graph such as FedGD, not with {name}"
         )
     algorithm.joining.refuse(name, aggregation)
+    _require_counts(algorithm, aggregation)
     aggregation.check(problem.n_agents)
     if who is not None and who.kind == "cohort" and algorithm.averages == "active":
         aggregation.check(who.size)
@@ -153,6 +156,17 @@ def aggregation_of(
                 f"participation={who.size} draws who is asked; let everybody take part"
             )
     return aggregation
+
+
+def _require_counts(algorithm: Any, aggregation: Aggregation) -> None:
+    """Refuse a rule that weighs letters by rows where they come without a count."""
+    by_rows = isinstance(aggregation, RobustRule) and aggregation.by_samples
+    if by_rows and algorithm.weights != "samples":
+        name = type(algorithm).__name__
+        check.refuse(
+            f"{aggregation!r} weighs letters by rows, and to {name} all weigh alike; "
+            f"leave weights='samples' out, or give it to {name} too if it takes that"
+        )
 
 
 def _require_neighbours(

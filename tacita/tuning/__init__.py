@@ -6,10 +6,9 @@ from tacita.tuning.resilience import Resilience, in_words, resilience
 from tacita.tuning.same_kind import same_kind, without_order
 from tacita.tuning.tune import tune
 from tacita.tuning.usual_liars import (
-    other_rules,
+    rule_table,
     usual_attacks,
     usual_backdoor,
-    usual_graph_rules,
     usual_rules,
 )
 from tacita.tuning.validate import NodeErrors, validate
@@ -20,14 +19,13 @@ __all__ = [
     "Tradeoff",
     "cross_validate",
     "in_words",
-    "other_rules",
     "resilience",
+    "rule_table",
     "same_kind",
     "tradeoff",
     "tune",
     "usual_attacks",
     "usual_backdoor",
-    "usual_graph_rules",
     "usual_rules",
     "validate",
     "without_order",

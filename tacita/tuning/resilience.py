@@ -24,12 +24,7 @@ from tacita.runtime import choices
 from tacita.runtime.simulate import simulate
 from tacita.trees import in_double_precision, tree_rows
 from tacita.trees import replace as with_fields
-from tacita.tuning.usual_liars import (
-    some_liars,
-    usual_attacks,
-    usual_graph_rules,
-    usual_rules,
-)
+from tacita.tuning.usual_liars import rule_table, some_liars, usual_attacks
 
 #: A rule is told to cost something where it loses as much: of an accuracy, or of what
 #: the honest agents alone reach where a loss is measured.
@@ -139,8 +134,8 @@ def resilience(
         algorithm: Of a coordinator, or on a graph one whose letters rules may join.
         rounds: Of every run.
         liars: Numbers of the agents that lie; default the last fifth of them.
-        rules: By name; default those that so many agents, or neighbours, allow. The
-            mean is added.
+        rules: By name; default those that the letters of a round, or of neighbours,
+            are enough for. The mean is added.
         attacks: By name; default one of every kind.
         seed: Of all runs.
         participation: Who takes part in a round, as in `tacita.simulate`.
@@ -165,10 +160,7 @@ def resilience(
     if isinstance(algorithm, GraphAlgorithm):
         _require_honest_neighbours(algorithm, alone)
     if rules is None:
-        known = (
-            usual_graph_rules(problem, who) if on_graph else usual_rules(n, len(who))
-        )
-        rules = known
+        rules = rule_table(problem, algorithm, who, participation).able()
     tried = {"Mean": Mean(), **rules}
     # All of them, before the first of many runs.
     chosen_by = choices.schedule_of(problem, algorithm, participation)

@@ -3,50 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacita import aggregation as rules_of
 from tacita import check, robust
 from tacita.aggregation import Aggregation, Mean
+from tacita.algorithm.base import Algorithm, Averages, GraphAlgorithm
 from tacita.problem.problem import Problem
 from tacita.robust import Attack
+from tacita.runtime import choices
 
 
-def usual_rules(agents: int, liars: int) -> dict[str, Aggregation]:
-    """The mean, and the rules that so many agents allow."""
+class RuleTable(NamedTuple):
+    """Rules by name, and how many letters there are for them."""
+
+    usual: dict[str, Aggregation]
+    others: dict[str, Aggregation]  # tried if somebody asks for them
+    letters: int
+    words: str  # the same in words
+
+    def able(self) -> dict[str, Aggregation]:
+        """The usual rules that so many letters allow."""
+        return {name: r for name, r in self.usual.items() if r.least <= self.letters}
+
+    def left_out(self) -> str:
+        """The usual rules that need more letters, in one line; empty without any."""
+        able = self.able()
+        needs = [
+            f"{name} needs {rule.least} letters"
+            for name, rule in self.usual.items()
+            if name not in able
+        ]
+        return f"Not tried, since {self.words}: {', '.join(needs)}." if needs else ""
+
+    def require(self, name: str) -> None:
+        """Refuse a rule that needs more letters."""
+        rule = (self.usual | self.others).get(name)
+        if rule is not None and rule.least > self.letters:
+            check.refuse(
+                f"{name} joins at least {rule.least} letters, and {self.words}; have "
+                "more of them, or fewer liars"
+            )
+
+
+def rule_table(
+    problem: Problem,
+    algorithm: Algorithm,
+    liars: Sequence[int],
+    participation: Any = 1.0,
+) -> RuleTable:
+    """The rules that the letters of a round, or of a node's neighbours, allow."""
+    if isinstance(algorithm, GraphAlgorithm):
+        return _graph_rules(problem, liars)
+    letters, words = problem.n_agents, f"there are {problem.n_agents} agents"
+    chosen = choices.schedule_of(problem, algorithm, participation)
+    active = getattr(algorithm, "averages", None) == Averages.ACTIVE
+    if chosen.kind == "cohort" and active:
+        letters, words = chosen.size, f"{chosen.size} agents are asked in a round"
+    usual, others = _rules(letters, len(some_liars(problem, liars)))
+    return RuleTable(usual, others, letters, words)
+
+
+def usual_rules(letters: int, liars: int) -> dict[str, Aggregation]:
+    """The mean, and the rules that so many letters allow."""
+    return RuleTable(*_rules(letters, liars), letters, "").able()
+
+
+def _rules(
+    letters: int, liars: int
+) -> tuple[dict[str, Aggregation], dict[str, Aggregation]]:
+    """What is tried, and what only if somebody asks for it."""
     trimmed = rules_of.TrimmedMean(trim=liars)
     middle = rules_of.GeometricMedian()
     mixing = rules_of.NearestNeighbourMixing
-    known: dict[str, Aggregation] = {
+    usual: dict[str, Aggregation] = {
         "Mean": Mean(),
         "ClippedMean": rules_of.ClippedMean(trim=liars),
         "TrimmedMean": trimmed,
         "Median": rules_of.Median(),
         "GeometricMedian": middle,
         "Krum": rules_of.Krum(liars=liars),
-        "MultiKrum": rules_of.MultiKrum(liars=liars, keep=max(agents - liars, 1)),
+        "MultiKrum": rules_of.MultiKrum(liars=liars, keep=max(letters - liars, 1)),
         "NormBound": rules_of.NormBound(),
         "CenteredClipping": rules_of.CenteredClipping(start="median"),
         "NNM + TrimmedMean": mixing(liars=liars, rule=trimmed),
         "NNM + GeometricMedian": mixing(liars=liars, rule=middle),
     }
-    return {name: rule for name, rule in known.items() if rule.least <= agents}
-
-
-def other_rules(agents: int, liars: int) -> dict[str, Aggregation]:
-    """Rules that are tried if somebody asks for them, of those so many agents allow."""
-    trimmed = rules_of.TrimmedMean(trim=liars)
-    known: dict[str, Aggregation] = {
+    others: dict[str, Aggregation] = {
         "RFA": rules_of.RFA(),
         "Bulyan": rules_of.Bulyan(liars=liars),
         "Buckets": rules_of.Buckets(size=2, rule=rules_of.Median()),
         "AdaptivelyClipped": rules_of.AdaptivelyClipped(liars=liars, rule=trimmed),
     }
-    return {name: rule for name, rule in known.items() if rule.least <= agents}
+    return usual, others
 
 
-def usual_graph_rules(problem: Problem, liars: Sequence[int]) -> dict[str, Aggregation]:
+def _graph_rules(problem: Problem, liars: Sequence[int]) -> RuleTable:
     """The mean, and the rules that every node's number of neighbours allows.
 
     They count on as many liars as any honest node has beside it.
@@ -64,13 +118,13 @@ def usual_graph_rules(problem: Problem, liars: Sequence[int]) -> dict[str, Aggre
         "Median": rules_of.Median(),
         "GeometricMedian": rules_of.GeometricMedian(),
     }
-    able = {name: rule for name, rule in known.items() if rule.least <= fewest}
-    if not able:
+    if all(rule.least > fewest for rule in known.values()):
         check.refuse(
             f"some node has no more neighbours than {fewest}, and an honest one has "
             f"liars={beside} beside it; rules need more edges or fewer liars"
         )
-    return {"Mean": Mean(), **able}
+    words = f"some node has {fewest} neighbours"
+    return RuleTable({"Mean": Mean(), **known}, {}, fewest, words)
 
 
 def usual_attacks(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tacita
 from tacita import aggregation as agg
+from tacita.aggregation import Heard
+from tacita.trees import double_precision
 from tests.aggregation.test_rule_properties import D, N, each, letters
 
 NAN_ROW = np.full(D, np.nan)
@@ -36,6 +40,49 @@ def test_rows_that_are_not_finite_are_silence(rule):
     rows = letters()
     broken = np.vstack([rows, NAN_ROW, np.full(D, np.inf)])
     np.testing.assert_allclose(rule.of(broken), rule.of(rows), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *(kind() for kind in agg.RULES if kind is not agg.Mean),
+        agg.NearestNeighbourMixing(rule=agg.Median()),
+        agg.AdaptivelyClipped(rule=agg.Krum()),
+        agg.Buckets(rule=agg.TrimmedMean()),
+    ],
+    ids=repr,
+)
+def test_weights_count_or_are_refused(rule):
+    rows = letters()
+    weights = np.random.default_rng(1).uniform(0.2, 3, N)
+    if rule.weighs:
+        assert np.abs(rule.of(rows, weights) - rule.of(rows)).max() > 1e-3
+    else:
+        with pytest.raises(tacita.TacitaError, match="all letters weigh alike"):
+            rule.of(rows, weights)
+
+
+def test_claims_of_rows_count_inside_another_rule_or_are_refused():
+    """The outer rule dropped them, whatever the inner one asked for."""
+    inner = agg.TrimmedMean(trim=2, weights="samples")
+    rows, claims = jnp.asarray(letters()), jnp.linspace(1, 2, N)
+    with double_precision():
+        for outer in (agg.NearestNeighbourMixing, agg.AdaptivelyClipped):
+            rule = outer(liars=2, rule=inner)
+            plain = outer(liars=2, rule=agg.TrimmedMean(trim=2))
+            heard = Heard(rows, claims, None, jax.random.key(0))
+            assert np.abs(rule(heard) - plain(heard)).max() > 1e-3
+    with pytest.raises(tacita.TacitaError, match="groups weigh alike"):
+        agg.Buckets(rule=inner)
+
+
+@pytest.mark.parametrize("way", [tacita.simulate, tacita.debug])
+def test_claims_of_rows_are_refused_where_none_are_made(way):
+    """FedAvg weighs letters alike unless it is told not to."""
+    problem = tacita.problem.synthetic.logistic(agents=4, features=2, samples=6)
+    rule = agg.GeometricMedian(weights="samples")
+    with pytest.raises(tacita.TacitaError, match="to FedAvg all weigh alike"):
+        way(problem, tacita.FedAvg(step_size=0.5), rounds=1, aggregation=rule)
 
 
 ASKING = [agg.NearestNeighbourMixing, agg.Buckets, agg.AdaptivelyClipped]

@@ -225,6 +225,62 @@ def test_refusals_of_readers(tacita_, run_file):
         ("--letters", "0", "expected letters"),
         ("--runs", "8", "expected runs a whole number >= 16, got runs=8"),
         ("--out", str(run_file), "exists already"),
+        ("--delta", "2", "expected delta in (0, 1)"),
+        ("--smooth", "1", "--smooth 1 is for rows that are pictures"),
+        ("--set", 'run.aggregation="secure"', "a secure sum shows no single letter"),
     ):
         (line,) = tacita_.refused("read", str(run_file), option, value)
         assert words in line
+
+
+def test_readers_and_auditors_join_letters_as_the_run_does(
+    tacita_, run_file, monkeypatch
+):
+    """Only a mean hides a letter among others: a rule left out is a false epsilon."""
+    asked = {}
+
+    def noted(name):
+        def stop(*given, **chosen):
+            asked[name] = chosen["aggregation"]
+            tacita.check.refuse("enough")
+
+        return stop
+
+    for name in ("read_back", "members_by_noise", "audit_exactly"):
+        monkeypatch.setattr(tacita.audits, name, noted(name))
+    monkeypatch.setattr(tacita, "audit", noted("audit"))
+    tacita_("read", run_file)
+    tacita_("audit", run_file, "--exact")
+    tacita_("audit", run_file, "--observer", "final_model")
+    monkeypatch.setattr(tacita.audits, "read_back", lambda *_, **__: None)
+    tacita_("read", run_file)
+    assert len(asked) == 4
+    rule = tacita.job.read(run_file).options["aggregation"]
+    assert {repr(one) for one in asked.values()} == {repr(rule)}
+
+
+def test_a_rule_that_needs_more_letters_says_how_many(tacita_, run_file, tmp_path):
+    (line,) = tacita_.refused("attack", run_file, "--aggregation", "Bulyan")
+    assert line.startswith("Bulyan joins at least 7 letters, and there are 6 agents")
+    job = tacita.job.read(run_file)
+    about = job.problem, job.algorithm, (4, 5)
+    table = tacita.tuning.rule_table(*about, participation=4)
+    assert "TrimmedMean needs 5 letters" in table.left_out()
+    assert "4 agents are asked in a round" in table.left_out()
+    assert "MultiKrum" not in table.able() and "Median" in table.able()
+    assert "Not tried" not in tacita.tuning.rule_table(*about[:2], (5,)).left_out()
+    ring = tacita.problem.graph.ring(6)
+    problem = tacita.problem.synthetic.linear(agents=6, features=2, graph=ring)
+    table = tacita.tuning.rule_table(problem, tacita.FedGD(alpha=1.0), (5,))
+    with pytest.raises(tacita.TacitaError, match="some node has 2 neighbours"):
+        table.require("Bridge")
+
+
+@pytest.mark.long
+def test_the_table_is_of_rules_for_the_agents_of_a_round(run_file):
+    """Four letters of six agents: the rules for six were refused, and all with them."""
+    job = tacita.job.read(run_file)
+    lies = {"flip": tacita.robust.SignFlip(agents=(4, 5))}
+    given = {"liars": (4, 5), "attacks": lies, "participation": 4}
+    made = tacita.tuning.resilience(job.problem, job.algorithm, 1, **given)
+    assert "Median" in made.rules and "TrimmedMean" not in made.rules

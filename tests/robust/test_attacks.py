@@ -275,12 +275,29 @@ def test_numbers_of_an_attack_or_a_rule_compile_nothing():
         (robust.Mimic(agents=(0,), direction=(1.0,)), "expected direction"),
         (robust.Mimic(agents=(0,), direction=2.0), "expected direction"),
         (robust.Dissensus(agents=(0,)), "tells each neighbour something else"),
+        (robust.Backdoor(agents=(0,)), "target one of the labels -1, 1, got target=0"),
+        (robust.Backdoor(agents=(0,), target=1.0, features=(99,)), "feature 99"),
     ],
 )
 def test_refusals(attack, words):
     case = case_of("FedAvg")
     with pytest.raises(tacita.TacitaError, match=words):
         tacita.simulate(case.problem(), case.algorithm, 1, attack=attack)
+
+
+def test_a_feature_that_rows_do_not_have():
+    problem = tacita.problem.synthetic.linear(agents=3, features=2, samples=4)
+    attack = robust.DenialOfService(agents=(0,), feature=2)
+    with pytest.raises(tacita.TacitaError, match="rows have the features 0..1"):
+        attack.poison(problem)
+
+
+def test_rows_are_replaced_in_the_precision_they_have():
+    """Also where nobody asked JAX for double precision."""
+    problem = tacita.problem.synthetic.linear(agents=3, features=2, samples=4)
+    _, y, _ = problem.stacked()
+    made = robust.DenialOfService(agents=(1,), shift=0.1).poison(problem)
+    np.testing.assert_allclose(made.stacked()[1][1], y[1] + 0.1, rtol=1e-15)
 
 
 def test_agents_are_numbers():

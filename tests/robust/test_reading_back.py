@@ -103,6 +103,33 @@ def test_huber_bears_a_wild_label():
     assert slopes[1] == pytest.approx(slopes[0], abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("delta", "words"),
+    [
+        (0.0, "expected delta > 0"),
+        (np.nan, "expected delta > 0"),
+        (None, "expected delta a number"),
+        (np.ones(2), "expected delta one number"),
+    ],
+)
+def test_a_delta_is_one_positive_number(delta, words):
+    with pytest.raises(tacita.TacitaError, match=words):
+        tacita.problem.Huber(features=2, delta=delta)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        tacita.problem.Huber(features=7),
+        tacita.problem.Absolute(7),
+        tacita.problem.Linear(7),
+    ],
+)
+def test_a_model_of_other_rows_is_refused(model):
+    with pytest.raises(tacita.TacitaError, match=r"rows of 7 numbers.*shape \(2,\)"):
+        tacita.from_arrays(np.ones((4, 2)), np.ones(4), [0, 0, 1, 1], model=model)
+
+
 def test_huber_runs_on_a_graph():
     model = tacita.problem.Huber(features=2, delta=0.5)
     random = np.random.default_rng(0)

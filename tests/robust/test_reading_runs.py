@@ -86,6 +86,17 @@ def test_rows_of_a_network_are_read():
     assert read.readings[0].y == read.y
 
 
+@pytest.mark.long
+def test_rows_of_a_network_in_single_precision_are_read():
+    """Networks are float32 unless asked for otherwise; guesses are in double."""
+    x, y = pictures()
+    problem = tacita.from_arrays(x, y, np.arange(len(y)) // 6, model=mlp(16, (8,), 3))
+    assert problem.dtype == np.float32
+    how = tacita.FedAvg(step_size=0.1, local_steps=2)
+    read = read_back(problem, how, rounds=2, rows=1, letters=1, epsilons=[])
+    assert read.readings[0].error < 0.05 * read.blind
+
+
 def test_refusals(softmax):
     how = tacita.FedAvg(step_size=0.5)
     with pytest.raises(tacita.TacitaError, match="agent 0 has 6 rows"):

@@ -142,7 +142,9 @@ class Huber(_Scalar):
     delta: float = 1.0
 
     def __post_init__(self) -> None:
-        check.positive(delta=self.delta)
+        delta = check.positive(delta=check.given(delta=self.delta))
+        if np.ndim(delta):
+            check.refuse(f"expected delta one number, got {delta!r}")
 
     @property
     def classes(self) -> int | None:
