@@ -20,6 +20,7 @@ from tacita.audits.scores import by_run, flat, quiet, whole
 from tacita.audits.soft_labels import SoftLabels
 from tacita.audits.transcript import Seen, watch, world_of
 from tacita.privacy import inversion, letters_of
+from tacita.problem.model.linear import Absolute, Huber, Linear
 from tacita.problem.population import Rows
 from tacita.problem.problem import Problem
 from tacita.runtime.seat import Seat
@@ -64,17 +65,35 @@ class Reader:
         typical = x[others].mean(axis=0) if others.any() else (least + most) / 2
         return cls(least, most, span, typical, **more)
 
-    def apart(self, x: np.ndarray, found: np.ndarray) -> tuple[float, np.ndarray]:
-        """How far found rows are from true ones, and which is taken for which.
+    def apart(
+        self, x: np.ndarray, found: np.ndarray, signed: bool = True
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """How far found rows are from true ones, which is taken for which, and how.
 
-        The root of the mean squared error, features measured in their ranges.
+        The root of the mean squared error, features measured in their ranges. Where
+        letters do not tell the sign of a row, it is taken with the better one.
         """
         varies = self.high > self.low
         wide = np.where(varies, self.high - self.low, 1)
-        error = ((x[:, None] - found[None]) / wide)[:, :, varies] ** 2
-        error = error.reshape(len(x), len(found), -1).mean(axis=-1)
-        places, order = linear_sum_assignment(error)
-        return float(np.sqrt(error[places, order].mean())), order
+
+        def error(sign: float) -> np.ndarray:
+            away = ((x[:, None] - sign * found[None]) / wide)[:, :, varies] ** 2
+            return away.reshape(len(x), len(found), -1).mean(axis=-1)
+
+        plain, turned = error(1.0), np.inf if signed else error(-1.0)
+        least = np.minimum(plain, turned)
+        places, order = linear_sum_assignment(least)
+        signs = np.where(plain > least, -1.0, 1.0)[places, order]
+        return float(np.sqrt(least[places, order].mean())), order, signs
+
+    def tells_signs(self, model: Any) -> bool:
+        """Whether a row is told from minus itself.
+
+        Gradients of losses of x.w - y, which do not depend on its sign, are the same
+        for (x, y) and (-x, -y), unless a feature's range says which it is.
+        """
+        both = bool(np.all(self.low <= 0) and np.all(self.high >= 0))
+        return not (isinstance(model, Linear | Huber | Absolute) and both)
 
     def read(
         self,

@@ -53,6 +53,8 @@ class ReadBack:
         y: Their labels.
         blind: The error of who saw no letter and guesses the mean of others' rows.
         readings: One for every noise, the least first.
+        signed: Whether letters tell a row from minus itself; where they do not, rows
+            are taken with the better sign.
     """
 
     agent: Any
@@ -62,6 +64,7 @@ class ReadBack:
     y: np.ndarray
     blind: float
     readings: tuple[Reading, ...]
+    signed: bool = True
 
 
 @in_double_precision
@@ -118,15 +121,19 @@ def read_back(
     plan = {"rounds": rounds, "participation": participation, "delta": delta}
     plan["aggregation"] = aggregation
     reader = Reader.knowing(problem, agent, image=image, smooth=smooth)
-    blind = reader.apart(x, np.broadcast_to(reader.typical, x.shape))[0]
+    signed = reader.tells_signs(problem.model)
+    blind = reader.apart(x, np.broadcast_to(reader.typical, x.shape), signed)[0]
     readings = []
     for noise, made in with_noises(held, algorithm, observer, epsilons, plan).items():
         row = forecast(held, made, agent=agent, **plan).row(observer)
         ready = prepare(held, made)
         found = reader.read(held, ready, agent, letters, seed, aggregation)
-        error, order = reader.apart(x, found[0])
-        readings.append(Reading(noise, row, found[0][order], found[1][order], error))
-    return ReadBack(problem.ids[agent], letters, rounds, x, y, blind, tuple(readings))
+        error, order, signs = reader.apart(x, found[0], signed)
+        rows_found = (found[0][order].T * signs).T
+        labels = found[1][order] * signs
+        readings.append(Reading(noise, row, rows_found, labels, error))
+    about = (problem.ids[agent], letters, rounds, x, y, blind)
+    return ReadBack(*about, tuple(readings), signed)
 
 
 def require_letters(algorithm: Any, aggregation: Choice) -> None:

@@ -179,9 +179,15 @@ MEMBERS_NOTE = (
 def reading_lede(read: ReadBack) -> str:
     """What was done, in a sentence or two."""
     letters = "first letter" if read.letters == 1 else f"first {read.letters} letters"
-    return (
+    told = (
         f"What the {letters} of agent {read.agent} would tell of its rows if it held "
         f"{len(read.x)} of them. Every epsilon is for {read.rounds} rounds."
+    )
+    if read.signed:
+        return told
+    return (
+        f"{told} Letters of this model do not tell a row from minus itself: rows are "
+        "taken up to their sign."
     )
 
 

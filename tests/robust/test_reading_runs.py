@@ -8,6 +8,7 @@ import pytest
 import tacita
 from tacita.aggregation import Summed
 from tacita.audits import read_back
+from tacita.audits.reader import Reader
 from tacita.privacy import inversion
 from tacita.problem import mlp
 
@@ -72,6 +73,39 @@ def test_letters_of_agents_with_weights_are_read_as_well():
     how = tacita.FedAvg(step_size=0.05)
     read = read_back(problem, how, rounds=2, agent=1, rows=1, epsilons=[])
     assert read.readings[0].error < 1e-6 < read.blind
+
+
+def linear_rows(ones: bool = False) -> tacita.Problem:
+    random = np.random.default_rng(0)
+    x = random.standard_normal((40, 4))
+    y = x @ [1.0, 2.0, -1.0, 0.5]
+    about = {"model": "linear", "intercept": ones}
+    return tacita.from_arrays(x, y, np.arange(40) // 8, **about)
+
+
+@pytest.mark.long
+def test_a_row_of_a_linear_model_is_read_up_to_its_sign():
+    """Agent 2's row was found as minus itself, and told to be worse than a guess."""
+    how = tacita.ServerGD(step_size=0.1)
+    read = read_back(linear_rows(), how, rounds=5, agent=2, rows=1, epsilons=[])
+    assert read.readings[0].error < 1e-6 < read.blind and not read.signed
+    np.testing.assert_allclose(read.readings[0].x, read.x, atol=1e-6)
+    np.testing.assert_allclose(read.readings[0].y, read.y, atol=1e-6)
+    assert "up to their sign" in tacita.report.reading_lede(read)
+
+
+def test_signs_are_told_by_a_constant_feature():
+    rows = np.array([[1.0, 2.0, 0.0, 1.0], [0.0, -1.0, 3.0, 0.0]])
+    for ones, signed in ((False, False), (True, True)):
+        problem = linear_rows(ones)
+        reader = Reader.knowing(problem, 0)
+        assert reader.tells_signs(problem.model) == signed
+    softmax = tacita.problem.Softmax(4, 3)
+    reader = Reader.knowing(linear_rows(), 0)
+    assert reader.tells_signs(softmax)
+    assert reader.apart(rows, -rows[::-1])[0] > 0.1
+    error, order, signs = reader.apart(rows, -rows[::-1], signed=False)
+    assert error == 0 and list(order) == [1, 0] and list(signs) == [-1, -1]
 
 
 @pytest.mark.long
