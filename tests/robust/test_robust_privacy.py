@@ -192,3 +192,24 @@ def test_liars_add_no_noise_to_a_secure_sum():
         tacita.private(
             problem, STEPS, **budget, aggregation=SUM, liars=problem.n_agents
         )
+
+
+def test_an_exact_audit_takes_no_other_rule():
+    algorithm = tacita.ServerGD(step_size=0.3, oracle=NOISY)
+    chosen = {"rounds": 1, "aggregation": aggregation.Median()}
+    with pytest.raises(tacita.TacitaError, match="Median is not linear in the noise"):
+        tacita.audits.audit_exactly(between_far_ones(), algorithm, **chosen)
+
+
+@pytest.mark.long
+def test_members_are_found_in_runs_of_the_rule():
+    """Under a median a final model is not credited with everybody's noise."""
+    problem = case_of("FedAvg").problem()
+    algorithm = tacita.FedAvg(step_size=0.1, oracle=NOISY)
+    plan = {"rounds": 3, "delta": 1e-5}
+    for rule in (None, aggregation.Median()):
+        found = tacita.audits.find_members(
+            problem, algorithm, runs=16, aggregation=rule, **plan
+        )
+        mixed = "noise of all its letters" in found.privacy.theorem
+        assert mixed == (rule is None)
