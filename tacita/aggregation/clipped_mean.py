@@ -5,6 +5,8 @@ A. Jung, "Federated Learning: From Theory to Practice", (187) with (188) mended.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -25,10 +27,7 @@ class ClippedMean(RobustRule):
 
     trim: int = count(1, at_least=0)
 
-    @property
-    def weighs(self) -> bool:
-        """Yes."""
-        return True
+    _weighs: ClassVar[bool] = True
 
     @property
     def least(self) -> int:

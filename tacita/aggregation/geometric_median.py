@@ -9,7 +9,7 @@ that it costs n^2, however long they are; short ones are taken as they are.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -106,10 +106,7 @@ class GeometricMedian(RobustRule):
 
     weights: str = one_of("uniform", "samples")
 
-    @property
-    def weighs(self) -> bool:
-        """Yes."""
-        return True
+    _weighs: ClassVar[bool] = True
 
     @property
     def least(self) -> int:

@@ -6,6 +6,8 @@ is the sum of squared distances to its n - f - 2 nearest others.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -72,10 +74,7 @@ class MultiKrum(RobustRule):
     liars: int = count(1, at_least=0)
     keep: int | None = count(None)
 
-    @property
-    def weighs(self) -> bool:
-        """Yes."""
-        return True
+    _weighs: ClassVar[bool] = True
 
     @property
     def least(self) -> int:

@@ -8,7 +8,7 @@ overhead", ICML 2023 (nearest to own).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jax import Array
@@ -33,10 +33,7 @@ class ClippedGossip(RobustRule):
     drop: int = count(1, at_least=0)
     radius: Any = number(check.positive)
 
-    @property
-    def weighs(self) -> bool:
-        """Yes."""
-        return True
+    _weighs: ClassVar[bool] = True
 
     @property
     def least(self) -> int:

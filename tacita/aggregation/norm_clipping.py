@@ -6,7 +6,7 @@ ICML 2021; Z. Sun et al., "Can you really backdoor federated learning?", 2019.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -33,10 +33,7 @@ class CenteredClipping(RobustRule):
     start: str = one_of("centre", "median")
     weights: str = one_of("uniform", "samples")
 
-    @property
-    def weighs(self) -> bool:
-        """Yes."""
-        return True
+    _weighs: ClassVar[bool] = True
 
     @property
     def bound(self) -> float | None:
@@ -67,10 +64,7 @@ class NormBound(RobustRule):
     radius: Any = number(check.positive)
     weights: str = one_of("uniform", "samples")
 
-    @property
-    def weighs(self) -> bool:
-        """Yes."""
-        return True
+    _weighs: ClassVar[bool] = True
 
     @property
     def bound(self) -> float | None:

@@ -5,6 +5,8 @@ K. Pillutla et al., "Robust aggregation for federated learning", IEEE TSP 2022.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -29,10 +31,7 @@ class RFA(RobustRule):
     smoothing: float = number(check.positive, 1e-6)
     weights: str = one_of("uniform", "samples")
 
-    @property
-    def weighs(self) -> bool:
-        """Yes."""
-        return True
+    _weighs: ClassVar[bool] = True
 
     @property
     def least(self) -> int:

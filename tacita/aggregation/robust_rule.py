@@ -74,6 +74,7 @@ class RobustRule:
     weights: str = "uniform"
     #: Whether it also joins letters that another rule has mixed.
     of_mixed: ClassVar[bool] = True
+    _weighs: ClassVar[bool] = False
 
     @property
     def additive(self) -> bool:
@@ -88,7 +89,7 @@ class RobustRule:
     @property
     def weighs(self) -> bool:
         """Whether some letters may count for more; where not, `of` refuses weights."""
-        return False
+        return self._weighs
 
     @property
     def bound(self) -> float | None:

@@ -6,6 +6,8 @@ A. Jung, "Federated Learning: From Theory to Practice", (187) with (189); D. Yin
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -29,10 +31,7 @@ class TrimmedMean(RobustRule):
     trim: int = count(1, at_least=0)
     weights: str = one_of("uniform", "samples")
 
-    @property
-    def weighs(self) -> bool:
-        """Yes."""
-        return True
+    _weighs: ClassVar[bool] = True
 
     @property
     def least(self) -> int:
