@@ -131,7 +131,10 @@ def _column(within: check.Range, **given: Any) -> Any:
     """Numbers as a column, lest they be taken for one per agent."""
     ((name, values),) = given.items()
     if isinstance(values, list | tuple | np.ndarray):
-        values = np.asarray(values, dtype=float).reshape(-1, 1)
+        # Numbers that a run has cast to single precision stay so.
+        single = isinstance(values, np.ndarray) and values.dtype == np.float32
+        kind = np.float32 if single else float
+        values = np.asarray(values, dtype=kind).reshape(-1, 1)
         if not values.size:
             check.refuse(f"expected {name} with at least one number, got none")
     elif isinstance(values, int | float | np.number):

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,6 +14,8 @@ import tacita
 from tacita.algorithm import ALGORITHMS
 from tacita.algorithm.base import GraphAlgorithm, ServerAlgorithm
 from tacita.runtime import engine
+from tacita.runtime.ready import prepare
+from tacita.trees import in_double_precision
 from tests.cases import CASES, Case
 
 ROUNDS = 3
@@ -159,6 +162,15 @@ def test_changing_a_number_compiles_nothing(case: Case):
     assert engine.advance.programs == before
     base = tacita.simulate(problem, case.algorithm, 5, seed=9, record_every=2)
     assert not np.array_equal(other.agents, base.agents)
+
+
+@each_case
+@in_double_precision
+def test_numbers_of_a_sweep_can_be_stacked(case: Case):
+    problem = case.problem()
+    both = [prepare(problem, one) for one in (case.algorithm, case.other)]
+    stacked = jax.tree.map(lambda *v: jnp.stack([jnp.asarray(x) for x in v]), *both)
+    assert type(stacked) is type(case.algorithm)
 
 
 @each_case

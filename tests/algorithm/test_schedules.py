@@ -49,6 +49,20 @@ def test_what_it_is_in_every_round(schedule: ByRound, values: np.ndarray):
     assert smallest(schedule) <= late.min() and late.max() <= largest(schedule)
 
 
+@pytest.mark.parametrize("schedule", [one for one, _ in BY_HAND])
+def test_single_precision_is_kept(schedule: ByRound):
+    rows = np.arange(8.0).reshape(4, 2) / 8
+    told = {"model": "linear", "dtype": "float32"}
+    problem = tacita.from_arrays(rows, rows[:, 0], [0, 0, 1, 1], **told)
+    algorithm = tacita.FedAvg(step_size=schedule, local_steps=2)
+    run = tacita.simulate(problem, algorithm, 3, record=())
+    assert run.agents.dtype == np.float32
+    constant = tacita.FedAvg(step_size=float(schedule.over(1)[0]), local_steps=2)
+    first = tacita.simulate(problem, constant, 1, record=()).params
+    one = tacita.simulate(problem, algorithm, 1, record=()).params
+    np.testing.assert_allclose(one, first, rtol=1e-6)
+
+
 def test_every_schedule_is_tried():
     assert {type(one) for one, _ in BY_HAND} == set(SCHEDULES)
 

@@ -51,8 +51,10 @@ class Penalty:
     p: float = number(check.positive, 2.0)
 
     def __post_init__(self) -> None:
-        if check.is_number(self.p) and not 1 < float(self.p) < np.inf:
-            check.refuse(f"expected p > 1, got p={self.p}; use kind='l1' or 'linf'")
+        if check.is_number(self.p):
+            each = np.asarray(self.p)  # those of a sweep
+            if not np.all((each > 1) & (each < np.inf)):
+                check.refuse(f"expected p > 1, got p={self.p}; use kind='l1' or 'linf'")
         given = self.coordinates
         listed = isinstance(given, list | tuple | np.ndarray | Array)
         if listed and np.ndim(given) == 1:
