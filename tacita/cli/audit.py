@@ -55,8 +55,11 @@ def audit(
     refuted. The result of a run folder is kept in its privacy report.
     """
     job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
+    asked = job.audited()
+    if rounds is not None:
+        asked["rounds"] = rounds
     if exact:
-        return _exactly(job, observer, rounds, delta, seed)
+        return _exactly(job, asked, observer, delta, seed)
     if observer is None:
         tacita.check.refuse(
             "who looks? give --observer, or --exact to compare all of them"
@@ -65,14 +68,12 @@ def audit(
         job.problem,
         job.algorithm,
         observer=observer,
-        rounds=job.options["rounds"] if rounds is None else rounds,
         runs=runs,
         delta=delta,
         confidence=confidence,
         claim=claim,
-        participation=job.options["participation"],
-        aggregation=job.options.get("aggregation"),
         seed=seed,
+        **asked,
     )
     typer.echo(str(result))
     if path.is_dir():
@@ -83,20 +84,14 @@ def audit(
 
 def _exactly(
     job: Any,
+    asked: dict[str, Any],
     observer: str | None,
-    rounds: int | None,
     delta: float | None,
     seed: int,
 ) -> None:
     """Print the exact comparison; exit code 1 where a printed epsilon is false."""
     found = tacita.audits.audit_exactly(
-        job.problem,
-        job.algorithm,
-        rounds=job.options["rounds"] if rounds is None else rounds,
-        participation=job.options["participation"],
-        aggregation=job.options.get("aggregation"),
-        delta=delta,
-        seed=seed,
+        job.problem, job.algorithm, delta=delta, seed=seed, **asked
     ).against(observer)
     typer.echo(str(found))
     if found.refuted:

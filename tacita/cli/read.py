@@ -59,11 +59,9 @@ def read(
     if out is not None:
         tacita.job.folder.refuse_used(out)
     job = tacita.job.read(path / "config.toml" if path.is_dir() else path, change or ())
-    problem, options = job.problem, job.options
+    problem, asked = job.problem, job.audited()
     shape = _shape(problem, image)
     budgets = epsilons or (100.0, 10.0, 1.0)
-    asked = {name: options[name] for name in ("rounds", "participation")}
-    asked["aggregation"] = options.get("aggregation")
     # Before a word is said, so that a refusal is one line.
     tacita.audits.require_letters(job.algorithm, asked["aggregation"])
     tacita.audits.with_few_rows(problem, agent, rows)

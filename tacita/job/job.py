@@ -87,6 +87,21 @@ class Job:
             asked["participation"] = 1.0
         return asked | {"in_step": late is None}
 
+    def audited(self) -> dict[str, Any]:
+        """What audits and readers of letters are told of a run: honest ones, in step.
+
+        With liars or late letters fewer hide an agent's among theirs, so that what is
+        found in an honest run would speak for less than the run leaks.
+        """
+        for name in ("attack", "asynchronous"):
+            if self.options.get(name) is not None:
+                refuse(
+                    f"this run has {name}, which audits and readers do not play; "
+                    "leave it out of the run file to look at the honest run"
+                )
+        asked = {name: self.options[name] for name in ("rounds", "participation")}
+        return asked | {"aggregation": self.options.get("aggregation")}
+
     def _require_budget(self) -> None:
         """Refuse a run that would cost more than its table [privacy] allows."""
         if "privacy" in self.config:

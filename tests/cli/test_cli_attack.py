@@ -32,6 +32,14 @@ def run_file(tmp_path):
     return path
 
 
+@pytest.fixture
+def honest_file(tmp_path):
+    path = tmp_path / "honest.toml"
+    lines = RUN.splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not line.startswith("attack")))
+    return path
+
+
 def test_a_run_file_names_a_rule_and_an_attack(run_file):
     job = tacita.job.read(run_file)
     rule, attack = job.options["aggregation"], job.options["attack"]
@@ -200,9 +208,9 @@ def test_nobody_helps_a_node_among_liars(run_file):
 
 
 @pytest.mark.long
-def test_letters_are_read_and_shown(tacita_, run_file, tmp_path):
+def test_letters_are_read_and_shown(tacita_, honest_file, tmp_path):
     said = tacita_.ok(
-        *("read", str(run_file), "--rows", "1", "--letters", "1", "--epsilon", "1"),
+        *("read", str(honest_file), "--rows", "1", "--letters", "1", "--epsilon", "1"),
         *("--runs", "16", "--out", str(tmp_path / "out")),
     )
     assert "no noise" in said and "epsilon 1" in said and "members found" in said
@@ -216,7 +224,7 @@ def test_letters_are_read_and_shown(tacita_, run_file, tmp_path):
     assert "What every epsilon rests on" in page
 
 
-def test_refusals_of_readers(tacita_, run_file):
+def test_refusals_of_readers(tacita_, honest_file):
     for option, value, words in (
         ("--image", "2x2", "--image '2x2'"),
         ("--agent", "9", "expected agent in 0..5"),
@@ -224,17 +232,32 @@ def test_refusals_of_readers(tacita_, run_file):
         ("--epsilon", "0", "expected epsilon > 0"),
         ("--letters", "0", "expected letters"),
         ("--runs", "8", "expected runs a whole number >= 16, got runs=8"),
-        ("--out", str(run_file), "exists already"),
+        ("--out", str(honest_file), "exists already"),
         ("--delta", "2", "expected delta in (0, 1)"),
         ("--smooth", "1", "--smooth 1 is for rows that are pictures"),
         ("--set", 'run.aggregation="secure"', "a secure sum shows no single letter"),
     ):
-        (line,) = tacita_.refused("read", str(run_file), option, value)
+        (line,) = tacita_.refused("read", str(honest_file), option, value)
         assert words in line
 
 
+@pytest.mark.parametrize("command", ["read", "audit"])
+@pytest.mark.parametrize("table", ["attack", "asynchronous"])
+def test_readers_and_auditors_play_honest_runs_in_step(
+    tacita_, run_file, honest_file, command, table
+):
+    path = run_file
+    if table == "asynchronous":
+        path = honest_file
+        late = "asynchronous = { mean = [1.0, 1.0, 1.0, 1.0, 1.0, 9.0] }\n"
+        text = path.read_text().replace('"FedAvg"', '"FedBuff"')
+        path.write_text(text + late)
+    (line,) = tacita_.refused(command, str(path))
+    assert f"this run has {table}, which audits and readers do not play" in line
+
+
 def test_readers_and_auditors_join_letters_as_the_run_does(
-    tacita_, run_file, monkeypatch
+    tacita_, honest_file, monkeypatch
 ):
     """Only a mean hides a letter among others: a rule left out is a false epsilon."""
     asked = {}
@@ -249,13 +272,13 @@ def test_readers_and_auditors_join_letters_as_the_run_does(
     for name in ("read_back", "members_by_noise", "audit_exactly"):
         monkeypatch.setattr(tacita.audits, name, noted(name))
     monkeypatch.setattr(tacita, "audit", noted("audit"))
-    tacita_("read", run_file)
-    tacita_("audit", run_file, "--exact")
-    tacita_("audit", run_file, "--observer", "final_model")
+    tacita_("read", honest_file)
+    tacita_("audit", honest_file, "--exact")
+    tacita_("audit", honest_file, "--observer", "final_model")
     monkeypatch.setattr(tacita.audits, "read_back", lambda *_, **__: None)
-    tacita_("read", run_file)
+    tacita_("read", honest_file)
     assert len(asked) == 4
-    rule = tacita.job.read(run_file).options["aggregation"]
+    rule = tacita.job.read(honest_file).options["aggregation"]
     assert {repr(one) for one in asked.values()} == {repr(rule)}
 
 
