@@ -211,7 +211,7 @@ def test_no_number_is_compiled_in(line, caplog):
 
     assert compiled(l2=0.2, rounds=150) == []
     other = compiled(algorithm=tacita.FedAvg(), tol=1.0)
-    assert other == ["jit(_first)", "jit(advance)"]
+    assert other == ["jit(_first)", "jit(_several_rounds)"]
 
 
 @pytest.mark.long

@@ -223,8 +223,10 @@ def test_what_does_not_fit_is_refused():
         make(x, y, [0, 1, 2], model={0: "linear", 1: "huber"})
     with pytest.raises(tacita.TacitaError, match="agent 3, which has no rows"):
         make(x, y, [0, 1, 2], model=dict.fromkeys(range(4), "linear"))
-    with pytest.raises(tacita.TacitaError, match="one number of parameters"):
+    with pytest.raises(tacita.TacitaError, match="has rows of 2 numbers, those of X"):
         make(x, y, [0, 1, 2], model={0: Linear(3), 1: Linear(2), 2: Linear(3)})
+    with pytest.raises(tacita.TacitaError, match="one number of parameters"):
+        PerAgent((Linear(3), Linear(2)))
     with pytest.raises(tacita.TacitaError, match="test rows are no agent's"):
         make(
             x,
