@@ -111,7 +111,13 @@ def alone(tmp_path_factory) -> np.ndarray:
     return tacita.load_run(place / "one").params
 
 
-@pytest.mark.parametrize("way", SCRIPTS)
+@pytest.mark.parametrize(
+    "way",
+    [
+        "Slurm",
+        *(pytest.param(w, marks=pytest.mark.variant) for w in SCRIPTS if w != "Slurm"),
+    ],
+)
 def test_what_the_page_says_runs(alone, job, way):
     place, told = job
     with socket.socket() as free:
