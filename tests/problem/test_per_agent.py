@@ -133,7 +133,7 @@ ALGORITHMS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_nodes_find_it_by_letters(name):
     problem = problem_of(KINDS)
