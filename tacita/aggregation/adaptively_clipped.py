@@ -11,13 +11,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita.aggregation.norm_clipping import lengths_from, shortened
-from tacita.aggregation.robust_rule import RobustRule, Vectors, asked
+from tacita.aggregation.robust_rule import Before, Vectors, asked
 from tacita.aggregation.trimmed_mean import TrimmedMean
 from tacita.trees import count, frozen
 
 
 @frozen
-class AdaptivelyClipped(RobustRule):
+class AdaptivelyClipped(Before):
     """Shortens the floor(2f(n-f)/n) longest differences, then asks another rule.
 
     Attributes:
@@ -27,25 +27,6 @@ class AdaptivelyClipped(RobustRule):
 
     liars: int = count(1, at_least=0)
     rule: Any = asked(TrimmedMean(trim=1))
-
-    @property
-    def weighs(self) -> bool:
-        """If the other rule does."""
-        return self.rule.weighs
-
-    @property
-    def by_samples(self) -> bool:
-        """If in the other rule they do."""
-        return self.rule.by_samples
-
-    @property
-    def least(self) -> int:
-        """N > 2 f, and what the other rule needs."""
-        return max(2 * self.liars + 1, self.rule.least)
-
-    def bears(self, agents: int) -> int:
-        """As many as the other rule bears, and it was told of."""
-        return min(self.liars, self.rule.bears(agents))
 
     def join(self, given: Vectors) -> Array:
         """The other rule of the shortened letters."""

@@ -15,14 +15,14 @@ from jax import Array
 
 from tacita.aggregation.gram import squared_distances
 from tacita.aggregation.median import Median
-from tacita.aggregation.robust_rule import RobustRule, Vectors, asked
+from tacita.aggregation.robust_rule import Before, RobustRule, Vectors, asked
 from tacita.aggregation.sorting import nearest
 from tacita.aggregation.trimmed_mean import TrimmedMean
 from tacita.trees import count, frozen
 
 
 @frozen
-class NearestNeighbourMixing(RobustRule):
+class NearestNeighbourMixing(Before):
     """Every letter becomes the mean of its n - f nearest, itself included.
 
     Attributes:
@@ -32,25 +32,6 @@ class NearestNeighbourMixing(RobustRule):
 
     liars: int = count(1, at_least=0)
     rule: Any = asked(TrimmedMean(trim=1))
-
-    @property
-    def weighs(self) -> bool:
-        """If the other rule does."""
-        return self.rule.weighs
-
-    @property
-    def by_samples(self) -> bool:
-        """If in the other rule they do."""
-        return self.rule.by_samples
-
-    @property
-    def least(self) -> int:
-        """N > 2 f, and what the other rule needs."""
-        return max(2 * self.liars + 1, self.rule.least)
-
-    def bears(self, agents: int) -> int:
-        """As many as the other rule bears, and it was told of."""
-        return min(self.liars, self.rule.bears(agents))
 
     def kappa(self, agents: int, liars: int) -> float:
         """8 f / (n - f) (kappa + 1)."""

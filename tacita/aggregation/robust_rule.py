@@ -179,6 +179,32 @@ class RobustRule:
         return Vectors(letters, active, weights, centre, heard.key)
 
 
+class Before(RobustRule):
+    """A rule that changes every letter and then asks another one. Abstract."""
+
+    liars: int
+    rule: Any
+
+    @property
+    def weighs(self) -> bool:
+        """If the other rule does."""
+        return self.rule.weighs
+
+    @property
+    def by_samples(self) -> bool:
+        """If in the other rule they do."""
+        return self.rule.by_samples
+
+    @property
+    def least(self) -> int:
+        """N > 2 f, and what the other rule needs."""
+        return max(2 * self.liars + 1, self.rule.least)
+
+    def bears(self, agents: int) -> int:
+        """As many as the other rule bears, and it was told of."""
+        return min(self.liars, self.rule.bears(agents))
+
+
 def asked(default: RobustRule, of_groups: bool = False) -> Any:
     """A field that holds a rule, asked about what its holder makes of letters.
 
