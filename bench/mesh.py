@@ -85,7 +85,7 @@ def compare(parts: int, repeats: int, only: str) -> None:
 def one_of_many(number: int, of: int, port: int, agents: int) -> None:
     """A process with the rows of its own agents, out of very many."""
     tacita.use_cores(1)
-    tacita.use_processes(f"127.0.0.1:{port}", number, of)
+    tacita.use_processes(f"127.0.0.1:{port}", number, of, here=of)
 
     def load(numbers: range) -> tacita.Problem:
         rng = np.random.default_rng(numbers.start)

@@ -117,7 +117,8 @@ def main() -> None:
     tacita.use_cores(member.devices)
     if member.of > 1:
         address = f"127.0.0.1:{member.port}"
-        tacita.use_processes(address, member.process, member.of)
+        # As `tacita run --processes` starts them.
+        tacita.use_processes(address, member.process, member.of, here=member.of)
     from bench.mesh_works import turn
 
     for line in sys.stdin:

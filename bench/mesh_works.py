@@ -51,7 +51,7 @@ def images() -> Work:
     problem = tacita.from_arrays(x, y, np.arange(80) % 2, model=model)
     oracle = tacita.Minibatch(size=20, sampling="with_replacement")
     algorithm = tacita.FedAvg(step_size=0.05, local_steps=10, oracle=oracle)
-    return Work(problem, algorithm, {}, 5)
+    return Work(problem, algorithm, {}, 20)
 
 
 def on_grid(side: int, samples: int, algorithm: Any) -> Work:

@@ -33,6 +33,8 @@ from typing import Any, NamedTuple
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
+from tacita.mesh.devices import threads_here
+
 VARIABLE = "TACITA_CACHE"
 #: Programs kept; the oldest are removed.
 MOST_FILES = 400
@@ -166,8 +168,12 @@ def abilities() -> str:
 
 @functools.cache
 def _versions() -> str:
-    """What decides whether machine code fits: versions, and what the processor can."""
-    told = f"{platform.machine()} {abilities()}"
+    """What decides whether machine code fits: versions, and what the processor can.
+
+    How many threads there are is part of it: XLA cuts large operations for them when
+    it compiles, and a program that was made for one would leave the others idle.
+    """
+    told = f"{platform.machine()} {abilities()} {threads_here()}"
     processor = hashlib.sha256(told.encode()).hexdigest()[:12]
     return "-".join((*map(version, ("tacita", "jax", "jaxlib")), processor))
 

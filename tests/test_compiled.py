@@ -16,6 +16,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 
 import tacita
 from tacita import compiled, keys
+from tacita.mesh.devices import cores_here
 from tacita.problem import from_function, mlp, synthetic
 from tacita.runtime import engine
 from tacita.runtime.ready import make_plan, make_world, prepare
@@ -81,6 +82,16 @@ def test_what_the_user_has_set_is_left_alone(place, slow, tmp_path):
     jax.config.update(FOLDER, str(tmp_path / "mine"))
     compile_one(5.0)
     assert not place.exists()
+
+
+def test_programs_made_for_another_number_of_threads_are_not_found(monkeypatch):
+    places, cores = [], cores_here()
+    for threads in (cores + 1, cores + 2, "", "none"):
+        monkeypatch.setenv("NPROC", str(threads))
+        compiled._versions.cache_clear()
+        places.append(compiled._versions())
+    compiled._versions.cache_clear()  # the next one asks again, without NPROC
+    assert len(set(places[:3])) == 3 and places[2] == places[3]
 
 
 def test_it_can_be_switched_off(place, slow, monkeypatch):

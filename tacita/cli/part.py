@@ -1,6 +1,6 @@
 """One process of a run in several: started by `tacita.cli.together`, not by people.
 
-    python -m tacita.cli.part FOLDER HOST:PORT 2/4 CORES begin|resume
+    python -m tacita.cli.part FOLDER HOST:PORT 2/4 HERE begin|resume
 
 It ends at once when it has said what went wrong: JAX would wait for processes that
 are gone, and then tell of itself.
@@ -25,11 +25,11 @@ from tacita.cli.together import LOST, Part
 
 def main() -> None:
     """Run the part and leave."""
-    folder, coordinator, which, cores, how = sys.argv[1:]
+    folder, coordinator, which, here, how = sys.argv[1:]
     threading.Thread(target=_end_with_starter, daemon=True).start()
     try:
         with _unheard(), tacita.mesh.processes.guarded():
-            run = work(Path(folder), coordinator, which, int(cores), how == "resume")
+            run = work(Path(folder), coordinator, which, int(here), how == "resume")
         code = 0 if run is None else _tell(run, Path(folder))
     except KeyboardInterrupt:
         code = 130
@@ -43,12 +43,13 @@ def main() -> None:
 
 
 def work(
-    folder: Path, coordinator: str, which: str, cores: int, resume: bool
+    folder: Path, coordinator: str, which: str, here: int, resume: bool
 ) -> tacita.Run | None:
     """Do this process's share; the first one keeps the run and returns it."""
     part = Part.read(which)
-    tacita.use_cores(cores)
-    tacita.use_processes(coordinator, part.number - 1, part.of)
+    cores = max(1, tacita.mesh.devices.cores_here() // here)
+    tacita.use_cores(1 << (cores.bit_length() - 1))
+    tacita.use_processes(coordinator, part.number - 1, part.of, here=here)
     job = tacita.job.read(folder / tacita.job.folder.CONFIG)
     run = job.simulate(checkpoint=folder, resume=resume)
     if part.number == 1:

@@ -110,8 +110,6 @@ def team_of(
 
 def run_together(team: Team, folder: Path, *, resume: bool = False) -> None:
     """Run the processes to their end; one that fails ends all, in one line."""
-    cores = max(1, tacita.mesh.devices.cores_here() // len(team.parts))
-    cores = 1 << (cores.bit_length() - 1)
     how = "resume" if resume else "begin"
     started: list[Started] = []
     only = tacita.job.folder.held(folder) if team.alone else nullcontext()
@@ -122,7 +120,8 @@ def run_together(team: Team, folder: Path, *, resume: bool = False) -> None:
                 speaks = part.number == 1 and sys.stderr.isatty()
                 said = None if speaks else tempfile.TemporaryFile()
                 which = f"{part.number}/{part.of}"
-                words = [str(folder), team.coordinator, which, str(cores), how]
+                here = str(len(team.parts))
+                words = [str(folder), team.coordinator, which, here, how]
                 program = [sys.executable, "-m", "tacita.cli.part", *words]
                 pipe = subprocess.PIPE  # which tells them when this command is gone
                 process = subprocess.Popen(program, stdin=pipe, stderr=said)

@@ -18,6 +18,8 @@ from tacita.trees import checked, count
 
 #: Sums are cut into this many blocks of agents, at most, unless a mesh says otherwise.
 BLOCKS = 32
+#: How XLA is told, before it starts, how many threads large operations may use.
+THREADS = "NPROC"
 
 
 @checked
@@ -110,3 +112,9 @@ def cores_here() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def threads_here() -> int:
+    """The threads that XLA takes for the inside of large operations."""
+    told = os.environ.get(THREADS, "")
+    return int(told) if told.isdecimal() and int(told) > 0 else cores_here()

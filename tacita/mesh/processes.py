@@ -7,6 +7,7 @@ is one's own. Parties that keep their rows to themselves are a federation's.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from tacita import check
+from tacita.mesh.devices import THREADS, cores_here
 
 #: Seconds after which a process that says nothing counts as dead.
 SILENCE = 20
@@ -26,7 +28,7 @@ _LOOPBACK = ("127.0.0.1", "localhost")
 
 
 def use_processes(
-    coordinator: str, process: int, of: int, *, patience: int = 120
+    coordinator: str, process: int, of: int, *, here: int = 1, patience: int = 120
 ) -> None:
     """Make this process one of several that run the same program.
 
@@ -36,11 +38,14 @@ def use_processes(
         coordinator: "HOST:PORT" at which the first process can be reached.
         process: Which one this is; the first is 0.
         of: How many there are.
+        here: How many of them share this machine, or what of it a scheduler gave
+            them; each takes its part of the cores.
         patience: Seconds to wait for the others.
     """
     host, port = address(coordinator)
     of = check.count(of=of)
     process = check.count(0, process=process)
+    here = check.count(here=here)
     if process >= of:
         check.refuse(f"expected process below of={of}, got process={process}")
     if of == 1:
@@ -68,6 +73,9 @@ def use_processes(
             f"{patience} s; start all of them, and check that the address can be "
             "reached"
         )
+    # With all cores each, their threads would wait for each other's. They may run on
+    # any core: gloo's own thread, tied to one, would take it from the work.
+    os.environ.setdefault(THREADS, str(max(1, cores_here() // here)))
 
 
 def address(text: str) -> tuple[str, int]:

@@ -20,7 +20,7 @@ import pytest
 
 import tacita
 from tacita.cli.together import Part, team_of
-from tacita.mesh.devices import mesh_of
+from tacita.mesh.devices import cores_here, mesh_of
 from tacita.mesh.places import Places
 from tacita.trees import in_double_precision
 from tests.patience import HANG
@@ -238,6 +238,8 @@ def test_processes_that_load_their_own_rows_are_as_one(tmp_path):
         assert np.allclose(first[name], whole[name], rtol=1e-12)
         assert np.array_equal(first[name], second[name])
     assert np.array_equal(first["params"], whole["params"])
+    assert whole["threads"] == cores_here()
+    assert first["threads"] == second["threads"] == max(1, cores_here() // 2)
     parts = np.concatenate([first["agents"], second["agents"]])
     assert np.array_equal(parts, whole["agents"])
 
