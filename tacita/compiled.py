@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
-from tacita.mesh.devices import threads_here
+from tacita.processor import abilities, threads_here
 
 VARIABLE = "TACITA_CACHE"
 #: Programs kept; the oldest are removed.
@@ -153,17 +153,6 @@ def _leave() -> None:
 def _set(settings: dict[str, Any]) -> None:
     for name, value in settings.items():
         jax.config.update(name, value)
-
-
-@functools.cache
-def abilities() -> str:
-    """What the processor can, in words of its own, where the system tells."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = [platform.processor()]
-    able = [line for line in lines if line.lower().startswith(("flags", "features"))]
-    return (able or lines or [""])[0]
 
 
 @functools.cache

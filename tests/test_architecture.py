@@ -16,6 +16,7 @@ ORDER = (
     ("trees",),
     ("schedule",),
     ("random_numbers", "keys", "theme", "disk", "gaussian_table", "host_call"),
+    ("processor",),
     ("compiled",),
     ("mesh",),
     ("gaussian_pairs",),

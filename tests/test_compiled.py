@@ -16,8 +16,8 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 
 import tacita
 from tacita import compiled, keys
-from tacita.mesh.devices import cores_here
 from tacita.problem import from_function, mlp, synthetic
+from tacita.processor import cores_here
 from tacita.runtime import engine
 from tacita.runtime.ready import make_plan, make_world, prepare
 from tests.cases import CASES

@@ -21,6 +21,7 @@ import tacita
 from tacita.cli.app import tell
 from tacita.cli.execute import finish
 from tacita.cli.together import LOST, Part
+from tacita.processor import cores_here
 
 
 def main() -> None:
@@ -47,7 +48,7 @@ def work(
 ) -> tacita.Run | None:
     """Do this process's share; the first one keeps the run and returns it."""
     part = Part.read(which)
-    cores = max(1, tacita.mesh.devices.cores_here() // here)
+    cores = max(1, cores_here() // here)
     tacita.use_cores(1 << (cores.bit_length() - 1))
     tacita.use_processes(coordinator, part.number - 1, part.of, here=here)
     job = tacita.job.read(folder / tacita.job.folder.CONFIG)

@@ -7,19 +7,17 @@ functions, in Python the user does.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import jax
 import numpy as np
 
 from tacita import check
+from tacita.processor import cores_here
 from tacita.trees import checked, count
 
 #: Sums are cut into this many blocks of agents, at most, unless a mesh says otherwise.
 BLOCKS = 32
-#: How XLA is told, before it starts, how many threads large operations may use.
-THREADS = "NPROC"
 
 
 @checked
@@ -105,16 +103,3 @@ def use_cores(cores: int | None = None) -> int:
                 f"call tacita.use_cores({wanted}) before anything else uses JAX"
             )
     return wanted
-
-
-def cores_here() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def threads_here() -> int:
-    """The threads that XLA takes for the inside of large operations."""
-    told = os.environ.get(THREADS, "")
-    return int(told) if told.isdecimal() and int(told) > 0 else cores_here()

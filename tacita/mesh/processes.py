@@ -18,7 +18,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from tacita import check
-from tacita.mesh.devices import THREADS, cores_here
+from tacita.processor import THREADS, cores_here
 
 #: Seconds after which a process that says nothing counts as dead.
 SILENCE = 20

@@ -17,10 +17,11 @@ import numpy as np
 from jax import Array
 
 from tacita.algorithm.base import GraphAlgorithm
-from tacita.compiled import abilities, kept
+from tacita.compiled import kept
 from tacita.keys import Keys
 from tacita.mesh.places import Places
 from tacita.participation import Schedule
+from tacita.processor import abilities
 from tacita.robust.detection import SIGNS
 from tacita.runtime.measure import measure
 from tacita.runtime.rounds import one_round

@@ -20,8 +20,9 @@ import pytest
 
 import tacita
 from tacita.cli.together import Part, team_of
-from tacita.mesh.devices import cores_here, mesh_of
+from tacita.mesh.devices import mesh_of
 from tacita.mesh.places import Places
+from tacita.processor import cores_here
 from tacita.trees import in_double_precision
 from tests.patience import HANG
 
