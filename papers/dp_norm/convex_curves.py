@@ -12,7 +12,6 @@ from pathlib import Path
 from papers.dp_norm.common import benchmark, convex
 from papers.dp_norm.common.pages import RESULTS, script
 
-SPLITS = {0: 1e-3, 1: 1e-4}
 EPSILONS = (None, 1.0, 0.5)
 EVERY = 50
 PARTS = convex.METHODS
@@ -22,16 +21,16 @@ def one(split: int, part: str, out: Path, rounds: int = benchmark.ROUNDS) -> Pat
     """One method on one split."""
     path = out / f"convex_split_{split}_{part}.csv"
     if part == "single":
-        lines = convex.single_node(split, SPLITS[split], rounds, EVERY)
+        lines = convex.single_node(split, rounds, EVERY)
         return convex.write(path, lines)
-    problem = benchmark.problem(split=split, l2=SPLITS[split])
+    problem = benchmark.problem(split=split)
     entries = PARTS[part](rounds, EPSILONS)
     return convex.write(path, convex.play(problem, entries, rounds, EVERY))
 
 
 def main(out: Path = RESULTS) -> Path:
     """All methods on both splits; what is there already is kept."""
-    for split in SPLITS:
+    for split in benchmark.L2:
         for part in ("single", *PARTS):
             if not (out / f"convex_split_{split}_{part}.csv").exists():
                 one(split, part, out)

@@ -88,7 +88,7 @@ def true_epsilon(method: str, noise_std: float) -> float:
 
 def main(out: Path = RESULTS) -> Path:
     """Curves of split 0, final accuracies of both splits."""
-    found = {split: curves_of(split, out) for split in convex_curves.SPLITS}
+    found = {split: curves_of(split, out) for split in b.L2}
     panels: dict[str, dict[str, tuple[Any, Any]]] = {}
     for epsilon in ("inf", "1", "0.5"):
         panel = panels.setdefault(f"epsilon {epsilon}", {})

@@ -7,7 +7,7 @@ from pathlib import Path
 from papers.dp_norm.common import convex
 from papers.dp_norm.common.figures import chosen, curve_page, played
 from papers.dp_norm.common.pages import RESULTS, script
-from papers.dp_norm.common.parts import SPLITS, Part, record_every
+from papers.dp_norm.common.parts import Part, record_every
 
 EPSILONS = (None, 1.0, 0.5)
 
@@ -31,7 +31,7 @@ def main(
     single = [
         {"split": split, **line}
         for split in scale.splits
-        for line in convex.single_node(split, SPLITS[split], rounds, every, iid=True)
+        for line in convex.single_node(split, rounds, every, iid=True)
     ]
     panels = {}
     for name in ("inf", "1", "0.5"):

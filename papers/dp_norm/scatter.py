@@ -25,7 +25,7 @@ def main(out: Path = RESULTS) -> Path:
     """Every seed on its own; those whose lines are there are not run again."""
     path = out / "scatter.csv"
     lines = convex.read(path) if path.exists() else _of_figure_2(out)
-    problem = b.problem(split=SPLIT, l2=convex_curves.SPLITS[SPLIT])
+    problem = b.problem(split=SPLIT)
     entries = [
         convex.Entry(
             METHOD, "paper", one, convex.dp_norm(b.ALPHA, b.paper_noise(one, b.ALPHA))
@@ -88,7 +88,7 @@ def page(out: Path, lines: list[dict[str, Any]]) -> Path:
         "scatter",
         [
             f"# Scatter of single runs: {METHOD}, noise of the paper",
-            f"Split {SPLIT}, l2 = {convex_curves.SPLITS[SPLIT]:g}, R = {b.ROUNDS:,}; "
+            f"Split {SPLIT}, l2 = {b.L2[SPLIT]:g}, R = {b.ROUNDS:,}; "
             f"{len(SEEDS)} seeds of batches and noise on the same data. A record every "
             f"{convex_curves.EVERY} rounds.",
             grid(heads, rows),

@@ -60,6 +60,10 @@ def run(
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Seeds, where a script lets one choose.")
     ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(help="small or paper, where a script lets one choose."),
+    ] = None,
     resume: Annotated[
         bool,
         typer.Option(
@@ -91,6 +95,7 @@ def run(
         "repetitions": repetitions,
         "rounds": rounds,
         "seeds": seeds,
+        "size": size,
         "resume": resume or None,
         "out": out,
     }

@@ -24,6 +24,8 @@ from tacita.schedule import Polynomial
 STEP, STEPS, BATCH, ROUNDS, ALPHA = 0.03, 10, 2000, 2000, 0.2
 GRADIENT_BOUND, SMOOTHNESS, DELTA = 1.0, 0.5, 1e-3
 PER_NODE, CLASSES_PER_NODE = 4000, 6
+#: The l2 weight that goes with each split.
+L2 = {0: 1e-3, 1: 1e-4}
 #: No softmax gradient of a record of length 1 is longer.
 SAFE_BOUND = math.sqrt(2)
 PENALTY = 1e-4  # rho of DP-ADMM
@@ -53,7 +55,7 @@ def deal(nodes: int, split: int, iid: bool = False) -> np.ndarray:
 def problem(
     nodes: int = 6,
     split: int = 0,
-    l2: float = 1e-3,
+    l2: float | None = None,
     iid: bool = False,
     features: Callable[[np.ndarray], np.ndarray] | None = None,
     validate: bool = False,
@@ -63,7 +65,7 @@ def problem(
     Args:
         nodes: On the ring; 1 pools the data of a ring of six on a single node.
         split: Seed of the classes and images of every node.
-        l2: Weight of the regulariser.
+        l2: Weight of the regulariser; None takes that of the split.
         iid: Give every node all classes.
         features: A map of images that does not depend on the data, or None.
         validate: Measure on training images that no node holds, not on the test set.
@@ -79,7 +81,7 @@ def problem(
         data.y[held],
         np.zeros(held.sum(), int) if pooled else node[held],
         model="softmax",
-        l2=l2,
+        l2=L2[split] if l2 is None else l2,
         classes=range(10),
         graph=None if pooled else graph.ring(nodes),
         test=(change(tested[0]), tested[1]),

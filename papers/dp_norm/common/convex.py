@@ -122,11 +122,18 @@ def play(
 
 
 def single_node(
-    split: int, l2: float, rounds: int, every: int, iid: bool = False
+    split: int, rounds: int, every: int, iid: bool = False
 ) -> list[dict[str, Any]]:
     """SGD on the pooled data of the ring, without noise."""
-    pooled = b.problem(nodes=1, split=split, l2=l2, iid=iid)
+    pooled = b.problem(nodes=1, split=split, iid=iid)
     sgd = tacita.FedAvg(step_size=b.STEP, local_steps=b.STEPS, oracle=b.permuted)
+    return alone(pooled, sgd, rounds, every)
+
+
+def alone(
+    pooled: tacita.Problem, sgd: tacita.FedAvg, rounds: int, every: int
+) -> list[dict[str, Any]]:
+    """The lines of a single node that has all images."""
     run = tacita.simulate(
         pooled,
         sgd,

@@ -62,6 +62,7 @@ def sweep_page(
     scale: Scale,
     remarks: Sequence[str],
     columns: Sequence[str] = ("accuracy", "norm of dual"),
+    about: str = "",
 ) -> Path:
     """A page, a CSV and a picture of what is reached over the varied number."""
     last = [line for line in lines if int(line["round"]) == scale.rounds]
@@ -82,7 +83,8 @@ def sweep_page(
         for line in shown
     ]
     table = grid([*heads, *columns], rows)
-    return write_page(out, name, [f"# {title}", f"{scale} {NOISES}", table, *remarks])
+    about = about or f"{scale} {NOISES}"
+    return write_page(out, name, [f"# {title}", about, table, *remarks])
 
 
 def curve_page(
@@ -92,6 +94,7 @@ def curve_page(
     panels: Mapping[str, Sequence[dict[str, Any]]],
     scale: Scale,
     remarks: Sequence[str],
+    about: str = "",
 ) -> Path:
     """Learning curves side by side, and the accuracies they end with."""
     rows, drawn, kept = [], {}, []
@@ -114,7 +117,7 @@ def curve_page(
     convex.write(out / f"{name}.csv", kept, ("panel", "split", "seed", *convex.FIELDS))
     draw(out / f"{name}.png", drawn, "round", "test accuracy, mean over nodes")
     heads = ["panel", "method", "noise", "epsilon", "accuracy at the end"]
-    parts = [f"# {title}", f"{scale} {NOISES}", grid(heads, rows), *remarks]
+    parts = [f"# {title}", about or f"{scale} {NOISES}", grid(heads, rows), *remarks]
     return write_page(out, name, parts)
 
 

@@ -100,6 +100,8 @@ def script(main: Callable[..., Path]) -> None:
     takes = inspect.signature(main).parameters
     for name in takes.keys() & {"repetitions", "rounds", "seeds"}:
         parser.add_argument(f"--{name}", type=int)
+    if "size" in takes:
+        parser.add_argument("--size", choices=("small", "paper"))
     if "resume" in takes:
         parser.add_argument("--resume", action="store_true")
     given = {k: v for k, v in vars(parser.parse_args()).items() if v is not None}

@@ -11,16 +11,15 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import tacita
 from papers.dp_norm.common import benchmark, convex
 
-#: The l2 weight that goes with each split.
-SPLITS = {0: 1e-3, 1: 1e-4}
 #: Seconds between two lines about a part.
 _TELL = 30.0
 
@@ -46,7 +45,9 @@ class Scale:
                 f" instead of {benchmark.ROUNDS:,}, with noise set for {self.rounds:,}:"
                 " less noise, and less progress, than in the paper"
             )
-        drawn = ", ".join(f"split {s} with l2 = {SPLITS[s]:g}" for s in self.splits)
+        drawn = ", ".join(
+            f"split {s} with l2 = {benchmark.L2[s]:g}" for s in self.splits
+        )
         seeds = "one seed" if self.seeds == 1 else f"mean over {self.seeds} seeds"
         return f"{rounds}. {drawn[0].upper()}{drawn[1:]}, {seeds}."
 
@@ -72,6 +73,9 @@ class Part:
     seed: int = 0
     #: What is written beside every line: which number was varied, and to what.
     told: tuple[dict[str, Any], ...] = ()
+    make: Callable[..., tacita.Problem] = benchmark.problem
+    #: Rounds between two records; 0 for some twenty of them.
+    every: int = 0
 
     def copies(self, scale: Scale) -> list[Part]:
         """The part on every split with every seed."""
@@ -79,7 +83,7 @@ class Part:
             replace(
                 self,
                 name=f"{self.name}-{self.rounds}-split-{split}-seed-{seed}",
-                ring={**self.ring, "split": split, "l2": SPLITS[split]},
+                ring={**self.ring, "split": split},
                 seed=seed,
             )
             for split in scale.splits
@@ -88,12 +92,12 @@ class Part:
 
     def lines(self, kept: Path) -> list[dict[str, Any]]:
         """Run it, or what is left of it."""
-        problem = benchmark.problem(**self.ring)
+        problem = self.make(**self.ring)
         played = convex.play(
             problem,
             self.entries,
             self.rounds,
-            record_every(self.rounds),
+            self.every or record_every(self.rounds),
             self.seed,
             _teller(self.name, self.rounds),
             kept,
