@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import tacita
-from papers.dp_norm.common import benchmark, convex, figures, parts, runs
+from papers.dp_norm.common import convex, figures, parts, runs
 
 
 class StoppedError(Exception):
@@ -34,9 +36,9 @@ def entry(noise: float) -> convex.Entry:
     return convex.Entry("DP-Norm", "paper", 1.0, method)
 
 
-def part(name: str = "one", rounds: int = 4) -> parts.Part:
+def part(make: Callable[..., tacita.Problem]) -> parts.Part:
     told = ({"alpha": 0.1}, {"alpha": 0.2})
-    return parts.Part(name, (entry(0.1), entry(0.2)), rounds, told=told)
+    return parts.Part("one", (entry(0.1), entry(0.2)), 4, told=told, make=make)
 
 
 def stopped_after(done: int):
@@ -63,10 +65,9 @@ def test_a_stopped_run_goes_on_to_the_same_numbers(problem, tmp_path):
     assert told == [6, 2, 4, 6] and not np.array_equal(other["norm"], whole["norm"])
 
 
-def test_raw_lines_are_kept_and_pages_drawn_from_them(problem, tmp_path, monkeypatch):
-    monkeypatch.setattr(benchmark, "problem", lambda **ring: problem)
+def test_raw_lines_are_kept_and_pages_drawn_from_them(problem, tmp_path):
     scale = parts.Scale(rounds=4, splits=(0, 1), seeds=2)
-    copies = part().copies(scale)
+    copies = part(lambda **ring: problem).copies(scale)
     assert len({copy.name for copy in copies}) == 4
     first = parts.lines_of(copies, tmp_path, resume=False, processes=1)
     assert not list(tmp_path.glob("*.npz")) and len(list(tmp_path.glob("*.csv"))) == 4
@@ -74,7 +75,7 @@ def test_raw_lines_are_kept_and_pages_drawn_from_them(problem, tmp_path, monkeyp
     def fail(**ring):
         raise StoppedError
 
-    monkeypatch.setattr(benchmark, "problem", fail)
+    copies = part(fail).copies(scale)
     assert parts.lines_of(copies, tmp_path, resume=True) == first
     page = figures.sweep_page(
         tmp_path, "figure", "A figure", "alpha", first, scale, ["Words."]
