@@ -2,7 +2,8 @@
 
 Every check returns the value it was given, so it can stand in an assignment. Values
 that are traced by JAX pass through: a dataclass registered as a pytree runs its
-checks again with tracers, where no number is there to look at.
+checks again with tracers, where no number is there to look at. So do numbers of which
+a part lies in another process.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def is_number(value: Any) -> bool:
     """Say whether `value` is a concrete real number or an array of them."""
     if isinstance(value, bool | np.bool_ | Tracer | jax.ShapeDtypeStruct):
         return False
+    if _is_elsewhere(value):
+        return False
     if isinstance(value, int | float | np.number):
         return True
     return isinstance(value, np.ndarray | jax.Array) and (
@@ -58,8 +61,17 @@ def _is_abstract(value: Any) -> bool:
     """Tracers and the placeholders that JAX puts in pytrees carry no number."""
     if isinstance(value, Tracer) or type(value) is object or value is None:
         return True
+    if _is_elsewhere(value):
+        return True
     foreign = type(value).__module__.partition(".")[0] == "jax"
     return foreign and not isinstance(value, jax.Array)
+
+
+def _is_elsewhere(value: Any) -> bool:
+    """Whether an array lies on devices of other processes too, cut: JAX reads none."""
+    if not isinstance(value, jax.Array) or isinstance(value, Tracer):
+        return False
+    return not (value.is_fully_addressable or value.is_fully_replicated)
 
 
 @dataclass(frozen=True)

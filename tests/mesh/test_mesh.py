@@ -175,11 +175,13 @@ participation = 3
 """
 
 
-#: Agents with a coordinator, and on a graph: with one letter for all, or one an edge.
+#: Agents with a coordinator, and with numbers of their own; and on a graph: with one
+#: letter for all, or one an edge.
 WAYS = {
-    "server": 'name = "FedAvg"',
-    "graph": 'name = "FedGD"\nalpha = 0.4',
-    "edges": 'name = "GossipSGD"',
+    "server": 'name = "FedAvg"\nstep_size = 0.1',
+    "numbers": 'name = "FedPLT"',
+    "graph": 'name = "FedGD"\nalpha = 0.4\nstep_size = 0.1',
+    "edges": 'name = "GossipSGD"\nstep_size = 0.1',
 }
 
 
@@ -190,7 +192,7 @@ def alone(tmp_path_factory) -> Callable[[str], Path]:
     @cache
     def made(way: str) -> Path:
         place = tmp_path_factory.mktemp(way)
-        (place / "run.toml").write_text(RUN.replace('name = "FedAvg"', WAYS[way]))
+        (place / "run.toml").write_text(RUN.replace(WAYS["server"], WAYS[way]))
         begun = program("tacita", "run", "run.toml", "--out", "one", cwd=place)
         wrong = begun.communicate(timeout=HANG)[1]
         assert begun.returncode == 0, wrong.decode()
