@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
 from pathlib import Path
 
-#: How XLA is told, before it starts, how many threads large operations may use.
-THREADS = "NPROC"
+#: How XLA is told, before it starts, how many threads large operations may use: by the
+#: first of these variables that is a number.
+THREADS = ("PJRT_NPROC", "NPROC")
 
 
 @functools.cache
@@ -31,5 +33,24 @@ def cores_here() -> int:
 
 def threads_here() -> int:
     """The threads that XLA takes for the inside of large operations."""
-    told = os.environ.get(THREADS, "")
-    return int(told) if told.isdecimal() and int(told) > 0 else cores_here()
+    told = _threads_told()
+    return cores_here() if told is None else told
+
+
+def share_threads(here: int) -> None:
+    """Let XLA take a part of the cores, unless the user has told it how many.
+
+    Args:
+        here: Processes that share the cores.
+    """
+    if _threads_told() is None:
+        os.environ[THREADS[-1]] = str(max(1, cores_here() // here))
+
+
+def _threads_told() -> int | None:
+    """What XLA was told, as it reads it: no number is nothing."""
+    for name in THREADS:
+        told = os.environ.get(name, "")
+        if re.fullmatch(r"\s*[+-]?[0-9]{1,9}\s*", told):
+            return max(0, int(told))
+    return None

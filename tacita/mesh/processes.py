@@ -7,7 +7,6 @@ is one's own. Parties that keep their rows to themselves are a federation's.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from tacita import check
-from tacita.processor import THREADS, cores_here
+from tacita.processor import share_threads
 
 #: Seconds after which a process that says nothing counts as dead.
 SILENCE = 20
@@ -75,7 +74,7 @@ def use_processes(
         )
     # With all cores each, their threads would wait for each other's. They may run on
     # any core: gloo's own thread, tied to one, would take it from the work.
-    os.environ.setdefault(THREADS, str(max(1, cores_here() // here)))
+    share_threads(here)
 
 
 def address(text: str) -> tuple[str, int]:
