@@ -48,7 +48,7 @@ _SETTINGS = {
     "jax_persistent_cache_enable_xla_caches": "none",
 }
 _FOLDER = "jax_compilation_cache_dir"
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, Enum)
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, range, Enum)
 
 
 class _Before(NamedTuple):
@@ -239,6 +239,12 @@ def _tidy(shared: Path) -> None:
 def _is_stale(entry: os.DirEntry[str], now: float) -> bool:
     same = entry.name == _versions() or not entry.is_dir()
     return not same and now - entry.stat().st_mtime > _MONTH
+
+
+def remove_own_folders() -> None:
+    """What happens at the end of a process, for one that leaves by `os._exit`."""
+    for (process, _), folder in _own_folders.items():
+        _remove(process, folder)
 
 
 def _remove(process: int, folder: Path) -> None:

@@ -17,7 +17,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 import tacita
 from tacita import compiled, keys
 from tacita.problem import from_function, mlp, synthetic
-from tacita.processor import cores_here
+from tacita.processor import cores_here, share_threads, threads_here
 from tacita.runtime import engine
 from tacita.runtime.ready import make_plan, make_world, prepare
 from tests.cases import CASES
@@ -70,6 +70,17 @@ def test_programs_are_kept_and_found_again(place, slow):
     assert programs(place) == [name] and file.stat().st_nlink == 2
 
 
+def test_a_process_that_leaves_at_once_leaves_no_folder(place, slow):
+    compile_one(2.5)
+    (shared,) = place.iterdir()
+    assert len(list(shared.glob("process-*"))) == 1
+    compiled.remove_own_folders()
+    assert not list(shared.glob("process-*")) and len(programs(place)) == 1
+    jax.clear_caches()
+    compile_one(2.5)  # and should it go on, it has another
+    assert len(list(shared.glob("process-*"))) == 1
+
+
 def test_outside_nothing_is_kept_and_jax_is_as_before(place, slow):
     settings = {n: getattr(jax.config, n) for n in (FOLDER, *compiled._SETTINGS)}
     compile_one(3.0)
@@ -85,13 +96,44 @@ def test_what_the_user_has_set_is_left_alone(place, slow, tmp_path):
 
 
 def test_programs_made_for_another_number_of_threads_are_not_found(monkeypatch):
-    places, cores = [], cores_here()
-    for threads in (cores + 1, cores + 2, "", "none"):
-        monkeypatch.setenv("NPROC", str(threads))
+    cores = cores_here()
+
+    def place(**told: Any) -> str:
+        for name in ("PJRT_NPROC", "NPROC"):
+            monkeypatch.setenv(name, str(told.get(name, "")))
         compiled._versions.cache_clear()
-        places.append(compiled._versions())
-    compiled._versions.cache_clear()  # the next one asks again, without NPROC
-    assert len(set(places[:3])) == 3 and places[2] == places[3]
+        return compiled._versions()
+
+    by_number = {place(NPROC=cores + n): n for n in range(3)} | {place(NPROC=0): 0}
+    assert len(by_number) == 4
+    # As XLA reads them: the first that is a number, and what is none is nothing.
+    assert place() == place(NPROC="none") == place(NPROC=f" {cores} ")
+    first = place(PJRT_NPROC=cores + 1, NPROC=cores + 2)
+    assert first == place(PJRT_NPROC="none", NPROC=cores + 1)
+    assert place(NPROC=0) == place(NPROC=-3)
+    compiled._versions.cache_clear()  # the next one asks again
+
+
+@pytest.mark.parametrize(
+    "told, threads",
+    [
+        ({}, None),
+        ({"NPROC": ""}, None),
+        ({"NPROC": "all"}, None),
+        ({"NPROC": "7"}, 7),
+        ({"PJRT_NPROC": "7"}, 7),
+    ],
+)
+def test_processes_share_the_threads_unless_the_user_says_how_many(
+    monkeypatch, told, threads
+):
+    for name in ("PJRT_NPROC", "NPROC"):
+        monkeypatch.setenv(name, "")  # so that it is put back
+        monkeypatch.delenv(name)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    share_threads(2)
+    assert threads_here() == (threads or max(1, cores_here() // 2))
 
 
 def test_it_can_be_switched_off(place, slow, monkeypatch):
@@ -174,6 +216,11 @@ def test_a_users_own_functions_are_no_part_of_what_is_kept():
         plan = make_plan(problem, algorithm, record, None, None)
         world = make_world(problem, algorithm, 1.0)
         assert compiled.is_own(plan, world, algorithm) == own
+
+    # Nodes are numbered by a range.
+    case = next(case for case in CASES if case.name == "FedGD")
+    world = make_world(case.problem(np.float32), case.algorithm, 1.0)
+    assert compiled.is_own(None, world, case.algorithm)
 
     class Mine(tacita.FedAvg):
         pass

@@ -18,6 +18,7 @@ from pathlib import Path
 import typer
 
 import tacita
+from tacita import compiled
 from tacita.cli.app import tell
 from tacita.cli.execute import finish
 from tacita.cli.together import LOST, Part
@@ -38,6 +39,7 @@ def main() -> None:
         code = LOST  # whoever started this process knows more
     except Exception as error:
         code = tell(error)
+    compiled.remove_own_folders()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
