@@ -21,7 +21,7 @@ import tacita
 from tacita import compiled
 from tacita.cli.app import tell
 from tacita.cli.execute import finish
-from tacita.cli.together import LOST, Part
+from tacita.cli.together import INTERRUPTED, LOST, Part
 from tacita.processor import cores_here
 
 
@@ -34,7 +34,7 @@ def main() -> None:
             run = work(Path(folder), coordinator, which, int(here), how == "resume")
         code = 0 if run is None else _tell(run, Path(folder))
     except KeyboardInterrupt:
-        code = 130
+        code = INTERRUPTED
     except tacita.mesh.processes.PeerLostError:
         code = LOST  # whoever started this process knows more
     except Exception as error:
@@ -66,6 +66,7 @@ def work(
 def _end_with_starter() -> None:
     """Leave when whoever started this process is gone, and its end of the pipe."""
     sys.stdin.buffer.read()
+    compiled.remove_own_folders()
     os._exit(LOST)
 
 

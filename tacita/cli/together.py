@@ -26,6 +26,8 @@ from tacita.cli.execute import command
 GRACE = 30.0
 #: Exit codes of a process that has lost another: its own, and that of JAX's abort.
 LOST, ABORTED = 3, -6
+#: That of a process that somebody interrupted.
+INTERRUPTED = 130
 
 Processes = Annotated[
     int, typer.Option(help="Share the work among so many processes here.")
@@ -128,6 +130,8 @@ def run_together(team: Team, folder: Path, *, resume: bool = False) -> None:
                 started.append(Started(part, process, said))
             _wait(started)
         except KeyboardInterrupt:
+            for one in started:
+                one.leave()  # the interrupt may have been for this process alone
             _end(started)
             typer.echo(f"interrupted; {_go_on(team, folder)}", err=True)
             raise
@@ -147,6 +151,11 @@ class Started(NamedTuple):
     part: Part
     process: subprocess.Popen[bytes]
     said: Any
+
+    def leave(self) -> None:
+        """Have it end at once, wherever it is: its checkpoint is always whole."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
 
     def order(self) -> int:
         """How likely it is the one that the others failed after."""
@@ -175,10 +184,11 @@ def _tell(one: Started, team: Team, folder: Path) -> int:
             err=True,
         )
         return 1
-    if code < 0:
+    if code < 0 or code == INTERRUPTED:
+        how = "interrupted" if code == INTERRUPTED else f"ended by signal {-code}"
         typer.echo(
-            f"error: process {one.part.number} of {one.part.of} was ended by signal "
-            f"{-code}, and so was the run; {_go_on(team, folder)}",
+            f"error: process {one.part.number} of {one.part.of} was {how}, and so was "
+            f"the run; {_go_on(team, folder)}",
             err=True,
         )
         return 1

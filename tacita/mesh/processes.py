@@ -23,6 +23,8 @@ from tacita.processor import share_threads
 SILENCE = 20
 #: How the collectives of CPUs and GPUs tell that somebody is gone.
 _LOST = re.compile("gloo|nccl|connection|peer|heartbeat|unavailable", re.IGNORECASE)
+#: Some of it comes as a ValueError: a code, and who says it.
+_LOST_VALUE = re.compile("^[A-Z_]+: (Gloo|NCCL) ")
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -98,8 +100,9 @@ def guarded() -> Iterator[None]:
     """What JAX says when another process is gone, in one line."""
     try:
         yield
-    except jax.errors.JaxRuntimeError as error:
-        if jax.process_count() == 1 or not _LOST.search(str(error)):
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        words = _LOST_VALUE if isinstance(error, ValueError) else _LOST
+        if jax.process_count() == 1 or not words.search(str(error)):
             raise
         raise PeerLostError(
             "another process of this run ended or cannot be reached; start all of "
