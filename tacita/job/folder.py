@@ -79,10 +79,18 @@ def next_free(name: str) -> Path:
 
 
 def share(out: Path, config: str) -> Path:
-    """As `create`, where several processes may make the same folder at once."""
-    if (out / "run.json").exists() or checkpoint.own_file(out).exists():
+    """As `create`, where several processes may make the same folder at once.
+
+    None begins before all are there: a checkpoint is always one of an earlier run.
+    """
+    if (out / "run.json").exists() or any(out.glob(checkpoint.ALL)):
         refuse(f"--out {out} holds a run already; choose another folder, or resume it")
     words = config.encode()
+    if (out / CONFIG).exists() and (out / CONFIG).read_bytes() != words:
+        refuse(
+            f"{out / CONFIG} is of another run file; give the same to all processes, "
+            "or choose another folder"
+        )
     write_whole(out / CONFIG, lambda path: path.write_bytes(words))
     return out
 

@@ -118,6 +118,12 @@ def _before(path: Path) -> Path:
     return path.with_name(path.name + BEFORE)
 
 
+def is_there(folder: Path) -> bool:
+    """Whether this process has kept something; killed in between, only the older."""
+    path = own_file(folder)
+    return path.exists() or _before(path).exists()
+
+
 def clear(folder: Path) -> None:
     """Remove the checkpoints of a finished run."""
     for path in folder.glob(ALL):

@@ -119,7 +119,7 @@ def _listed(seeds: Any) -> list[int]:
 def _secret(resumed: Path | None) -> int:
     """The secret of a run that is gone on with, or one from the operating system."""
     # Without its checkpoint nothing tells whether it is the same run that goes on.
-    if resumed is None or not checkpoint.own_file(resumed).exists():
+    if resumed is None or not checkpoint.is_there(resumed):
         return secrets.randbits(_BITS)
     path = resumed / NAME
     if not path.exists():

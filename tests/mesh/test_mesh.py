@@ -22,7 +22,9 @@ import tacita
 from tacita.cli.together import Part, team_of
 from tacita.mesh.devices import mesh_of
 from tacita.mesh.places import Places
+from tacita.mesh.processes import PeerLostError, guarded
 from tacita.processor import cores_here
+from tacita.runtime import seeds
 from tacita.trees import in_double_precision
 from tests.patience import HANG
 
@@ -247,6 +249,69 @@ def test_processes_that_load_their_own_rows_are_as_one(tmp_path):
     assert np.array_equal(parts, whole["agents"])
 
 
+def test_a_folder_of_several_processes_is_used_for_one_run(tmp_path):
+    for _ in range(2):  # by all of them
+        tacita.job.folder.share(tmp_path / "run", "rounds = 1")
+    with pytest.raises(tacita.TacitaError, match="of another run file"):
+        tacita.job.folder.share(tmp_path / "run", "rounds = 2")
+    (tmp_path / "run" / "checkpoint-1-of-2.npz").touch()
+    with pytest.raises(tacita.TacitaError, match="holds a run already"):
+        tacita.job.folder.share(tmp_path / "run", "rounds = 1")
+
+
+def test_a_private_process_killed_while_it_writes_keeps_its_secret(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    (tmp_path / seeds.NAME).write_text("12345")
+    (tmp_path / "checkpoint-1-of-2.npz.before").touch()
+    assert seeds._secret(tmp_path) == 12345
+
+
+def under_way(place: Path, name: str) -> subprocess.Popen:
+    """A run in two processes that has written something."""
+    run = program(
+        "tacita", "run", "run.toml", "--out", name, "--processes", "2", cwd=place
+    )
+    until = time.monotonic() + HANG
+    while not (place / name / "checkpoint-1-of-2.npz").exists():
+        assert run.poll() is None and time.monotonic() < until
+        time.sleep(0.01)
+    return run
+
+
+@pytest.mark.long
+def test_an_interrupt_of_the_command_alone_ends_its_processes(alone):
+    place = alone("server")
+    run = under_way(place, "stopped")
+    run.send_signal(signal.SIGINT)
+    _, wrong = run.communicate(timeout=HANG)
+    assert run.returncode == 130
+    line = wrong.decode().strip()
+    assert line == "interrupted; go on with: tacita resume stopped --processes 2"
+    again = program("tacita", "resume", "stopped", "--processes", "2", cwd=place)
+    _, wrong = again.communicate(timeout=HANG)
+    assert again.returncode == 0, wrong.decode()  # it had not gone on to its end
+    assert same_run(place, "stopped")
+
+
+@pytest.mark.parametrize(
+    "error, lost",
+    [
+        (jax.errors.JaxRuntimeError("UNAVAILABLE: heartbeat timeout"), True),
+        (ValueError("UNKNOWN: Gloo all-reduce failed: Connection closed"), True),
+        (ValueError("no connection between the nodes"), False),
+        (tacita.TacitaError("expected Gloo, got NCCL"), False),
+    ],
+)
+def test_what_jax_says_of_a_lost_process_is_one_line(monkeypatch, error, lost):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(ValueError if lost else type(error)) as caught:
+        with guarded():
+            raise error
+    assert isinstance(caught.value, PeerLostError) == lost
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "way, victim",
@@ -254,13 +319,7 @@ def test_processes_that_load_their_own_rows_are_as_one(tmp_path):
 )
 def test_a_killed_process_ends_the_other_and_all_go_on(alone, way, victim):
     alone, name = alone(way), f"killed-{victim}"
-    run = program(
-        "tacita", "run", "run.toml", "--out", name, "--processes", "2", cwd=alone
-    )
-    until = time.monotonic() + HANG
-    while not (alone / name / "checkpoint-1-of-2.npz").exists():
-        assert run.poll() is None and time.monotonic() < until
-        time.sleep(0.01)
+    run = under_way(alone, name)
     children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
     os.kill(int(children[victim]), signal.SIGKILL)
     _, wrong = run.communicate(timeout=HANG)
