@@ -40,11 +40,13 @@ def threads_here() -> int:
 def share_threads(here: int) -> None:
     """Let XLA take a part of the cores, unless the user has told it how many.
 
+    Without a thread XLA's processes could not find each other, and would abort.
+
     Args:
         here: Processes that share the cores.
     """
-    if _threads_told() is None:
-        os.environ[THREADS[-1]] = str(max(1, cores_here() // here))
+    if not _threads_told():
+        os.environ[THREADS[0]] = str(max(1, cores_here() // here))
 
 
 def _threads_told() -> int | None:

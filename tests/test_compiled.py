@@ -120,6 +120,8 @@ def test_programs_made_for_another_number_of_threads_are_not_found(monkeypatch):
         ({}, None),
         ({"NPROC": ""}, None),
         ({"NPROC": "all"}, None),
+        ({"NPROC": "0"}, None),
+        ({"PJRT_NPROC": "-4"}, None),
         ({"NPROC": "7"}, 7),
         ({"PJRT_NPROC": "7"}, 7),
     ],
