@@ -70,15 +70,15 @@ def found(mesh: Mesh) -> list[Any]:
         )
     if mesh.devices is None:
         return there[: 1 << (len(there).bit_length() - 1)]
+    if processes > 1 and mesh.devices != len(there):
+        check.refuse(
+            f"mesh asks for {mesh.devices} devices and {processes} processes have "
+            f"{len(there)}; leave devices out, every process works"
+        )
     if mesh.devices > len(there):
         check.refuse(
             f"mesh asks for {mesh.devices} devices and JAX has {len(there)}; call "
             f"tacita.use_cores({mesh.devices}) before anything else uses JAX"
-        )
-    if processes > 1 and mesh.devices < len(there):
-        check.refuse(
-            f"mesh asks for {mesh.devices} of the {len(there)} devices of {processes} "
-            "processes; leave devices out, every process works"
         )
     return there[: mesh.devices]
 

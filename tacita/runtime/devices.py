@@ -75,8 +75,8 @@ def spread_of(
         check.refuse(f"{why}; use one device and one process, or several seeds=")
     if asked and few:
         check.refuse(
-            f"{places.agents} agents are summed in {places.blocks} blocks, of which "
-            f"{len(devices)} devices cannot have one each; use fewer devices, or a "
+            f"{len(devices)} devices cannot have a part of {places.agents} agents each, "
+            f"which are cut into blocks ({places.blocks} here); use fewer devices, or a "
             "mesh with more blocks"
         )
     if why or places.blocks == 1:
