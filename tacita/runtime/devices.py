@@ -75,9 +75,9 @@ def spread_of(
         check.refuse(f"{why}; use one device and one process, or several seeds=")
     if asked and few:
         check.refuse(
-            f"{len(devices)} devices cannot have a part of {places.agents} agents each, "
-            f"which are cut into blocks ({places.blocks} here); use fewer devices, or a "
-            "mesh with more blocks"
+            f"{len(devices)} devices cannot have a part each: of agents there are "
+            f"{places.agents}, in blocks {places.blocks}; use fewer devices, or a mesh "
+            "with more blocks"
         )
     if why or places.blocks == 1:
         return None
