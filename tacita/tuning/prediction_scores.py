@@ -107,8 +107,10 @@ def _log_odds(scores: np.ndarray) -> np.ndarray:
 
     They have the order of probabilities, which all round to 1 from odds of 1e16 on.
     """
-    others = [np.delete(scores, k, axis=1) for k in range(scores.shape[1])]
-    return scores - np.stack([logsumexp(one, axis=1) for one in others], axis=1)
+    odds = np.empty_like(scores)
+    for k in range(scores.shape[1]):
+        odds[:, k] = scores[:, k] - logsumexp(np.delete(scores, k, axis=1), axis=1)
+    return odds
 
 
 def _auc(odds: np.ndarray, codes: np.ndarray) -> float:
