@@ -246,6 +246,11 @@ class ServerAlgorithm(Algorithm):
 
     def refuse_problem(self, problem: Problem) -> None:
         """Also refuses agents without a row: they would average in what they lack."""
+        if problem.n_agents < self.least_active:
+            check.refuse(
+                f"{type(self).__name__} never converges with {problem.n_agents} agent; "
+                f"use {self.least_active} or more, or FedAvg"
+            )
         super().refuse_problem(problem)
         if problem.counts.min() == 0:
             empty = problem.ids[int(problem.counts.argmin())]

@@ -66,7 +66,11 @@ def ridge_rows(
     x, y = _table(x, y)
     m, d = x.shape
     check.not_negative(alpha=alpha)
-    middle = np.zeros(d) if centre is None else np.asarray(centre, float)
+    middle = (
+        np.zeros(d)
+        if centre is None
+        else np.asarray(check.finite(centre=centre), float)
+    )
     check.shape((d,), centre=middle)
     scale, pull = np.sqrt((m + d) / m), np.sqrt((m + d) * alpha)
     rows = np.concatenate([scale * x, pull * np.eye(d)])

@@ -73,6 +73,11 @@ def descend(
     check.not_negative(least_change=least_change)
     check.count(most_steps=most_steps)
     w = project(jnp.asarray(np.asarray(check.finite(start=start), float)))
+    value = jnp.asarray(objective(w))
+    if value.shape != ():
+        check.refuse(f"expected objective of one number, got shape {value.shape}")
+    if not bool(jnp.isfinite(value)):
+        check.refuse(f"the objective is {float(value)} at start; begin elsewhere")
     ended = _descend(objective, project, w, step_size, least_change, most_steps)
     w, value, _, eta, steps, converged = ended
     return Descent(np.asarray(w), float(value), int(steps), float(eta), bool(converged))

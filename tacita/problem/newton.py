@@ -25,14 +25,25 @@ def residual_of(local: Any, v: Array, rho: Any) -> Callable[[Array], Array]:
     return lambda w: local.grad(w) + (w - v) / rho
 
 
-def newton_step(residual: Any, w: Array, safe: Any = None) -> tuple[Array, Array]:
+def shortest(matrix: Array, right: Array) -> Array:
+    """The shortest x with matrix x = right, for matrices without full rank.
+
+    What is curved by rounding only counts as flat, and does not move x.
+    """
+    return jnp.linalg.lstsq(matrix, right, rcond=1e-12)[0]
+
+
+def newton_step(
+    residual: Any, w: Array, safe: Any = None, solve: Any = jnp.linalg.solve
+) -> tuple[Array, Array]:
     """One damped Newton step, and whether the residual became smaller.
 
     Where no length of it helps, a step of size `safe` along the residual: below one
-    over the largest curvature that always helps, if there is any left to help.
+    over the largest curvature that always helps, if there is any left to help. `solve`
+    finds the step; `shortest` does so where some directions are flat.
     """
     r = residual(w)
-    step = jnp.linalg.solve(jax.jacfwd(residual)(w), r)
+    step = solve(jax.jacfwd(residual)(w), r)
     trials = w - jnp.asarray(_SIZES, w.dtype)[:, None] * step
     if safe is not None:
         trials = jnp.concatenate([trials, (w - safe * r)[None]])
@@ -43,10 +54,16 @@ def newton_step(residual: Any, w: Array, safe: Any = None) -> tuple[Array, Array
     return jnp.where(better, trials[jnp.argmax(good)], w), better
 
 
-def root(residual: Callable[[Array], Array], w: Array, safe: Any = None) -> Array:
+def root(
+    residual: Callable[[Array], Array],
+    w: Array,
+    safe: Any = None,
+    solve: Any = jnp.linalg.solve,
+) -> Array:
     """Where the residual vanishes; steps from w until it stops falling, at rounding.
 
-    With `safe` as in `newton_step` also where curvature jumps, in more steps.
+    With `safe` as in `newton_step` also where curvature jumps, in more steps; with
+    `solve` as there also where some directions are flat.
     """
     most = _MOST_STEPS if safe is None else 40 * _MOST_STEPS
 
@@ -55,7 +72,7 @@ def root(residual: Callable[[Array], Array], w: Array, safe: Any = None) -> Arra
         return better & (count < most)
 
     def body(carry: tuple) -> tuple:
-        return carry[0] + 1, *newton_step(residual, carry[1], safe)
+        return carry[0] + 1, *newton_step(residual, carry[1], safe, solve)
 
     return jax.lax.while_loop(go_on, body, (0, w, jnp.asarray(True)))[1]
 

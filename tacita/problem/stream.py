@@ -78,7 +78,7 @@ class Stream(Bare):
     def grad(self, local: Local, draw: Array, w: Array) -> Array:
         """The gradient of the rows drawn, regulariser included."""
         x, y = local.take(draw)
-        data = local.model.grad(w, x, y, self.weights(local, draw))
+        data = local.own.grad(w, x, y, self.weights(local, draw))
         return local.weighed(data) + local.regulariser.grad(w)
 
     def loss(self, local: Local, draw: Array, w: Array, bound: Any) -> Array:
@@ -97,6 +97,11 @@ class Stream(Bare):
         if needed <= rows:
             return
         agent = problem.ids[int(np.argmin(problem.counts))]
+        if self.size > rows:
+            check.refuse(
+                f"a gradient of size={self.size} takes more rows than the {rows} of "
+                f"agent {agent!r}; use size={max(rows, 1)} or less"
+            )
         check.refuse(
             f"{rounds} rounds with {steps} gradients of size={self.size} take {needed} "
             f"rows, and agent {agent!r} has {rows}; run at most "

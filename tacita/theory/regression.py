@@ -21,7 +21,9 @@ def risk(w: Any, truth: Any, noise_std: float) -> float:
     >>> risk([1.0, 0.0], [1.0, 2.0], noise_std=3.0)
     13.0
     """
-    off = np.asarray(check.finite(w=w), float) - np.asarray(check.finite(truth=truth))
+    model = np.asarray(check.finite(w=w), float)
+    target = np.asarray(check.finite(truth=truth), float)
+    off = model - check.shape(model.shape, truth=target)
     return float(np.sum(off**2) + check.not_negative(noise_std=noise_std) ** 2)
 
 
@@ -40,7 +42,7 @@ def estimation_error_bound(x: Any, noise: Any) -> float:
     4.0
     """
     x, least = _full_rank(x)
-    n = np.asarray(check.shape((len(x),), noise=np.asarray(noise, float)))
+    n = np.asarray(check.shape((len(x),), noise=check.finite(noise=noise)), float)
     return float(4 / len(x) ** 2 * np.sum((x.T @ n) ** 2) / least**2)
 
 
@@ -76,8 +78,11 @@ def bayes_risk(covariance: Any) -> float:
     """
     full = np.asarray(check.finite(covariance=covariance), float)
     check.shape((len(full), len(full)), covariance=full)
-    if np.linalg.eigvalsh(full)[0] < -1e-9 * np.trace(full):
-        check.refuse("expected covariance positive semidefinite, got one that is not")
+    symmetric = np.allclose(full, full.T, rtol=1e-9, atol=1e-12 * np.trace(full))
+    if not symmetric or np.linalg.eigvalsh(full)[0] < -1e-9 * np.trace(full):
+        check.refuse(
+            "expected covariance symmetric and positive semidefinite, got another"
+        )
     shared = full[:-1, -1]
     return float(full[-1, -1] - shared @ np.linalg.pinv(full[:-1, :-1]) @ shared)
 

@@ -20,6 +20,7 @@ WORDS = {
     "test_loss": "loss on test rows",
     "test_accuracy": "accuracy on test rows",
     "error": "distance to the reference point",
+    "gap": "gap to the dual value",
     "own_loss": "loss on this party's rows",
     "own_accuracy": "accuracy on this party's rows",
     "took_part": "agents that took part",

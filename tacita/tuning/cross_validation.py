@@ -11,8 +11,7 @@ from tacita import check
 from tacita.problem.held_out import folds as parted
 from tacita.problem.held_out import node_losses
 from tacita.problem.problem import Problem
-from tacita.trace import Run
-from tacita.tuning.validate import NodeErrors, parameters_per_row
+from tacita.tuning.validate import NodeErrors, models_of, parameters_per_row
 
 
 def cross_validate(
@@ -50,7 +49,7 @@ def cross_validate(
     errors = []
     for part, held in parted(problem, folds, seed):
         models = train(part)
-        w = models.agents if isinstance(models, Run) else np.asarray(models)
+        w = models_of(part, models)
         errors.append((node_losses(part, w), node_losses(held, w)))
     training, validation = _means(np.array(errors))
     return NodeErrors(

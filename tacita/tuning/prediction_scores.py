@@ -14,7 +14,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logsumexp
 from scipy.stats import rankdata
 
 
@@ -80,7 +80,7 @@ def of_classes(
 ) -> Scores:
     """Scores of predicted classes, from one score per row and class, (m, C)."""
     said = scores.argmax(axis=1)
-    chances = softmax(scores, axis=1)
+    odds = _log_odds(scores)
     count = len(names)
 
     def confusion(rows: Any) -> np.ndarray:
@@ -95,29 +95,39 @@ def of_classes(
         return {
             "accuracy": float(right.sum() / total) if total else np.nan,
             "F1": _mean(f1),
-            "AUC": _auc(chances[rows], codes[rows]),
+            "AUC": _auc(odds[rows], codes[rows]),
         }
 
     everything = slice(None)
     return Scores(_by_node(of, node, n), of(everything), confusion(everything), names)
 
 
-def _auc(chances: np.ndarray, codes: np.ndarray) -> float:
+def _log_odds(scores: np.ndarray) -> np.ndarray:
+    """Of each class against the others, (m, C).
+
+    They have the order of probabilities, which all round to 1 from odds of 1e16 on.
+    """
+    odds = np.empty_like(scores)
+    for k in range(scores.shape[1]):
+        odds[:, k] = scores[:, k] - logsumexp(np.delete(scores, k, axis=1), axis=1)
+    return odds
+
+
+def _auc(odds: np.ndarray, codes: np.ndarray) -> float:
     """By ranks, as Mann and Whitney's test."""
-    classes = chances.shape[1]
+    classes = odds.shape[1]
     # Of two classes one is the other against the rest.
     found = [
-        _area(chances[:, k], codes == k)
-        for k in range(1 if classes == 2 else 0, classes)
+        _area(odds[:, k], codes == k) for k in range(1 if classes == 2 else 0, classes)
     ]
     return _mean(np.array([one for one in found if np.isfinite(one)]))
 
 
-def _area(chance: np.ndarray, positive: np.ndarray) -> float:
+def _area(odds: np.ndarray, positive: np.ndarray) -> float:
     above, below = int(positive.sum()), int((~positive).sum())
     if above == 0 or below == 0:
         return np.nan
-    ranks = rankdata(chance)[positive].sum()
+    ranks = rankdata(odds)[positive].sum()
     return float((ranks - above * (above + 1) / 2) / (above * below))
 
 

@@ -75,8 +75,10 @@ def without_order(rows: Any, draws: int = 999, seed: int = 0) -> float:
         *(dice.permutation(len(table)) for _ in "." * draws),
     ]
     steps = np.array([np.sum(np.diff(table[order], axis=0) ** 2) for order in orders])
-    # Shuffled rows have this mean, so both too near and too far is a long way off.
-    return _p_value(np.abs(steps - steps[1:].mean()))
+    # The mean over all orders: both too near and too far is a long way off. One of the
+    # draws themselves would stand nearer to them than to the order that came.
+    mean = 2 * np.sum((table - table.mean(axis=0)) ** 2)
+    return _p_value(np.abs(steps - mean))
 
 
 def _table(**named: Any) -> np.ndarray:

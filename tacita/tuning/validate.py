@@ -188,14 +188,9 @@ def validate(
             did to the training features.
         factor: From here on one error counts as much larger than another.
     """
-    if isinstance(models, Run):
-        models = models.agents
     if not isinstance(validation, tuple | list) or len(validation) != 3:
         check.refuse("expected validation=(X, y, agent), rows that were kept back")
-    w = np.asarray(models, problem.dtype)
-    everybody = (problem.n_agents, problem.dim)
-    check.shape(everybody if w.ndim != 1 else everybody[1:], models=w)
-    w = np.broadcast_to(w, everybody)
+    w = models_of(problem, models)
     held_out = rows_like(problem, *validation, intercept=intercept)
     return NodeErrors(
         ids=problem.ids,
@@ -209,6 +204,29 @@ def validate(
         scores=_scores(problem, w, *held_out),
         parameters_per_row=parameters_per_row(problem),
     )
+
+
+def models_of(problem: Problem, models: Any) -> np.ndarray:
+    """Every node's model, (N, d), of a run, of all models, or of one for all."""
+    if isinstance(models, Run):
+        models = models.agents
+    try:
+        w = np.asarray(models, problem.dtype)
+    except (TypeError, ValueError):
+        w = np.zeros(())
+    everybody = (problem.n_agents, problem.dim)
+    if w.shape not in (everybody, everybody[1:]):
+        told = f"shape {w.shape}" if w.ndim else type(models).__name__
+        check.refuse(
+            f"expected models a run, or numbers of shape {everybody} or "
+            f"{everybody[1:]}, got {told}"
+        )
+    if not np.isfinite(w).all():
+        check.refuse(
+            "models has NaN or infinite entries: training diverged; use a smaller "
+            "step_size"
+        )
+    return np.broadcast_to(w, everybody)
 
 
 def parameters_per_row(problem: Problem) -> np.ndarray:

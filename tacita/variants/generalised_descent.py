@@ -57,10 +57,20 @@ def generalised_descent(
     """
     check.positive(step_size=step_size)
     check.not_negative(least_change=least_change)
-    x, points = (np.asarray(rows, float) for rows in (x, test_points))
+    if not all(callable(getattr(estimator, do, None)) for do in ("fit", "predict")):
+        check.refuse(
+            "expected estimator with fit and predict, such as scikit-learn's "
+            f"regressors, got {estimator!r}"
+        )
+    x = np.asarray(check.finite(x=x), float)
+    points = np.asarray(check.finite(test_points=test_points), float)
     check.shape((None, None), x=x)
     check.shape((None, x.shape[1]), test_points=points)
-    y = np.asarray(check.shape((len(x),), y=np.asarray(y, float)))
+    y = np.asarray(check.shape((len(x),), y=check.finite(y=y)), float)
+    if not len(x) or not len(points):
+        check.refuse(
+            f"expected training rows and test points, got {len(x)} and {len(points)}"
+        )
     random = np.random.default_rng(check.count(0, seed=seed))
     # (96) times m: weight one on training rows, m/(2 eta m') on test points.
     each = len(x) / (2 * step_size * len(points))

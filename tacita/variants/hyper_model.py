@@ -172,6 +172,11 @@ def hyper_model(
     model = Described(local, z.shape[1] + 1, network)
     if network is not None:
         _require_fit(network, z.shape[1], local.dim)
+    if problem.h is not None:
+        check.refuse(
+            f"h={type(problem.h).__name__} is of one model, and a hyper-model makes "
+            "one for every node; use a problem with h=None"
+        )
     x = problem.stacked()[0]
     if x.ndim != 3:
         check.refuse(f"a hyper-model takes flat rows, got rows of shape {x.shape[2:]}")

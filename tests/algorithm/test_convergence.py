@@ -306,3 +306,10 @@ def test_a_skipped_exchange_goes_on_from_the_agent_s_own_model():
 def test_own_steps_are_of_the_local_steps(algorithm):
     with pytest.raises(tacita.TacitaError, match="at most local_steps=5, got 6"):
         tacita.simulate(problem(), algorithm, 1)
+
+
+def test_tamuna_refuses_a_single_agent():
+    """Its control variates never change, and theory would have eta = 0."""
+    alone = tacita.from_arrays(np.ones((3, 1)), np.ones(3), [0, 0, 0], model="linear")
+    with pytest.raises(tacita.TacitaError, match="never converges with 1 agent"):
+        tacita.simulate(alone, tacita.TAMUNA(), 2)

@@ -50,5 +50,7 @@ def test_rows_between_pairs_have_a_smaller_training_error():
 def test_what_does_not_fit_is_refused():
     with pytest.raises(TacitaError, match="centre"):
         ridge_rows(X, Y, ALPHA, [1.0])
+    with pytest.raises(TacitaError, match="centre has 1 NaN"):
+        ridge_rows(X, Y, ALPHA, [1.0, np.nan, 0.0])
     with pytest.raises(TacitaError, match="variance"):
         noisy_copies(X, Y, -1.0, 2)

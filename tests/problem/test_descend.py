@@ -51,3 +51,15 @@ def test_it_ends_after_most_steps_or_a_small_change():
     assert coarse.converged and coarse.steps < descend(objective, np.zeros(2)).steps
     with pytest.raises(tacita.TacitaError, match="step_size"):
         descend(objective, np.zeros(2), step_size=0.0)
+
+
+@pytest.mark.parametrize(
+    ("objective", "words"),
+    [
+        (lambda w: w, r"one number, got shape \(2,\)"),
+        (lambda w: jnp.sum(jnp.log(w)), "-inf at start"),
+    ],
+)
+def test_objectives_that_cannot_be_followed_are_refused(objective, words):
+    with pytest.raises(tacita.TacitaError, match=words):
+        descend(objective, np.zeros(2))

@@ -287,6 +287,44 @@ def test_the_gap_proves_the_solution(problem, penalty):
     assert gtv.objective(found.models + 0.1 * rng.normal(size=(12, 3))) > found.dual
 
 
+@pytest.mark.parametrize("penalty", ["squared", "l2", "linf"])
+def test_the_gap_is_closed_where_nodes_are_flat_in_some_directions(penalty):
+    """Nodes with one row, without weight, or without rows."""
+    rng = np.random.default_rng(3)
+    counts = [1, 7, 12, 1]
+    x, y = rng.normal(size=(sum(counts), 3)), rng.normal(size=sum(counts))
+    ring = graph.Graph.from_edges(
+        5, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], [0.5, 2.0, 1.0, 0.3, 1.5]
+    )
+    few = tacita.from_arrays(
+        x,
+        y,
+        np.repeat(np.arange(4), counts),
+        model="linear",
+        graph=ring,
+        unlabelled=[4],
+        weights=[1.0, 2.0, 3.0, 0.0, 1.0],
+    )
+    assert abs(tacita.GTVMin(few, 0.3, penalty).certificate().gap) < 1e-8
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        tacita.FedRelax(alpha=0.2),
+        tacita.PrimalDual(alpha=0.2, penalty="l2"),
+    ],
+    ids=["squared", "l2"],
+)
+def test_runs_stop_by_the_gap(problem, algorithm):
+    gtv = tacita.GTVMin(problem, 0.2, algorithm.penalty)
+    near = dict(record=["loss", gtv.gap()], stop={"gap": 1e-8})
+    run = tacita.simulate(problem, algorithm, 5000, **near)
+    assert run.metrics["gap"][-1] <= 1e-8 < run.metrics["gap"][-2]
+    left = gtv.objective(run.agents) - gtv.objective(gtv.solve())
+    assert run.metrics["gap"][-1] == pytest.approx(left, abs=1e-10)
+
+
 def test_the_dual_in_closed_form():
     """Convex clustering (67) of two points: f*(s) = <s, a> + ||s||^2 / 4."""
     points = np.array([[0.0, 1.0], [2.0, -1.0]])

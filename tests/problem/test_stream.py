@@ -121,3 +121,22 @@ def test_a_stream_goes_on_without_the_silent():
     told = (ring, algorithm, 4, 3, 0.5)
     fast, slow = tacita.simulate(*told), tacita.debug(*told)
     np.testing.assert_allclose(fast.agents, slow.agents, rtol=0, atol=1e-12)
+
+
+def test_agents_with_models_of_their_own_stream_them():
+    """An online step is along the gradient of the agent's own loss."""
+    x, y = np.array([[1.0], [2.0], [1.0], [2.0]]), np.array([5.0, 5.0, 5.0, 5.0])
+    own = {"a": "linear", "b": "huber"}
+    both = tacita.from_arrays(x, y, ["a", "a", "b", "b"], model=own)
+    online = tacita.ServerGD(step_size=0.1, oracle=tacita.Stream())
+    run = tacita.simulate(both, online, 1)
+    # The slopes of the first rows at zero: -2 * 5, and -2 delta beyond delta = 1.
+    np.testing.assert_allclose(run.params, [0.1 * (10 + 2) / 2])
+
+
+def test_a_gradient_of_more_rows_than_an_agent_has_is_refused():
+    x, y = np.ones((3, 1)), np.ones(3)
+    short = tacita.from_arrays(x, y, ["a", "b", "b"], model="linear")
+    online = tacita.ServerGD(oracle=tacita.Stream(size=2, wrap=True))
+    with pytest.raises(tacita.TacitaError, match="agent 'a'; use size=1"):
+        tacita.simulate(short, online, 1)

@@ -24,6 +24,8 @@ def test_errors_are_means_over_the_folds():
     assert "0.222 parameters per row" in str(told)
     with pytest.raises(tacita.TacitaError, match="train"):
         cross_validate(problem, "fedavg")  # pyright: ignore
+    with pytest.raises(tacita.TacitaError, match="models a run, or .* got NoneType"):
+        cross_validate(problem, lambda p: None)
 
 
 def test_a_node_with_one_row_has_no_validation_error():
@@ -45,6 +47,15 @@ def test_p_values_of_like_sets_are_uniform():
         without_order(DICE.normal(size=(15, 1)), draws=39, seed=k) for k in range(200)
     ]
     assert abs(np.mean(np.array(ordered) <= 0.1) - 0.1) < 0.064
+
+
+def test_p_values_of_an_order_are_exact_for_few_draws():
+    dice = np.random.default_rng(1)
+    found = [
+        without_order(dice.normal(size=(12, 1)), draws=9, seed=k) for k in range(2000)
+    ]
+    # The order that came is one of ten alike; four deviations are 0.027.
+    assert np.mean(np.array(found) <= 0.1) < 0.127
 
 
 def test_unlike_sets_are_found():

@@ -133,6 +133,20 @@ def test_scores_of_classes_are_those_of_scikit_learn(kind):
     assert "all rows: accuracy" in str(tacita.validate(problem, w, (x, y, agent)))
 
 
+def test_the_area_ranks_scores_whose_probabilities_are_one():
+    """From a score of 37 on all probabilities round to 1; their order counts."""
+    x, y = np.array([[40.0], [60.0], [50.0], [70.0]]), [-1, 1, -1, 1]
+    problem = tacita.from_arrays(x, y, [0, 0, 0, 0])
+    scores = tacita.validate(problem, np.ones(1), (x, y, [0, 0, 0, 0])).scores
+    assert scores.pooled["AUC"] == 1.0
+
+
+def test_models_that_diverged_are_refused(trained):
+    problem, run, _, others = trained
+    with pytest.raises(tacita.TacitaError, match="training diverged"):
+        tacita.validate(problem, np.nan * run.agents, others, intercept=True)
+
+
 def test_rows_that_do_not_fit_are_refused(trained):
     problem, run, _, (x, y, agent) = trained
     with pytest.raises(tacita.TacitaError, match="expected X of shape"):

@@ -16,6 +16,12 @@ def test_the_risk_is_that_of_fresh_rows():
     y = x @ truth + 0.7 * dice.normal(size=len(x))
     found = np.mean((y - x @ w) ** 2)
     assert np.isclose(regression.risk(w, truth, 0.7), found, rtol=0.02)
+    with pytest.raises(TacitaError, match="truth of shape"):
+        regression.risk([1.0, 2.0], [1.0], 0.7)
+    with pytest.raises(TacitaError, match="noise has 1 NaN"):
+        regression.estimation_error_bound(np.ones((2, 1)), [1.0, np.nan])
+    with pytest.raises(TacitaError, match="covariance symmetric"):
+        regression.bayes_risk([[1.0, 0.9], [0.1, 1.0]])
 
 
 def test_proposition_2_1_holds_and_a_quarter_of_it_is_reached():

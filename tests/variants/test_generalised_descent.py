@@ -1,9 +1,11 @@
 """Algorithm 3 of the book: gradient steps for any regressor."""
 
 import numpy as np
+import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
+import tacita
 from tacita.variants import generalised_descent
 
 DICE = np.random.default_rng(0)
@@ -31,3 +33,24 @@ def test_a_tree_learns_step_by_step():
     tree = DecisionTreeRegressor(max_depth=3, random_state=0)
     found = generalised_descent(tree, X, Y, X, step_size=0.5)
     assert found.errors[-1] < 0.7 * found.errors[0] < np.mean(Y**2)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"test_points": np.zeros((0, 1))}, "test points, got 2 and 0"),
+        ({"x": [[1.0], [np.nan]]}, "x has 1 NaN"),
+        ({"y": ["a", "b"]}, "expected y numeric"),
+        ({"estimator": "tree"}, "expected estimator with fit and predict"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(change, words):
+    given = dict(
+        estimator=LinearRegression(),
+        x=[[1.0], [2.0]],
+        y=[1.0, 2.0],
+        test_points=[[1.0]],
+        step_size=1.0,
+    )
+    with pytest.raises(tacita.TacitaError, match=words):
+        generalised_descent(**{**given, **change})

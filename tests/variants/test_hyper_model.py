@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -108,6 +110,12 @@ def test_what_does_not_fit_is_refused():
         hyper_model(problem, z[:3])
     with pytest.raises(tacita.TacitaError, match="3 scores"):
         hyper_model(problem, z, mlp(Q, (8,), 4))
+    box = tacita.problem.prox.Box(low=0.0, high=1.0)
+    held = dataclasses.replace(
+        problem, population=dataclasses.replace(problem.population, h=box)
+    )
+    with pytest.raises(tacita.TacitaError, match="h=Box is of one model"):
+        hyper_model(held, z)
     with pytest.raises(tacita.TacitaError, match="expected network"):
         hyper_model(problem, z, "mlp")
     hyper = hyper_model(problem, z)

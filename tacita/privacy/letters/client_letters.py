@@ -75,7 +75,9 @@ def _client_dp_fed_avg(
         asked = dataclasses.replace(question, scope=whole)
         found = _client_dp_fed_avg(algorithm, problem, asked)
         found = dataclasses.replace(found, scope=scope)
-        return found.noting(before="a record is as safe as its client; ")
+        return found.noting(
+            before="a record is as safe as its client under replace_one; "
+        )
     if question.liars >= problem.n_agents:
         check.refuse(
             "liars who answer single letters say each of them once more, which the "

@@ -12,6 +12,7 @@ conjugate is zero in the ball of radius c_e of the dual norm, and infinite outsi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -20,10 +21,10 @@ import numpy as np
 
 from tacita import check
 from tacita.problem.gtv import p_norm
-from tacita.problem.gtv.penalty import KINDS, Combined, OwnPenalty, Penalty
+from tacita.problem.gtv.penalty import KINDS, Combined, OwnPenalty, Penalty, on_edges
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.problem.model.per_agent import kinds_of
-from tacita.problem.newton import root
+from tacita.problem.newton import root, shortest
 from tacita.problem.solve import in_float64
 from tacita.trees import double_precision
 
@@ -53,6 +54,27 @@ class Certificate(NamedTuple):
     def gap(self) -> float:
         """How far the objective is from the smallest one, at most."""
         return self.primal - self.dual
+
+
+def metric(gtv: GTVMin) -> Callable[[Any, Any], Any]:
+    """The objective at agents' models less the largest dual value, for JAX to trace."""
+    least = gtv.certificate().dual
+    if not np.isfinite(least):
+        check.refuse(
+            "no dual value bounds the objective: some node's loss has no minimum under "
+            "its flows; add l2 > 0"
+        )
+    with double_precision():
+        population = in_float64(gtv.problem.population)
+        i, j, weights = (jnp.asarray(part) for part in gtv.graph.pairs())
+
+    def gap(shared: Any, agents: Any) -> Any:
+        w = agents.astype(jnp.float64)
+        apart = on_edges(gtv.penalty, "__call__", w[i] - w[j])
+        along = gtv.alpha * jnp.sum(weights * apart)
+        return population.smooth_loss(w) + along - least
+
+    return gap
 
 
 def value(gtv: GTVMin, flows: Any) -> float:
@@ -128,7 +150,9 @@ def _maxima(population: Any, start: Any, net: Any) -> tuple[Any, Any]:
         def slope(w: Any) -> Any:
             return local.grad(w) - s
 
-        w = root(slope, start)
+        # A node with few rows, or none, is flat in some directions. Along these a step
+        # would go as far as rounding drives it.
+        w = root(slope, start, solve=shortest)
         return jnp.dot(s, w) - local.loss(w), jnp.linalg.norm(slope(w))
 
     return jax.vmap(one)(population.rows, net)

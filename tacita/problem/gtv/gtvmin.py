@@ -11,6 +11,7 @@ solution. `FedGD`, `FedRelax` and `PrimalDual` are algorithms that nodes can run
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -150,6 +151,22 @@ class GTVMin:
         check.positive(tolerance=tolerance)
         w, flows = solution.with_flows(self, tolerance)
         return dual.Certificate(w, flows, self.objective(w), self.dual(flows))
+
+    def gap(self) -> Callable[[Any, Any], Any]:
+        """A metric of runs: how far nodes are above the smallest objective, at most.
+
+        It is their objective less the dual value of the certificate, which no models
+        are below: a rule to stop by, and a curve of the report.
+
+        >>> import tacita
+        >>> ring = tacita.problem.graph.ring(4)
+        >>> nodes = tacita.problem.synthetic.linear(4, features=2, graph=ring)
+        >>> near = dict(record=[GTVMin(nodes, 0.3).gap()], stop={"gap": 1e-8})
+        >>> run = tacita.simulate(nodes, tacita.FedRelax(alpha=0.3), 500, **near)
+        >>> bool(run.metrics["gap"][-1] <= 1e-8 < run.metrics["gap"][-2])
+        True
+        """
+        return dual.metric(self)
 
     def clusters(self, w: Any, tolerance: float = 1e-6) -> np.ndarray:
         """Which nodes were given the same model: a number for every node.
