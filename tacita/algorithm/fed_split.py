@@ -13,7 +13,7 @@ are the same; with inexact ones FedSplit stops at a distance from the optimum.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from jax import Array
 
@@ -26,9 +26,9 @@ from tacita.algorithm.base import (
 )
 from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.joining import NOISE_WEARS_OFF, Around, Joining, Rules
-from tacita.algorithm.solvers import GradientDescent
+from tacita.algorithm.solvers import GradientDescent, steady
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import frozen, number
+from tacita.trees import frozen, number, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -49,7 +49,9 @@ class FedSplit(ServerAlgorithm):
         rho: Penalty of the proximal term, common to all agents; None lets theory
             choose 1/sqrt(mu L), or 1/L where mu is not positive.
         solver: How agents solve their problem, from `tacita.algorithm.solvers`;
-            gradient descent by default. `ExactProx()` converges to the optimum.
+            gradient descent by default, with steps of 1/(L_i + 1/rho) where they are
+            left out: longer ones swing, and z_i with them. `ExactProx()` converges to
+            the optimum.
         oracle: How agents compute gradients.
     """
 
@@ -66,6 +68,13 @@ class FedSplit(ServerAlgorithm):
     def proximal(self, problem: Problem) -> tuple[Any, ...]:
         """With its own rho."""
         return (self.rho,)
+
+    def resolve(self, problem: Problem) -> Self:
+        """Theory's numbers, with gradient steps that do not swing."""
+        ready = super().resolve(problem)
+        at = ready.proximal(problem)
+        solver = steady(self.solver, problem, *at).resolve(problem, *at)
+        return replace(ready, solver=solver)
 
     def gradients(self) -> Gradients:
         """The solver's."""

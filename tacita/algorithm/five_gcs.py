@@ -12,7 +12,7 @@ taken out, F_i(y) = (f_i(y) - (mu/2)||y||^2) / N,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -28,10 +28,10 @@ from tacita.algorithm.base import (
     ServerAlgorithm,
 )
 from tacita.algorithm.joining import NOISE_WEARS_OFF, Joining
-from tacita.algorithm.solvers import GradientDescent
+from tacita.algorithm.solvers import GradientDescent, steady
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import frozen, number
+from tacita.trees import frozen, number, replace
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -76,9 +76,20 @@ class _Flattened:
         return self._oracle.once(key, w) - self._mu * w
 
 
+#: gamma L over local steps, at most. On quadratics, whose rounds are linear maps, those
+#: of gradient steps that do not swing contract up to some 2.5.
+_REACH = 2.0
+
+
 def _gamma(problem: Problem, algorithm: Any) -> Any:
-    """1/sqrt(mu L)."""
-    return 1 / np.sqrt(algorithm.strong_convexity * problem.moduli.largest)
+    """1/sqrt(mu L), or as much as the local steps bear."""
+    largest, solver = problem.moduli.largest, algorithm.solver
+    gamma = 1 / np.sqrt(algorithm.strong_convexity * largest)
+    if not hasattr(solver, "local_steps"):
+        return gamma
+    own = getattr(solver, "own_steps", None)
+    steps = solver.local_steps if own is None else np.min(own)
+    return min(gamma, _REACH * float(steps) / largest)
 
 
 def _tau(problem: Problem, algorithm: Any) -> Any:
@@ -93,10 +104,12 @@ class FiveGCS(ServerAlgorithm):
     Attributes:
         strong_convexity: mu of every f_i; None takes the problem's.
         gamma: Primal step; None chooses 1/sqrt(mu L), the paper's order without the
-            small constant that its proof needs.
+            small constant that its proof needs, or 2 K/L where K local steps are too
+            few for that.
         tau: Dual step, of the order 1/N; None lets theory choose 1/(2 gamma N).
         solver: How agents train, from `tacita.algorithm.solvers`; the proof admits
-            each that shrinks the local error enough.
+            each that shrinks the local error enough. Gradient steps that are left out
+            are 1/(L_i - mu + N tau): longer ones swing, and the duals with them.
         oracle: How agents compute gradients.
     """
 
@@ -125,6 +138,13 @@ class FiveGCS(ServerAlgorithm):
     def proximal(self, problem: Problem) -> tuple[Any, ...]:
         """1/(N tau), with the strong convexity taken out."""
         return 1 / (self.tau * problem.n_agents), self.strong_convexity
+
+    def resolve(self, problem: Problem) -> Self:
+        """Theory's numbers, with gradient steps that do not swing."""
+        ready = super().resolve(problem)
+        at = ready.proximal(problem)
+        solver = steady(self.solver, problem, *at).resolve(problem, *at)
+        return replace(ready, solver=solver)
 
     def gradients(self) -> Gradients:
         """The solver's, and one for the dual."""

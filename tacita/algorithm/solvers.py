@@ -107,6 +107,22 @@ class GradientDescent(LocalSolver):
         return descend(key, oracle, w, self.local_steps, update, self.own_steps)
 
 
+def steady(solver: Any, problem: Problem, rho: Any, shift: float = 0.0) -> Any:
+    """The solver with gradient steps that do not swing, where they were left out.
+
+    The best steps, 2 / (L_i + mu_i + 2/rho), leap over the solution and back. After a
+    few of them an answer may lie on the far side: algorithms that go on from it by a
+    reflection or a gradient, without a warm start, would leap farther in each round.
+    """
+    if isinstance(solver, Mixed):
+        each = (steady(one, problem, rho, shift) for one in solver.solvers)
+        return replace(solver, solvers=tuple(each))
+    if not isinstance(solver, GradientDescent) or solver.step_size is not None:
+        return solver
+    most = curvature_bounds(problem, shift)[1]
+    return replace(solver, step_size=1 / (most + 1 / rho))
+
+
 def _least_curvature(problem: Problem, rho: Any, shift: float) -> Any:
     """mu_i of every agent's f_i."""
     return curvature_bounds(problem, shift)[0]

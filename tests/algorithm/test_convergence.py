@@ -66,6 +66,29 @@ def test_comparators_reach_the_optimum_with_theory_s_numbers(algorithm, rounds):
     assert distance(algorithm, rounds) < 1e-8
 
 
+def stretched(condition: float, agents: int) -> tacita.Problem:
+    """Least squares whose curvature spans L to L/condition at every agent."""
+    rng = np.random.default_rng(0)
+    length = np.geomspace(1, condition**-0.5, 4)
+    rows = [np.linalg.qr(rng.standard_normal((12, 4)))[0] for _ in range(agents)]
+    turned = [np.linalg.qr(rng.standard_normal((4, 4)))[0] for _ in range(agents)]
+    x = np.concatenate([a * length @ b for a, b in zip(rows, turned, strict=True)])
+    y = x.sum(axis=1) + rng.standard_normal(len(x))
+    return tacita.from_arrays(x, y, np.repeat(np.arange(agents), 12), model="linear")
+
+
+@pytest.mark.parametrize("agents", [1, 5])
+@pytest.mark.parametrize(("condition", "steps"), [(10, 1), (100, 5), (1000, 5)])
+def test_few_local_steps_do_not_swing_apart(agents, condition, steps):
+    """Duals and reflections of answers on the far side of a solution ran away."""
+    made, few = stretched(condition, agents), GradientDescent(local_steps=steps)
+    best, rounds = made.solve(), 100 + 4 * condition
+    five = tacita.simulate(made, tacita.FiveGCS(solver=few), rounds, record=())
+    assert np.linalg.norm(five.params - best) < 1e-6 * np.linalg.norm(best)
+    split = tacita.simulate(made, tacita.FedSplit(solver=few), rounds, record=())
+    assert np.linalg.norm(split.params - best) < np.linalg.norm(best)
+
+
 PARTIAL = [
     (tacita.SCAFFOLD(), 5, 300),
     (tacita.SCAFFOLD(), 0.3, 500),
