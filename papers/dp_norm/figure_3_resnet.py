@@ -59,8 +59,8 @@ def main(
         [
             "**The paper's reading.** A larger alpha keeps dual variables small; too "
             "large a one costs accuracy; 0.001 was chosen. **Ours.** The dual norm "
-            "falls with alpha as printed. Accuracy gains with it, most at 0.1, the largest "
-            "that was tried: with so much noise 0.001 makes little difference."
+            "falls with alpha as printed. Accuracy gains with it, most at 0.1, the "
+            "largest that was tried: with so much noise 0.001 makes little difference."
         ],
         about=about,
     )

@@ -33,8 +33,8 @@ def main(
         [
             "**The paper's reading.** DP-Norm is closest to the reference for every "
             "number of nodes, and its curves get smoother with more. **Ours.** Its "
-            "curves are smoothest on eight nodes, as printed. On every ring it is behind "
-            "DP-SGD and DP-ADMM, whose noise is worth less."
+            "curves are smoothest on eight nodes, as printed. On every ring it is "
+            "behind DP-SGD and DP-ADMM, whose noise is worth less."
         ],
         resnet.about(chosen),
     )
