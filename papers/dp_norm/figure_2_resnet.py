@@ -27,7 +27,7 @@ def main(
     noisy = [curves[-4], curves[-2]]  # DP-Norm with alpha, gossip; at the last epsilon
     curves += [replace(one, clipped=True) for one in noisy]
     lines = resnet.lines_of(curves, chosen, out, resume)
-    single = resnet.single_node(chosen)
+    single = resnet.single_node(chosen, out, resume)
     panels = resnet.by_epsilon(lines, single)
     heads = ["method", "nominal epsilon", "noise_std"]
     heads += [f"proved epsilon (neighbour, record, replace-one, delta = {b.DELTA:g})"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from papers.dp_norm.common import convex
 from papers.dp_norm.common.figures import chosen, curve_page, played
 from papers.dp_norm.common.pages import RESULTS, script
-from papers.dp_norm.common.parts import Part, record_every
+from papers.dp_norm.common.parts import Part, kept, record_every
 
 EPSILONS = (None, 1.0, 0.5)
 
@@ -31,7 +32,12 @@ def main(
     single = [
         {"split": split, **line}
         for split in scale.splits
-        for line in convex.single_node(split, rounds, every, iid=True)
+        for line in kept(
+            f"figure_7_single-{rounds}-split-{split}",
+            out / "raw",
+            resume,
+            functools.partial(convex.single_node, split, rounds, every, iid=True),
+        )
     ]
     panels = {}
     for name in ("inf", "1", "0.5"):

@@ -139,6 +139,18 @@ def lines_of(
     return [line for part in parts for line in convex.read(folder / f"{part.name}.csv")]
 
 
+def kept(
+    name: str, folder: Path, resume: bool, run: Callable[[], list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Lines that were kept under a name, or those of a run, kept for the next time."""
+    path = folder / f"{name}.csv"
+    if not (resume and path.exists()):
+        lines = run()
+        whole = convex.write(path.with_suffix(".part"), lines, tuple(lines[0]))
+        whole.replace(path)
+    return [dict(line) for line in convex.read(path)]
+
+
 def _one_thread() -> None:
     """Processes share the cores; threads of each would only get in the way."""
     flags = os.environ.get("XLA_FLAGS", "")

@@ -20,7 +20,7 @@ from papers.dp_norm.common import convex
 from papers.dp_norm.common.as_printed import dp_norm_sigma, lemma_1_sensitivity
 from papers.dp_norm.common.convex import Entry
 from papers.dp_norm.common.figures import played
-from papers.dp_norm.common.parts import Part, Scale
+from papers.dp_norm.common.parts import Part, Scale, kept
 from tacita import check
 from tacita.privacy import Clipped, Noisy, letters_of
 from tacita.problem import graph, resnet10
@@ -197,8 +197,15 @@ def lines_of(
     return [lines[k * each : (k + 1) * each] for k in range(len(curves))]
 
 
-def single_node(size: Size, iid: bool = False) -> list[dict[str, Any]]:
+def single_node(
+    size: Size, out: Path, resume: bool, iid: bool = False
+) -> list[dict[str, Any]]:
     """SGD on the pooled images, without noise; as many steps."""
+    name = f"resnet_{size.width}_single{'_iid' * iid}-{size.rounds}-split-0-seed-0"
+    return kept(name, out / "raw", resume, lambda: _single_node(size, iid))
+
+
+def _single_node(size: Size, iid: bool) -> list[dict[str, Any]]:
     batches = tacita.Minibatch(size=size.batch, sampling="permutation")
     sgd = tacita.FedAvg(step_size=size.step, local_steps=b.STEPS, oracle=batches)
     every = max(1, size.rounds // RECORDS)
