@@ -135,7 +135,7 @@ def quick() -> dict[str, bool]:
         "resumed on fewer devices": resumed(problem, average),
         "too many devices": refused("use_cores(8)", problem, average, ROUNDS, mesh=8),
         "more devices than blocks": refused(
-            "in 1 blocks", unequal(1), average, ROUNDS, mesh=2
+            "in blocks 1;", unequal(1), average, ROUNDS, mesh=2
         ),
         "single letters of a cohort": refused(
             "one by one", problem, average, ROUNDS, mesh=2, participation=3, **liars
