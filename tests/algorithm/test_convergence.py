@@ -77,6 +77,7 @@ def stretched(condition: float, agents: int) -> tacita.Problem:
     return tacita.from_arrays(x, y, np.repeat(np.arange(agents), 12), model="linear")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("agents", [1, 5])
 @pytest.mark.parametrize(("condition", "steps"), [(10, 1), (100, 5), (1000, 5)])
 def test_few_local_steps_do_not_swing_apart(agents, condition, steps):
