@@ -134,8 +134,13 @@ class Algorithm:
         ready = filled(self, problem)
         if ready.solver is None:
             return ready
-        solver = ready.solver.resolve(problem, *ready.proximal(problem))
+        at = ready.proximal(problem)
+        solver = ready.solver_at(problem, *at).resolve(problem, *at)
         return replace(ready, solver=solver)
+
+    def solver_at(self, problem: Problem, rho: Any, shift: float = 0.0) -> Any:
+        """The solver, with numbers that the algorithm chooses better than theory."""
+        return self.solver
 
     def in_round(self, number: Array | int) -> Self:
         """The algorithm with the step sizes of this round; the first is 1."""

@@ -13,7 +13,7 @@ are the same; with inexact ones FedSplit stops at a distance from the optimum.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from jax import Array
 
@@ -28,7 +28,7 @@ from tacita.algorithm.defaults import splitting_rho
 from tacita.algorithm.joining import NOISE_WEARS_OFF, Around, Joining, Rules
 from tacita.algorithm.solvers import GradientDescent, steady
 from tacita.problem.oracles import AgentOracle, Full, Oracle
-from tacita.trees import frozen, number, replace
+from tacita.trees import frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -69,12 +69,9 @@ class FedSplit(ServerAlgorithm):
         """With its own rho."""
         return (self.rho,)
 
-    def resolve(self, problem: Problem) -> Self:
-        """Theory's numbers, with gradient steps that do not swing."""
-        ready = super().resolve(problem)
-        at = ready.proximal(problem)
-        solver = steady(self.solver, problem, *at).resolve(problem, *at)
-        return replace(ready, solver=solver)
+    def solver_at(self, problem: Problem, rho: Any, shift: float = 0.0) -> Any:
+        """With gradient steps that do not swing."""
+        return steady(self.solver, problem, rho, shift)
 
     def gradients(self) -> Gradients:
         """The solver's."""

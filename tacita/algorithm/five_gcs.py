@@ -12,7 +12,7 @@ taken out, F_i(y) = (f_i(y) - (mu/2)||y||^2) / N,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ from tacita.algorithm.joining import NOISE_WEARS_OFF, Joining
 from tacita.algorithm.solvers import GradientDescent, steady
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
-from tacita.trees import frozen, number, replace
+from tacita.trees import frozen, number
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -139,12 +139,9 @@ class FiveGCS(ServerAlgorithm):
         """1/(N tau), with the strong convexity taken out."""
         return 1 / (self.tau * problem.n_agents), self.strong_convexity
 
-    def resolve(self, problem: Problem) -> Self:
-        """Theory's numbers, with gradient steps that do not swing."""
-        ready = super().resolve(problem)
-        at = ready.proximal(problem)
-        solver = steady(self.solver, problem, *at).resolve(problem, *at)
-        return replace(ready, solver=solver)
+    def solver_at(self, problem: Problem, rho: Any, shift: float = 0.0) -> Any:
+        """With gradient steps that do not swing."""
+        return steady(self.solver, problem, rho, shift)
 
     def gradients(self) -> Gradients:
         """The solver's, and one for the dual."""
