@@ -43,23 +43,16 @@ def curves_of(split: int, out: Path) -> list[dict[str, Any]]:
 
     They take hours, so they are made only where there is none.
     """
-    names = [
-        f"convex_split_{split}_{part}.csv" for part in (*convex_curves.PARTS, "single")
-    ]
-    for folder in (out, RESULTS):
-        found = [folder / name for name in names if (folder / name).exists()]
-        if found:
-            return [line for path in found for line in convex.read(path)]
-    convex_curves.main(out)
-    return curves_of(split, out)
+    whose = [folder for folder in (out, RESULTS) if convex_curves.are_in(folder)]
+    return convex_curves.of_split(split, (*whose, out)[0])
 
 
 def noise_of(method: str, noise: str, epsilon: str) -> float:
     """The noise of a configuration, run or not."""
     made = [
         entry
-        for entries in convex_curves.PARTS.values()
-        for entry in entries(b.ROUNDS, convex_curves.EPSILONS)
+        for part in convex_curves.methods()
+        for entry in part.entries
         if (entry.method, entry.noise) == (method, noise)
         and (entry.epsilon or math.inf) == float(epsilon)
     ]

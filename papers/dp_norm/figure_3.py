@@ -48,10 +48,14 @@ def batch(size: int, rounds: int) -> Part:
 
 
 def main(
-    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+    out: Path = RESULTS,
+    rounds: int = 100,
+    splits: int = 1,
+    seeds: int = 1,
+    resume: bool = False,
 ) -> Path:
     """Figure 3, upper row."""
-    scale = chosen(rounds, seeds)
+    scale = chosen(rounds, splits, seeds)
     sizes = [batch(size, rounds) for size in BATCHES]
     sweep_page(
         out,

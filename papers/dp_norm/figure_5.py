@@ -25,10 +25,14 @@ def steps(rounds: int) -> Part:
 
 
 def main(
-    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+    out: Path = RESULTS,
+    rounds: int = 100,
+    splits: int = 1,
+    seeds: int = 1,
+    resume: bool = False,
 ) -> Path:
     """Every step size."""
-    scale = chosen(rounds, seeds)
+    scale = chosen(rounds, splits, seeds)
     return sweep_page(
         out,
         "figure_5",

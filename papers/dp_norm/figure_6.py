@@ -29,10 +29,14 @@ def swept(field: str, values: Any, rounds: int, **fixed: float) -> Part:
 
 
 def main(
-    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+    out: Path = RESULTS,
+    rounds: int = 100,
+    splits: int = 1,
+    seeds: int = 1,
+    resume: bool = False,
 ) -> Path:
     """Penalties at step 0.01, then steps at penalty 1e-4."""
-    scale = chosen(rounds, seeds)
+    scale = chosen(rounds, splits, seeds)
     steps = swept("step_size", STEPS, rounds, rho=b.PENALTY)
     penalties = swept("rho", PENALTIES, rounds, step_size=0.01)
     sweep_page(

@@ -14,10 +14,14 @@ EPSILONS = (None, 1.0, 0.5)
 
 
 def main(
-    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+    out: Path = RESULTS,
+    rounds: int = 100,
+    splits: int = 1,
+    seeds: int = 1,
+    resume: bool = False,
 ) -> Path:
     """All methods, every node with all ten classes."""
-    scale = chosen(rounds, seeds)
+    scale = chosen(rounds, splits, seeds)
     parts = [
         Part(
             f"figure_7_{name}",

@@ -26,10 +26,14 @@ def on_ring(nodes: int, rounds: int) -> list[Part]:
 
 
 def main(
-    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+    out: Path = RESULTS,
+    rounds: int = 100,
+    splits: int = 1,
+    seeds: int = 1,
+    resume: bool = False,
 ) -> Path:
     """Every ring."""
-    scale = chosen(rounds, seeds)
+    scale = chosen(rounds, splits, seeds)
     rings = {
         f"{nodes} nodes": played(on_ring(nodes, rounds), scale, out, resume)
         for nodes in NODES

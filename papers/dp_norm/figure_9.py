@@ -22,10 +22,14 @@ def on_ring(nodes: int, rounds: int) -> Part:
 
 
 def main(
-    out: Path = RESULTS, rounds: int = 100, seeds: int = 1, resume: bool = False
+    out: Path = RESULTS,
+    rounds: int = 100,
+    splits: int = 1,
+    seeds: int = 1,
+    resume: bool = False,
 ) -> Path:
     """One panel, one curve per ring."""
-    scale = chosen(rounds, seeds)
+    scale = chosen(rounds, splits, seeds)
     rings = [on_ring(nodes, rounds) for nodes in NODES]
     lines = played(rings, scale, out, resume)
     return curve_page(

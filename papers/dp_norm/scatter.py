@@ -15,6 +15,7 @@ from papers.dp_norm import convex_curves
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
 from papers.dp_norm.common.pages import RESULTS, grid, script, write_page
+from papers.dp_norm.common.parts import Part, Scale, lines_of
 from papers.dp_norm.figure_2 import INDEPENDENT
 
 SPLIT, SEEDS, EPSILONS = 1, range(3), (1.0, 0.5)
@@ -23,37 +24,16 @@ METHOD = f"DP-Norm alpha={b.ALPHA:g}"
 
 def main(out: Path = RESULTS) -> Path:
     """Every seed on its own; those whose lines are there are not run again."""
-    path = out / "scatter.csv"
-    lines = convex.read(path) if path.exists() else _of_figure_2(out)
-    problem = b.problem(split=SPLIT)
-    entries = [
-        convex.Entry(
-            METHOD, "paper", one, convex.dp_norm(b.ALPHA, b.paper_noise(one, b.ALPHA))
-        )
-        for one in EPSILONS
-    ]
-    for seed in SEEDS:
-        if not any(line["seed"] == str(seed) for line in lines):
-            played = convex.play(
-                problem, entries, b.ROUNDS, convex_curves.EVERY, seed=seed
-            )
-            lines += [{"seed": str(seed), **line} for line in played]
-            convex.write(path, lines, ("seed", *convex.FIELDS))
+    noise = {one: b.paper_noise(one, b.ALPHA) for one in EPSILONS}
+    entries = tuple(
+        convex.Entry(METHOD, "paper", one, convex.dp_norm(b.ALPHA, std))
+        for one, std in noise.items()
+    )
+    part = Part("scatter", entries, b.ROUNDS, every=convex_curves.EVERY)
+    scale = Scale(b.ROUNDS, (SPLIT,), len(SEEDS))
+    lines = lines_of(part.copies(scale), out / "raw", resume=True)
+    convex.write(out / "scatter.csv", lines, ("split", "seed", *convex.FIELDS))
     return page(out, lines)
-
-
-def _of_figure_2(out: Path) -> list[dict[str, str]]:
-    """Seed 0 is the run of Figure 2, if that is there."""
-    path = out / f"convex_split_{SPLIT}_dp_norm.csv"
-    if not path.exists():
-        return []
-    names = [f"{one:g}" for one in EPSILONS]
-    return [
-        {"seed": "0", **line}
-        for line in convex.read(path)
-        if (line["method"], line["noise"]) == (METHOD, "paper")
-        and line["epsilon"] in names
-    ]
 
 
 def page(out: Path, lines: list[dict[str, Any]]) -> Path:

@@ -43,8 +43,8 @@ def list_all() -> None:
 
 @app.command(
     "run",
-    epilog="Example:  tacita papers run dp-norm/figure-7 --rounds 2000 --seeds 3 "
-    "--resume",
+    epilog="Example:  tacita papers run dp-norm/figure-7 --rounds 2000 --splits 2 "
+    "--seeds 3 --resume",
 )
 def run(
     name: Annotated[
@@ -56,6 +56,10 @@ def run(
     ] = None,
     rounds: Annotated[
         int | None, typer.Option(min=1, help="Rounds, where a script lets one choose.")
+    ] = None,
+    splits: Annotated[
+        int | None,
+        typer.Option(min=1, help="Splits of the data, where a script lets one choose."),
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Seeds, where a script lets one choose.")
@@ -94,6 +98,7 @@ def run(
     given: dict[str, Any] = {
         "repetitions": repetitions,
         "rounds": rounds,
+        "splits": splits,
         "seeds": seeds,
         "size": size,
         "resume": resume or None,

@@ -105,7 +105,7 @@ def test_what_was_reached_beyond_the_paper():
 
 @pytest.mark.parametrize("split", (0, 1))
 def test_curves_are_kept_whole(split):
-    lines = convex.read(RESULTS / f"convex_split_{split}_dp_norm.csv")
+    lines = convex.read(RESULTS / f"raw/convex_dp_norm-2000-split-{split}-seed-0.csv")
     assert {int(line["round"]) for line in lines} == set(range(50, 2001, 50))
     quiet = convex.last(lines, method="DP-Norm alpha=0.2", noise="paper", epsilon="inf")
     loud = convex.last(lines, method="DP-Norm alpha=0.2", noise="paper", epsilon="1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,6 +87,57 @@ def test_raw_lines_are_kept_and_pages_drawn_from_them(problem, tmp_path):
         parts.lines_of(copies, tmp_path, resume=False, processes=1)
 
 
+def test_a_curve_of_two_figures_is_run_once(problem, tmp_path, monkeypatch):
+    played: list[int] = []
+    play = convex.play
+
+    def counted(on, entries, *rest):
+        played.append(len(entries))
+        return play(on, entries, *rest)
+
+    monkeypatch.setattr(convex, "play", counted)
+
+    def make(nodes: int = 4, split: int = 0) -> tacita.Problem:
+        return problem
+
+    scale = parts.Scale(rounds=4)
+    (first,) = part(make).copies(scale)
+    lines = parts.lines_of([first], tmp_path, resume=False)
+    # The same curve under other words, with fewer records and defaults spelled out,
+    # beside a new one; then all of them known.
+    same = replace(entry(0.2), method="another name")
+    (both,) = parts.Part(
+        "two", (entry(0.3), same), 4, ring={"nodes": 4}, make=make, every=2
+    ).copies(scale)
+    found = parts.lines_of([both], tmp_path, resume=True)
+    assert played == [2, 1]
+    old = [line for line in lines if line["alpha"] == "0.2" and line["round"] in "24"]
+    assert [line["method"] for line in found] == ["DP-Norm"] * 2 + ["another name"] * 2
+    for name in (*convex.MEASURES, "round", "noise_std"):
+        assert [line[name] for line in found[2:]] == [line[name] for line in old]
+    assert found[1]["noise_std"] == "0.3" and "curve" not in found[0]
+    (third,) = replace(both, name="three", entries=(same,)).copies(scale)
+    parts.lines_of([third], tmp_path, resume=True)
+    assert played == [2, 1]
+    # Not of another seed, ring, or number of rounds, nor with more records than kept.
+    others = [
+        replace(third, name="seed", seed=1),
+        replace(third, name="ring", ring={"nodes": 3}),
+        replace(third, name="rounds", rounds=2),
+        replace(both, name="records", entries=(entry(0.3),), every=1),
+    ]
+    parts.lines_of(others, tmp_path, resume=True, processes=1)
+    assert played == [2, 1, 1, 1, 1, 1]
+    parts.lines_of([third], tmp_path, resume=False)  # run again where that is asked for
+    assert played == [2, 1, 1, 1, 1, 1, 1]
+
+
 def test_records_end_with_the_run():
     for rounds in (1, 7, 30, 100, 2000):
         assert rounds % parts.record_every(rounds) == 0
+
+
+def test_more_splits_than_there_are_is_refused():
+    assert figures.chosen(100, 2, 3) == parts.Scale(100, (0, 1), 3)
+    with pytest.raises(tacita.check.TacitaError, match="at most 2 splits, got"):
+        figures.chosen(100, 3, 1)

@@ -33,6 +33,16 @@ class Entry:
     epsilon: float | None
     algorithm: Any
 
+    @property
+    def words(self) -> dict[str, Any]:
+        """What is written beside every record of it."""
+        return {
+            "method": self.method,
+            "noise": self.noise,
+            "epsilon": "inf" if self.epsilon is None else f"{self.epsilon:g}",
+            "noise_std": f"{float(letters_of(self.algorithm).noise_std):.6g}",
+        }
+
 
 def dp_norm(alpha: float, noise_std: float, **changes: Any) -> tacita.DPNorm:
     """DP-Norm with the paper's numbers."""
@@ -109,10 +119,7 @@ def play(
     found = runs.curves(problem, made, rounds, every, MEASURES, seed, told, kept)
     return [
         {
-            "method": entry.method,
-            "noise": entry.noise,
-            "epsilon": "inf" if entry.epsilon is None else f"{entry.epsilon:g}",
-            "noise_std": f"{float(letters_of(entry.algorithm).noise_std):.6g}",
+            **entry.words,
             "round": int(found["round"][k]),
             **{name: f"{found[name][lane, k]:.6g}" for name in MEASURES},
         }

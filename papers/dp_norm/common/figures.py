@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex
 from papers.dp_norm.common.pages import draw, grid, write_page
 from papers.dp_norm.common.parts import Part, Scale, lines_of
+from tacita import check
 
 NOISES = (
     "*paper*: noise of Table II, which for DP-SGD and DP-ADMM is no guarantee of the "
@@ -19,9 +21,11 @@ NOISES = (
 )
 
 
-def chosen(rounds: int, seeds: int) -> Scale:
-    """One split and what is told, or both splits where seeds are several."""
-    return Scale(rounds, (0,) if seeds == 1 else (0, 1), seeds)
+def chosen(rounds: int, splits: int, seeds: int) -> Scale:
+    """The scale that was asked for; there are as many splits as l2 weights."""
+    if check.count(splits=splits) > len(b.L2):
+        check.refuse(f"expected at most {len(b.L2)} splits, got splits={splits}")
+    return Scale(rounds, tuple(b.L2)[:splits], seeds)
 
 
 def played(

@@ -98,7 +98,7 @@ def script(main: Callable[..., Path]) -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--out", type=Path, default=RESULTS)
     takes = inspect.signature(main).parameters
-    for name in takes.keys() & {"repetitions", "rounds", "seeds"}:
+    for name in takes.keys() & {"repetitions", "rounds", "splits", "seeds"}:
         parser.add_argument(f"--{name}", type=int)
     if "size" in takes:
         parser.add_argument("--size", choices=("small", "paper"))

@@ -2,16 +2,19 @@
 
 A part is what one process runs: configurations of one algorithm on one ring with one
 seed. Its lines stand in `raw/NAME.csv` once it is done, from which pages are drawn
-again without running; until then `raw/NAME.npz` holds how far it is.
+again without running; until then `raw/NAME.npz` holds how far it is. A curve that
+several figures show is run once: its lines carry what it is a curve of.
 """
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +25,9 @@ from papers.dp_norm.common import benchmark, convex
 
 #: Seconds between two lines about a part.
 _TELL = 30.0
+
+#: Measures by round, of one curve.
+Records = dict[int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -90,22 +96,75 @@ class Part:
             for seed in range(scale.seeds)
         ]
 
-    def lines(self, kept: Path) -> list[dict[str, Any]]:
-        """Run it, or what is left of it."""
-        problem = self.make(**self.ring)
-        played = convex.play(
-            problem,
-            self.entries,
+    @property
+    def recorded(self) -> range:
+        """The rounds after which it is measured."""
+        every = self.every or record_every(self.rounds)
+        return range(every, self.rounds + 1, every)
+
+    def curve(self, entry: convex.Entry) -> str:
+        """What one of its curves is a curve of: two that agree in it are the same run.
+
+        How a figure calls the curve, and how often it is measured, is no part of it.
+        """
+        ring = inspect.signature(self.make).bind(**self.ring)
+        ring.apply_defaults()
+        where = (self.make.__qualname__, sorted(ring.arguments.items()))
+        what = repr((where, entry.algorithm, self.rounds, self.seed))
+        return hashlib.sha256(what.encode()).hexdigest()[:12]
+
+    def lines(
+        self, kept: Path, there: Mapping[str, Records] | None = None
+    ) -> list[dict[str, Any]]:
+        """Run it, or what is left of it and is not `there` by another figure."""
+        there = there or {}
+        names = [self.curve(entry) for entry in self.entries]
+        known = [there.get(name, {}).keys() >= {*self.recorded} for name in names]
+        run = [e for e, found in zip(self.entries, known, strict=True) if not found]
+        new = iter(self._played(run, kept) if run else ())
+        whose = {"split": self.ring.get("split", 0), "seed": self.seed}
+        told = self.told or ({},) * len(self.entries)
+        made = []
+        for k, (entry, name) in enumerate(zip(self.entries, names, strict=True)):
+            beside = {**told[k], **whose, "curve": name, **entry.words}
+            for number in self.recorded:
+                record = there[name][number] if known[k] else next(new)
+                made.append({**beside, "round": number, **_measures(record)})
+        return made
+
+    def _played(
+        self, entries: Sequence[convex.Entry], kept: Path
+    ) -> list[dict[str, Any]]:
+        return convex.play(
+            self.make(**self.ring),
+            entries,
             self.rounds,
-            self.every or record_every(self.rounds),
+            self.recorded.step,
             self.seed,
             _teller(self.name, self.rounds),
             kept,
         )
-        each = len(played) // len(self.entries)
-        whose = {"split": self.ring.get("split", 0), "seed": self.seed}
-        told = self.told or ({},) * len(self.entries)
-        return [{**told[k // each], **whose, **line} for k, line in enumerate(played)]
+
+
+def _measures(line: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: line[name] for name in convex.MEASURES}
+
+
+def curves_in(folder: Path) -> dict[str, Records]:
+    """All curves of the raw lines in a folder, each as the file has it that has most.
+
+    Records of two files are never mixed: the generator of noise may have changed.
+    """
+    found: dict[str, Records] = {}
+    for path in sorted(folder.glob("*.csv")):
+        here: dict[str, Records] = {}
+        for line in convex.read(path):
+            if name := line.get("curve"):
+                here.setdefault(name, {})[int(line["round"])] = _measures(line)
+        for name, records in here.items():
+            if len(records) > len(found.get(name, ())):
+                found[name] = records
+    return found
 
 
 def lines_of(
@@ -116,7 +175,8 @@ def lines_of(
     Args:
         parts: What to run.
         folder: Where raw lines are kept.
-        resume: Keep what is there; otherwise everything is run again.
+        resume: Keep what is there, and curves that other figures have left there;
+            otherwise everything is run again.
         processes: How many at once; None takes all cores.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -128,15 +188,22 @@ def lines_of(
     cores = processes or os.cpu_count() or 1
     if len(open_parts) < 2 or cores < 2:
         for part in open_parts:
-            _run(part, folder)
+            _run(part, folder, resume)
     else:
         # A process each, started anew: JAX does not bear forks.
         context = multiprocessing.get_context("spawn")
         workers = min(cores, len(open_parts))
         with ProcessPoolExecutor(workers, context, _one_thread) as pool:
-            for done in [pool.submit(_run, part, folder) for part in open_parts]:
+            waiting = [pool.submit(_run, one, folder, resume) for one in open_parts]
+            for done in waiting:
                 done.result()
-    return [line for part in parts for line in convex.read(folder / f"{part.name}.csv")]
+    return [line for part in parts for line in _told(folder / f"{part.name}.csv")]
+
+
+def _told(path: Path) -> list[dict[str, str]]:
+    """The lines of a part, without what only this file reads."""
+    lines = convex.read(path)
+    return [{k: v for k, v in line.items() if k != "curve"} for line in lines]
 
 
 def kept(
@@ -157,9 +224,9 @@ def _one_thread() -> None:
     os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
 
 
-def _run(part: Part, folder: Path) -> None:
+def _run(part: Part, folder: Path, resume: bool) -> None:
     partial = folder / f"{part.name}.npz"
-    lines = part.lines(partial)
+    lines = part.lines(partial, curves_in(folder) if resume else {})
     fields = tuple(dict.fromkeys(key for line in lines for key in line))
     whole = convex.write(folder / f"{part.name}.part", lines, fields)
     whole.replace(folder / f"{part.name}.csv")
