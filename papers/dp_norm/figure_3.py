@@ -47,6 +47,12 @@ def batch(size: int, rounds: int) -> Part:
     return Part(f"figure_3_batch_{size}", entries, rounds, told=told)
 
 
+def parts(rounds: int) -> dict[str, list[Part]]:
+    """What each page is drawn from."""
+    sizes = [batch(size, rounds) for size in BATCHES]
+    return {"figure_3": [alphas(rounds)], "figure_3_batches": sizes}
+
+
 def main(
     out: Path = RESULTS,
     rounds: int = 100,
@@ -56,13 +62,14 @@ def main(
 ) -> Path:
     """Figure 3, upper row."""
     scale = chosen(rounds, splits, seeds)
-    sizes = [batch(size, rounds) for size in BATCHES]
+    pages = parts(rounds)
+    by_alpha = played(pages["figure_3"], scale, out, resume)
     sweep_page(
         out,
         "figure_3_batches",
         "Figure 3 (c), convex: batch size and accuracy",
         "batch",
-        played(sizes, scale, out, resume),
+        played(pages["figure_3_batches"], scale, out, resume),
         scale,
         [
             "**The paper's reading.** Accuracy grows with B; 2,000 was chosen. "
@@ -74,7 +81,7 @@ def main(
         "figure_3",
         "Figure 3 (a, b), convex: normalisation weight, dual norm and accuracy",
         "alpha",
-        played([alphas(rounds)], scale, out, resume),
+        by_alpha,
         scale,
         [
             "**The paper's reading.** A larger alpha keeps dual variables small; "

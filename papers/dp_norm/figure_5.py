@@ -24,6 +24,11 @@ def steps(rounds: int) -> Part:
     return Part("figure_5", tuple(entries), rounds, told=tuple(told))
 
 
+def parts(rounds: int) -> dict[str, list[Part]]:
+    """What the page is drawn from."""
+    return {"figure_5": [steps(rounds)]}
+
+
 def main(
     out: Path = RESULTS,
     rounds: int = 100,
@@ -38,7 +43,7 @@ def main(
         "figure_5",
         "Figure 5: step size of decentralised DP-SGD",
         "step size",
-        played([steps(rounds)], scale, out, resume),
+        played(parts(rounds)["figure_5"], scale, out, resume),
         scale,
         [
             "**The paper's reading.** 0.1 is best at both epsilons, below DP-Norm's "

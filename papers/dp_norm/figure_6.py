@@ -28,6 +28,13 @@ def swept(field: str, values: Any, rounds: int, **fixed: float) -> Part:
     return Part(name, tuple(entries), rounds, told=tuple(told))
 
 
+def parts(rounds: int) -> dict[str, list[Part]]:
+    """What each page is drawn from: penalties at step 0.01, steps at penalty 1e-4."""
+    steps = swept("step_size", STEPS, rounds, rho=b.PENALTY)
+    penalties = swept("rho", PENALTIES, rounds, step_size=0.01)
+    return {"figure_6_steps": [steps], "figure_6": [penalties]}
+
+
 def main(
     out: Path = RESULTS,
     rounds: int = 100,
@@ -35,16 +42,15 @@ def main(
     seeds: int = 1,
     resume: bool = False,
 ) -> Path:
-    """Penalties at step 0.01, then steps at penalty 1e-4."""
+    """The steps, then the penalties."""
     scale = chosen(rounds, splits, seeds)
-    steps = swept("step_size", STEPS, rounds, rho=b.PENALTY)
-    penalties = swept("rho", PENALTIES, rounds, step_size=0.01)
+    pages = parts(rounds)
     sweep_page(
         out,
         "figure_6_steps",
         "Figure 6 (a2, b2): step size of DP-ADMM, rho = 1e-4",
         "step size",
-        played([steps], scale, out, resume),
+        played(pages["figure_6_steps"], scale, out, resume),
         scale,
         [
             "**The paper's reading.** 0.01 is best, and below DP-Norm everywhere. "
@@ -57,7 +63,7 @@ def main(
         "figure_6",
         "Figure 6 (a1, b1): penalty of DP-ADMM, step 0.01",
         "rho",
-        played([penalties], scale, out, resume),
+        played(pages["figure_6"], scale, out, resume),
         scale,
         [
             "**The paper's reading.** 1e-4 (epsilon 1) and 5e-5 (0.5) are best. "

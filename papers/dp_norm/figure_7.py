@@ -13,6 +13,20 @@ from papers.dp_norm.common.parts import Part, kept, record_every
 EPSILONS = (None, 1.0, 0.5)
 
 
+def parts(rounds: int) -> dict[str, list[Part]]:
+    """What the page is drawn from, besides a single node."""
+    made = [
+        Part(
+            f"figure_7_{name}",
+            tuple(entries(rounds, EPSILONS)),
+            rounds,
+            ring={"iid": True},
+        )
+        for name, entries in convex.METHODS.items()
+    ]
+    return {"figure_7": made}
+
+
 def main(
     out: Path = RESULTS,
     rounds: int = 100,
@@ -22,16 +36,7 @@ def main(
 ) -> Path:
     """All methods, every node with all ten classes."""
     scale = chosen(rounds, splits, seeds)
-    parts = [
-        Part(
-            f"figure_7_{name}",
-            tuple(entries(rounds, EPSILONS)),
-            rounds,
-            ring={"iid": True},
-        )
-        for name, entries in convex.METHODS.items()
-    ]
-    lines = played(parts, scale, out, resume)
+    lines = played(parts(rounds)["figure_7"], scale, out, resume)
     every = record_every(rounds)
     single = [
         {"split": split, **line}

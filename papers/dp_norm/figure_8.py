@@ -25,6 +25,11 @@ def on_ring(nodes: int, rounds: int) -> list[Part]:
     ]
 
 
+def parts(rounds: int) -> dict[str, list[Part]]:
+    """What the page is drawn from."""
+    return {"figure_8": [part for nodes in NODES for part in on_ring(nodes, rounds)]}
+
+
 def main(
     out: Path = RESULTS,
     rounds: int = 100,

@@ -21,6 +21,11 @@ def on_ring(nodes: int, rounds: int) -> Part:
     return Part(f"figure_9_{nodes}_nodes", (one,), rounds, {"nodes": nodes})
 
 
+def parts(rounds: int) -> dict[str, list[Part]]:
+    """What the page is drawn from."""
+    return {"figure_9": [on_ring(nodes, rounds) for nodes in NODES]}
+
+
 def main(
     out: Path = RESULTS,
     rounds: int = 100,
@@ -30,8 +35,7 @@ def main(
 ) -> Path:
     """One panel, one curve per ring."""
     scale = chosen(rounds, splits, seeds)
-    rings = [on_ring(nodes, rounds) for nodes in NODES]
-    lines = played(rings, scale, out, resume)
+    lines = played(parts(rounds)["figure_9"], scale, out, resume)
     return curve_page(
         out,
         "figure_9",

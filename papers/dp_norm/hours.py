@@ -1,30 +1,45 @@
-"""What the figures would take with the paper's rounds, from measured seconds."""
+"""What the figures would take at the paper's scale, from measured seconds.
+
+A convex figure is run in parts (`common/parts.py`); a part is the faster a curve the
+more curves it has, for they share their batches. Curves that stand in `raw/`, or that a
+figure above has, are not run again and not counted.
+"""
 
 from __future__ import annotations
 
 import csv
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 
+from papers.dp_norm import (
+    convex_curves,
+    figure_3,
+    figure_5,
+    figure_6,
+    figure_7,
+    figure_8,
+    figure_9,
+)
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex, resnet
 from papers.dp_norm.common.pages import RESULTS, grid, script, write_page
+from papers.dp_norm.common.parts import Part, Scale, curves_in
 from tacita.problem import resnet10
 
-#: Drawn with fewer rounds than the paper's, convex and not.
-SHORT = (
-    *("figure_3", "figure_3_batches", "figure_5", "figure_6", "figure_6_steps"),
-    *("figure_7", "figure_8", "figure_9"),
-)
+CONVEX = (figure_3, figure_5, figure_6, figure_7, figure_8, figure_9)
 NETWORKS = (
     *("figure_2_resnet", "figure_3_resnet", "figure_3_resnet_batches"),
     *("figure_7_resnet", "figure_8_resnet", "figure_9_resnet"),
 )
 NODES, PAPER = 6, resnet.SIZES["paper"]
+#: Both splits and three seeds, as the figures are asked for.
+WHOLE = Scale(b.ROUNDS, tuple(b.L2), 3)
+#: Curves of a part for which seconds are measured.
+WIDTHS = (1, 2, 4, 8, 16)
 MEASURED_IMAGES = 8
 
 
@@ -36,11 +51,16 @@ def processor_seconds(run: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def of_a_round(rounds: int = 4) -> float:
-    """One configuration of the convex benchmark for one round."""
-    problem, entries = b.problem(), convex.gossip_entries(rounds, (1.0, 0.5))
-    run = lambda: convex.play(problem, entries, rounds, rounds)  # noqa: E731
-    return processor_seconds(run) / (rounds * len(entries))
+def of_a_round(width: int, rounds: int = 8) -> float:
+    """One curve of a part of so many, for a round on six nodes with B = 2,000."""
+    problem, some = b.problem(), convex.dp_norm_entries(b.ROUNDS, (1.0, 0.5))
+    entries = (some * width)[:width]
+
+    def seconds(count: int) -> float:
+        return processor_seconds(lambda: convex.play(problem, entries, count, count))
+
+    # What a run takes once, measures at its end among it, is not the rounds'.
+    return (seconds(2 * rounds) - seconds(rounds)) / (rounds * width)
 
 
 def of_an_image() -> float:
@@ -54,6 +74,55 @@ def of_an_image() -> float:
     return processor_seconds(lambda: slope(w).block_until_ready()) / MEASURED_IMAGES
 
 
+def hours_of(part: Part, there: Collection[str], each: Mapping[int, float]) -> float:
+    """Processor hours of what is not there of a part.
+
+    >>> half = convex.dp_norm(0.2, 0.0)
+    >>> one = convex.Entry("DP-Norm", "paper", None, half)
+    >>> part = Part("one", (one,), 1800, {"nodes": 3})
+    >>> hours_of(part, (), {1: 4.0}), hours_of(part, [part.curve(one)], {1: 4.0})
+    (1.0, 0.0)
+    """
+    left = [entry for entry in part.entries if part.curve(entry) not in there]
+    if not left:
+        return 0.0
+    width = max(w for w in each if w <= len(left))
+    size = left[0].algorithm.oracle
+    rows = getattr(size, "oracle", size).size / b.BATCH
+    nodes = part.ring.get("nodes", NODES) / NODES
+    return len(left) * each[width] * part.rounds * rows * nodes / 3600
+
+
+def by_page(
+    scale: Scale, there: Collection[str], each: Mapping[int, float]
+) -> dict[str, float]:
+    """Processor hours of every convex page, without what is there or on one above."""
+    known, found = {*there}, {}
+    for page, parts in pages().items():
+        copies = [copy for part in parts for copy in part.copies(scale)]
+        found[page] = 0.0
+        for copy in copies:
+            found[page] += hours_of(copy, known, each)
+            known.update(map(copy.curve, copy.entries))
+    return found
+
+
+def pages() -> dict[str, list[Part]]:
+    """All convex pages, with the paper's rounds."""
+    return {
+        page: parts
+        for figure in CONVEX
+        for page, parts in figure.parts(b.ROUNDS).items()
+    }
+
+
+def of_figure_2() -> set[str]:
+    """Its curves, which were run first: split 0, one seed."""
+    once = Scale(b.ROUNDS)
+    copies = [copy for part in convex_curves.methods() for copy in part.copies(once)]
+    return {copy.curve(entry) for copy in copies for entry in copy.entries}
+
+
 def configurations(name: str, out: Path) -> int:
     """Curves of a figure's file; one that several panels show counts once."""
     with open(out / f"{name}.csv", newline="", encoding="utf-8") as file:
@@ -63,34 +132,44 @@ def configurations(name: str, out: Path) -> int:
 
 
 def main(out: Path = RESULTS) -> Path:
-    """Processor hours of every figure at the paper's rounds, one split, one seed."""
-    each, image = of_a_round(), of_an_image()
+    """Processor hours of every figure at the paper's scale, and what is left."""
+    each, image = {width: of_a_round(width) for width in WIDTHS}, of_an_image()
+    once = by_page(Scale(b.ROUNDS), of_figure_2(), each)
+    left = by_page(WHOLE, curves_in(RESULTS / "raw"), each)
     rows = [
-        [name, n, b.ROUNDS, f"{n * b.ROUNDS * each / 3600:.2g}"]
-        for name in SHORT
-        for n in [configurations(name, RESULTS)]
+        [
+            page,
+            sum(len(part.entries) for part in parts),
+            b.ROUNDS,
+            once[page],
+            left[page],
+        ]
+        for page, parts in pages().items()
     ]
     network = image * PAPER.batch * b.STEPS * NODES * PAPER.rounds / 3600
-    rows += [
-        [name, n, PAPER.rounds, f"{n * network:.2g}"]
-        for name in NETWORKS
-        for n in [configurations(name, RESULTS)]
-    ]
-    heads = ("figure", "curves", "rounds", "processor hours")
+    for name in NETWORKS:
+        curves = configurations(name, RESULTS)
+        rows.append([name, curves, PAPER.rounds, curves * network, curves * network])
+    shown = [[*row[:3], *(f"{hours:.2g}" for hours in row[3:])] for row in rows]
+    heads = ("figure", "curves", "rounds", "processor hours", "left")
     with open(out / "hours.csv", "w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([heads, *rows])
+        csv.writer(file, lineterminator="\n").writerows([heads, *shown])
+    widths = ", ".join(
+        f"{seconds:.3g} in a part of {width}" for width, seconds in each.items()
+    )
     return write_page(
         out,
         "hours",
         [
-            "# Hours that the paper's scale would take",
-            f"Measured: {each:.3g} processor seconds for a round of one curve of the "
-            f"convex benchmark, {1e3 * image:.3g} ms for the gradient of one image by "
-            f"the paper's ResNet-10 ({PAPER.side} x {PAPER.side}, width "
-            f"{PAPER.width}). Below: all "
-            "curves that a page shows, with the paper's rounds, one split and one "
-            "seed; both splits with three seeds take six times that.",
-            grid(heads, rows),
+            "# Hours that the paper's scale takes",
+            "Measured: processor seconds for a round of one curve of the convex "
+            f"benchmark, six nodes, B = {b.BATCH:,}: {widths}; {1e3 * image:.3g} ms "
+            f"for the gradient of one image by the paper's ResNet-10 ({PAPER.side} x "
+            f"{PAPER.side}, width {PAPER.width}). *Processor hours*: the curves of a "
+            "page, with the paper's rounds, one split and one seed, without those of "
+            "Figure 2 and of figures above. *Left*: for both splits and three seeds "
+            "(of ResNet-10 one), without what stands in `raw/`.",
+            grid(heads, shown),
         ],
     )
 

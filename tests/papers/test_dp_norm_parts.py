@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tacita
+from papers.dp_norm import hours
 from papers.dp_norm.common import convex, figures, parts, runs
 
 
@@ -141,3 +142,21 @@ def test_more_splits_than_there_are_is_refused():
     assert figures.chosen(100, 2, 3) == parts.Scale(100, (0, 1), 3)
     with pytest.raises(tacita.check.TacitaError, match="at most 2 splits, got"):
         figures.chosen(100, 3, 1)
+
+
+def test_hours_count_a_curve_once():
+    once, each = parts.Scale(2000), {1: 3.6}
+    hours_by_page = hours.by_page(once, (), each)
+    # Figure 9 has four curves, on rings of 3, 4, 6 and 8; Figures 3 and 8 have all but
+    # that on three nodes.
+    assert hours_by_page["figure_9"] == pytest.approx(2000 * 3.6 / 3600 * 3 / 6)
+    assert hours_by_page["figure_3"] == pytest.approx(12 * 2000 * 3.6 / 3600)
+    every = {
+        copy.curve(entry)
+        for made in hours.pages().values()
+        for part in made
+        for copy in part.copies(once)
+        for entry in copy.entries
+    }
+    assert set(hours.by_page(once, every, each).values()) == {0.0}
+    assert hours.of_figure_2() & every  # which is why these are not run again
