@@ -31,6 +31,7 @@ from tacita.privacy.accounting.mechanisms import (
 )
 from tacita.privacy.accounting.subsampling import (
     Poisson,
+    PoissonReplaced,
     WithoutReplacement,
     WithReplacement,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "Observer",
     "PaperClaim",
     "Poisson",
+    "PoissonReplaced",
     "PrivacyReport",
     "PrivacyRow",
     "Promise",

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import fft, stats
 
-from tacita.privacy import Poisson, WithoutReplacement, account
+from tacita.privacy import Poisson, PoissonReplaced, WithoutReplacement, account
 from tacita.privacy.accounting.curve import LossCurve
-from tacita.privacy.accounting.profiles import batch_profile
+from tacita.privacy.accounting.profiles import batch_profile, replaced_profile
 from tacita.privacy.accounting.releases import SampledGaussian
 
 DELTA = 1e-5
@@ -175,15 +175,92 @@ def poisson_pairs(mu, rate):
     return cut(edges, drawn, normal), cut(edges, normal, drawn)
 
 
+def replaced_pair(mu, rate):
+    """A record on one side against one on the other, half the change away from none."""
+    edges, normal = np.linspace(-mu - 9.5, mu + 9.5, 60_001), stats.norm.cdf
+
+    def drawn(at):
+        return lambda x: (1 - rate) * normal(x) + rate * normal(x, at)
+
+    return cut(edges, drawn(mu / 2), drawn(-mu / 2))
+
+
+def test_replaced_records_of_poisson_batches_are_bounded_and_the_bound_attained():
+    """Two records anywhere within half the change of none, in the plane."""
+    draw = np.random.default_rng(8)
+    x = np.linspace(-9.0, 9.0, 301)
+    plane, cell = np.stack(np.meshgrid(x, x), -1), (x[1] - x[0]) ** 2
+
+    def law(rate, at):
+        here = [stats.norm.pdf(plane - place).prod(-1) for place in (np.zeros(2), at)]
+        return (1 - rate) * here[0] + rate * here[1]
+
+    epsilons, worst = np.array([0.0, 0.1, 0.5, 1.5, 3.0]), 0.0
+    for _ in range(20):
+        rate, mu = float(draw.uniform(0.01, 1.0)), float(draw.uniform(0.2, 4.0))
+        most = replaced_profile(mu, rate)(epsilons)
+        places = draw.normal(size=(2, 2))
+        sizes = mu / 2 * draw.uniform(0.3, 1.0, size=(2, 1)) ** 0.2
+        places *= sizes / np.linalg.norm(places, axis=1, keepdims=True)
+        opposite = [1.0, 0.0] * np.array([[mu / 2], [-mu / 2]])
+        for pair, equal in ((places, False), (opposite, True)):
+            one, two = (law(rate, at) for at in pair)
+            for a, b in ((one, two), (two, one)):
+                over = [np.maximum(a - math.exp(e) * b, 0) for e in epsilons]
+                found = np.array([each.sum() * cell for each in over])
+                assert np.all(found <= most * 1.005 + 1e-9)  # cells of a plane
+                if equal:
+                    np.testing.assert_allclose(found, most, rtol=5e-3, atol=1e-6)
+                else:
+                    worst = max(worst, found[0] / most[0])
+    assert worst > 0.8
+
+
+def test_replaced_profiles_bear_any_noise():
+    """Small and large changes, rates and epsilons: a curve that falls, below one."""
+    epsilons = np.geomspace(1e-7, 600.0, 200)
+    for mu in (1e-3, 0.1, 3.0, 40.0, 200.0):
+        for rate in (1e-6, 0.1, 1.0):
+            found = replaced_profile(mu, rate)(epsilons)
+            assert np.all(np.isfinite(found)) and np.all(found <= rate * (1 + 1e-12))
+            assert np.all(np.diff(found) <= 1e-15)
+
+
+def test_a_replaced_record_costs_less_than_one_that_is_seen_to_take_part():
+    """Between add_remove of one record, and one that everybody sees take part."""
+    given = {"observer": "final_model", "unit": "client", "rounds": 10}
+    added = account(
+        **given,
+        relation="add_remove",
+        noise_std=1.0,
+        sensitivity=1.0,
+        sampling=Poisson(0.2),
+    )
+    seen = account(
+        **given,
+        relation="replace_one",
+        noise_std=1.0,
+        sensitivity=2.0,
+        participation=0.2,
+    )
+    half = spent(PoissonReplaced(0.2), 0.5, 10)  # noise 1 beside a change of 2
+    assert added.epsilon(DELTA) < half < 0.3 * seen.epsilon(DELTA)
+    assert half == pytest.approx(6.479, abs=1e-3)
+
+
 def check_random_accounts(count, seed):
     """Epsilons of random settings against an independent convolution."""
     draw = np.random.default_rng(seed)
     for _ in range(count):
         samples, noise = int(draw.integers(20, 2000)), float(draw.uniform(0.7, 5.0))
         batch, rounds = int(draw.integers(1, samples)), int(draw.integers(1, 120))
-        if draw.random() < 0.5:
+        kind = draw.random()
+        if kind < 0.4:
             sampling = WithoutReplacement(batch, samples)
             pairs = (theorem_9_pair(1 / noise, batch / samples),)
+        elif kind < 0.7:
+            sampling = PoissonReplaced(batch / samples)
+            pairs = (replaced_pair(1 / noise, batch / samples),)
         else:
             sampling = Poisson(batch / samples)
             pairs = poisson_pairs(1 / noise, batch / samples)

@@ -13,7 +13,7 @@ import pytest
 import tacita
 from tacita.algorithm.fed_spd import State, Told
 from tacita.integer_noise import SPREAD
-from tacita.privacy import Question, Scope, letters_of
+from tacita.privacy import PoissonReplaced, Question, Scope, account, letters_of
 from tacita.privacy.clipped import Clipped
 from tacita.privacy.letters.mixing import places
 from tacita.privacy.letters.on_grid import Release, rounding_of
@@ -98,6 +98,27 @@ def test_mu_is_that_of_a_sum_of_one_letter():
     slack = rounding_of(40, 5, Relation.REPLACE_ONE)
     change = (2 / 40) * (1 + slack) / step + math.sqrt(5)
     assert found.mu == pytest.approx(2 * change / math.sqrt(SPREAD**2 - 4), rel=1e-12)
+
+
+def test_two_records_of_a_poisson_batch_are_rounded_one_by_one():
+    """Either adds what is rounded: half the change, and a whole step an entry."""
+    scope = Scope("coordinator", "record", "replace_one")
+    batch = Clipped(norm=1.0, oracle=Minibatch(size=8, sampling="poisson"))
+    noise = Noisy(std=0.2, oracle=batch, noise_kind="integers")
+    algorithm = tacita.DPSGD(step_size=0.5, oracle=noise).resolve(PROBLEM)
+    question = Question(scope=scope, agent=0, rounds=3)
+    found = letters_of(algorithm).theorem(PROBLEM, question)
+    grid, entries = 0.2 / SPREAD, PROBLEM.dim
+    slack = rounding_of(40, entries, Relation.ADD_REMOVE)
+    steps = 2 * (1 / 8 * (1 + slack) / grid + math.sqrt(entries))
+    by_hand = account(
+        **scope.words,
+        noise_std=math.sqrt(SPREAD**2 - 4),
+        sensitivity=steps,
+        rounds=3,
+        sampling=PoissonReplaced(8 / 40),
+    )
+    assert found.epsilon(1e-5) == pytest.approx(by_hand.epsilon(1e-5), rel=1e-9)
 
 
 def test_a_coarse_grid_pays_for_its_rounding():

@@ -17,6 +17,7 @@ from tacita.privacy import (
     BudgetExceeded,
     Ledger,
     Poisson,
+    PoissonReplaced,
     Scope,
     WithoutReplacement,
     account,
@@ -265,6 +266,7 @@ def test_groups_are_checked(path, separate, message):
 
 SAMPLED = (
     (Poisson(0.1), "add_remove", 1.0),
+    (PoissonReplaced(0.1), "replace_one", 1.0),
     (WithoutReplacement(10, 100), "replace_one", 1.0),
     (WithReplacement(10, 100), "replace_one", 1.0),
     (WithoutReplacement(10, 100), "replace_one", 0.5),

@@ -25,6 +25,7 @@ from tacita.privacy import (
 )
 from tacita.privacy.accounting.subsampling import (
     Poisson,
+    PoissonReplaced,
     WithoutReplacement,
     WithReplacement,
 )
@@ -143,6 +144,17 @@ def test_batches_are_accounted_as_they_are_drawn(problem):
     assert of("poisson", "add_remove").epsilon(1e-5) == pytest.approx(
         poisson.epsilon(1e-5)
     )
+    batch = Clipped(norm=0.5, oracle=tacita.Minibatch(size=5, sampling="poisson"))
+    algorithm = tacita.FedAvg(step_size=0.1, local_steps=3, oracle=noisy(0.4, batch))
+    replaced = account(
+        **seen,
+        relation="replace_one",
+        sensitivity=0.2,
+        rounds=30,
+        sampling=PoissonReplaced(0.25),
+    )
+    found = guarantee(algorithm, problem, ask(relation="replace_one"))
+    assert found.epsilon(1e-5) == pytest.approx(replaced.epsilon(1e-5))
     drawn = account(
         **seen,
         relation="replace_one",

@@ -8,7 +8,8 @@ sensitivity, PLD against the add/remove one, so the same event gives epsilon 2.1
 
 * a release of all the data is the pair N(0, sigma^2), N(sensitivity, sigma^2) for
   either relation, so the library's relation is never set to REPLACE_ONE for it;
-* Poisson sampling is accounted under `add_remove` only, where both accountants agree;
+* Poisson sampling is accounted under `add_remove`, where both accountants agree, and
+  under `replace_one` as `PoissonReplaced`, by our own loss distribution (`profiles`);
 * sampling without replacement is accounted under `replace_one`, by our own loss
   distribution (`profiles`), or by RDP after the library's convention was probed at run
   time (it may change between versions).
@@ -124,7 +125,7 @@ def _refuse_unsupported(
 ) -> None:
     if sampling is not None:
         if relation != sampling.relation:
-            other = "Poisson" if relation == Poisson.relation else "WithoutReplacement"
+            other = "Poisson" if relation == Poisson.relation else "PoissonReplaced"
             check.refuse(
                 f"{sampling.words} is accounted for relation="
                 f"{sampling.relation.value!r} only; use that relation, or {other} for "

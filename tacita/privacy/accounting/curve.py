@@ -221,7 +221,7 @@ class TookPart:
     def renyi(self) -> RenyiCurve | None:
         """The mixture of the moments."""
         bounds = renyi_bounds(self.round)
-        return None if bounds is None else _mixed(bounds, self.chance)
+        return None if bounds is None else bounds.with_chance(self.chance)
 
 
 Curve = GaussianCurve | RenyiCurve | LossCurve
@@ -289,13 +289,5 @@ def take_part(curve: Curve, participation: float) -> Curve:
     if participation == 1.0 or curve == GaussianCurve(0.0):
         return curve
     if isinstance(curve, RenyiCurve):
-        return _mixed(curve, participation)
+        return curve.with_chance(participation)
     return LossCurve(((TookPart(_loss_curve(curve), participation), 1),))
-
-
-def _mixed(bounds: RenyiCurve, participation: float) -> RenyiCurve:
-    orders = np.asarray(ORDERS)
-    active = np.log(participation) + (orders - 1) * bounds.totals()
-    moments = np.logaddexp(np.log1p(-participation), active)
-    values = tuple((np.maximum(moments, 0.0) / (orders - 1)).tolist())
-    return RenyiCurve(values, pure=bounds.pure)

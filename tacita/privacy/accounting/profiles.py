@@ -121,6 +121,48 @@ def poisson(mu: float, rate: float, step: float) -> Any:
     return _connected(step, points, *map(np.minimum.accumulate, deltas))
 
 
+def replaced_profile(mu: float, rate: float) -> Profile:
+    """Poisson batches in which a record is replaced; mu is the change over the noise.
+
+    With s = mu/2, what one record adds over the noise, no pair of neighbours is easier
+    to tell apart than (1-q) N(0) + q N(s) and (1-q) N(0) + q N(-s), which mirror each
+    other: `docs/proof-batches.md`. For a = e^eps >= 1 the first exceeds a times the
+    second above z, where s z = eps/2 + arcsinh((1-q)/q e^{s^2/2} sinh(eps/2)), so that
+
+        delta = q (Phi(s - z) - a Phi(-s - z)) - (1-q) (a - 1) Phi(-z).
+
+    >>> all_of_them = replaced_profile(1.0, 1.0)(np.array([0.0, 2.0]))
+    >>> bool(np.allclose(all_of_them, gaussian_profile(np.array([0.0, 2.0]), 1.0)))
+    True
+    """
+    s, silent = mu / 2, 1 - rate
+
+    def profile(epsilon: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):  # logarithms of 0: all or nothing
+            half = np.log(-np.expm1(-epsilon) / 2) + epsilon / 2  # of sinh(eps/2)
+            odds = np.log(silent) - math.log(rate) + s * s / 2 + half
+        # arcsinh(e^odds), which is odds + log 2 where e^odds might overflow
+        turned = np.where(
+            odds > 20.0, odds + math.log(2), np.arcsinh(np.exp(np.minimum(odds, 20.0)))
+        )
+        z = (epsilon / 2 + turned) / s
+        low, high = z - s, z + s
+        # phi(z) (A (R(low) - R(z)) + B (R(z) - R(high))) with Mills ratios, A and B the
+        # shares of the two Gaussians there: nothing cancels, nothing overflows.
+        near = np.maximum(low, -5.0)
+        at, there, beyond = (special.erfcx(v / math.sqrt(2)) for v in (near, z, high))
+        first = np.exp(-near * near / 2) * (at - there)
+        second = np.exp(epsilon - high * high / 2) * (there - beyond)
+        right = 0.5 * rate * (first + second)
+        both = special.ndtr(-low) - np.exp(epsilon + special.log_ndtr(-high))
+        # (a - 1) Phi(-z)
+        without = -np.expm1(-epsilon) * np.exp(epsilon + special.log_ndtr(-z))
+        left = rate * both - silent * without
+        return np.maximum(np.where(low > -5.0, right, left), 0.0)
+
+    return profile
+
+
 def _gaussian(epsilon: np.ndarray, mu: float) -> np.ndarray:
     """`gaussian_profile` for epsilons of any sign."""
     size = np.abs(epsilon)

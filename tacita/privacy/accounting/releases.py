@@ -20,6 +20,7 @@ from tacita.privacy.accounting import profiles
 from tacita.privacy.accounting.renyi import RenyiCurve
 from tacita.privacy.accounting.subsampling import (
     Poisson,
+    PoissonReplaced,
     Sampling,
     WithReplacement,
     sampled_rdp,
@@ -96,6 +97,9 @@ class SampledGaussian:
         """Of many small losses q sqrt(e^{mu^2} - 1), of few large ones sqrt(q) mu."""
         mu, rate = self._mu, self.sampling.rate
         small = rate * math.sqrt(math.expm1(min(mu * mu, 600.0)))
+        if isinstance(self.sampling, PoissonReplaced):
+            # Two records, each half the change away from none.
+            small = 2 * rate * math.sqrt(math.sinh(min(mu * mu / 4, 600.0)))
         return min(small, math.sqrt(rate) * mu)
 
     @property
@@ -133,13 +137,20 @@ class SampledGaussian:
         """By its privacy profile."""
         if isinstance(self.sampling, Poisson):
             return profiles.poisson(1 / self.multiplier, self.sampling.rate, step)
+        if isinstance(self.sampling, PoissonReplaced):
+            own = profiles.replaced_profile(1 / self.multiplier, self.sampling.rate)
+            return profiles.distribution(own, step)
         profile = profiles.batch_profile(self.multiplier, self.sampling)
         return profiles.distribution(profile, step)
 
     def renyi(self) -> RenyiCurve | None:
-        """By the library, which does not know draws with replacement."""
+        """By the library, where it knows the draws."""
         if isinstance(self.sampling, WithReplacement):
             return None
+        if isinstance(self.sampling, PoissonReplaced):
+            # No tighter than if the batch were seen.
+            seen = RenyiCurve.linear(self._mu**2 / 2)
+            return seen.with_chance(self.sampling.rate)
         return RenyiCurve(sampled_rdp(self.multiplier, self.sampling))
 
 

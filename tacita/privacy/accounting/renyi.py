@@ -104,6 +104,19 @@ class RenyiCurve:
         values = tuple(times * value for value in self.values)
         return RenyiCurve(values, times * self.slope, times * self.pure)
 
+    def with_chance(self, chance: float) -> RenyiCurve:
+        """Of a release that is made with a probability, and is seen to be made or not.
+
+        The moments e^{(order - 1) D_order} are mixed with those of no release, 1.
+        """
+        orders = np.asarray(ORDERS)
+        with np.errstate(divide="ignore"):
+            silent = np.log1p(-chance)
+        active = np.log(chance) + (orders - 1) * self.totals()
+        moments = np.logaddexp(silent, active)
+        values = tuple((np.maximum(moments, 0.0) / (orders - 1)).tolist())
+        return RenyiCurve(values, pure=self.pure)
+
 
 def order_above_one(order: float) -> float:
     """Refuse what is no order of a Renyi divergence."""

@@ -1,10 +1,10 @@
 """How records are drawn for a release, and the Renyi divergence that follows.
 
 The divergences come from `dp_accounting`, which does not know sampling with
-replacement (see `profiles`). Callers give the noise relative to the sensitivity under
-the relation that goes with the sampling: add/remove for Poisson sampling, replace-one
-for sampling without and with replacement. Every kind names its `relation`, and its
-`theorems` by the method that accounts with it, the usual one first.
+replacement, nor Poisson sampling of records that are replaced (see `profiles`). Callers
+give the noise relative to the sensitivity under the relation that goes with the
+sampling: add/remove for `Poisson`, replace-one for all others. Every kind names its
+`relation`, and its `theorems` by the method that accounts with it, the usual one first.
 """
 
 from __future__ import annotations
@@ -36,6 +36,26 @@ class Poisson:
             "pld": "Poisson-sampled Gaussian (Zhu, Dong, Wang 2022, Theorem 11)",
             "rdp": "Poisson-sampled Gaussian (Mironov, Talwar, Zhang 2019)",
         }
+    )
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        inputs.fraction(rate=self.rate)
+
+
+@dataclass(frozen=True)
+class PoissonReplaced:
+    """Poisson sampling, where neighbours differ in what one of the records is.
+
+    The sensitivity is twice what one record adds to a batch, as much as the change from
+    one record to another.
+    """
+
+    words = "Poisson sampling with a record replaced"
+    relation = Relation.REPLACE_ONE
+    theorems = MappingProxyType(
+        {"pld": "Poisson-sampled Gaussian with a record replaced (proof-batches.md)"}
     )
 
     rate: float
@@ -112,7 +132,7 @@ class WithReplacement:
         return -math.expm1(self.draws * math.log1p(-1 / self.samples))
 
 
-Sampling = Poisson | WithoutReplacement | WithReplacement
+Sampling = Poisson | PoissonReplaced | WithoutReplacement | WithReplacement
 
 
 @lru_cache(maxsize=512)

@@ -18,6 +18,7 @@ from tacita.privacy.accounting.releases import SampledGaussian
 from tacita.privacy.accounting.renyi import RenyiCurve
 from tacita.privacy.accounting.subsampling import (
     Poisson,
+    PoissonReplaced,
     WithoutReplacement,
     WithReplacement,
 )
@@ -27,7 +28,7 @@ _KINDS = {
     for kind in (
         *(LossCurve, RenyiCurve),
         *(SampledGaussian, Laplace, RandomisedResponse, TookPart),
-        *(Poisson, WithoutReplacement, WithReplacement),
+        *(Poisson, PoissonReplaced, WithoutReplacement, WithReplacement),
     )
 }
 

@@ -10,7 +10,11 @@ from tacita import check
 from tacita.algorithm import ClientDPFedAvg
 from tacita.privacy.accounting.compose import account
 from tacita.privacy.accounting.guarantee import Guarantee, believed
-from tacita.privacy.accounting.subsampling import Poisson, WithoutReplacement
+from tacita.privacy.accounting.subsampling import (
+    Poisson,
+    PoissonReplaced,
+    WithoutReplacement,
+)
 from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
 from tacita.privacy.letters.question import (
     BROADCAST_ONLY,
@@ -86,14 +90,12 @@ def _client_dp_fed_avg(
     algorithm.joining.refuse(type(algorithm).__name__, question.aggregation)
     n, chance = problem.n_agents, question.participation
     replaced = scope.relation == Relation.REPLACE_ONE
-    sampling, mixed = None, 1.0
+    sampling = None
     if chance < 1.0:
-        if question.active is None and not replaced:
-            sampling = Poisson(chance)
-        elif question.active is not None and replaced:
-            sampling = WithoutReplacement(question.active, n)
+        if question.active is None:
+            sampling = PoissonReplaced(chance) if replaced else Poisson(chance)
         elif replaced:
-            mixed = chance  # as if who took part were seen
+            sampling = WithoutReplacement(question.active, n)
         else:
             check.refuse(
                 "a fixed number of clients in every round is accounted for "
@@ -107,7 +109,6 @@ def _client_dp_fed_avg(
         sensitivity=(2 if replaced else 1) * _longest(algorithm, question),
         rounds=question.rounds,
         sampling=sampling,
-        participation=mixed,
         clipped=True,
     )
     return one.noting(

@@ -13,6 +13,7 @@ from tacita import check
 from tacita.privacy.accounting.guarantee import Guarantee, enforced
 from tacita.privacy.accounting.subsampling import (
     Poisson,
+    PoissonReplaced,
     Sampling,
     WithoutReplacement,
     WithReplacement,
@@ -33,7 +34,7 @@ from tacita.privacy.letters.steering import (
     noise_of_a_mean,
     shown_in_a_mean,
 )
-from tacita.privacy.scope import Scope, Unit
+from tacita.privacy.scope import Relation, Scope, Unit
 from tacita.problem.problem import Problem
 from tacita.problem.stream import Stream, stream_of
 from tacita.trees import replace
@@ -134,12 +135,14 @@ def one_round(
     )
     own = multiple * number_of(algorithm.oracle.std, question.agent)
     seen, steps = None, sum(asked)
+    replaced = isinstance(sampling, PoissonReplaced)
     release = Release(
         has_integers(algorithm),
-        change,
+        # On a grid, what one record adds is rounded, then what the other one does.
+        change / 2 if replaced else change,
         problem.dim,
         rows_rounded(oracle, samples),
-        scope.relation,
+        Relation.ADD_REMOVE if replaced else scope.relation,
     )
     if release.integers:
         noise = release.hidden_by(own)
@@ -174,6 +177,11 @@ def gradient_increment(
         )
     oracle, samples = clipped_oracle(algorithm, agent), int(problem.counts[agent])
     sampling, _ = _sampling(oracle, samples, asked, scope)
+    if isinstance(sampling, PoissonReplaced):
+        check.refuse(
+            "Poisson batches in a secure sum are accounted for relation='add_remove' "
+            "only; use that relation, or sampling='without_replacement'"
+        )
     used, how = oracle.drawn(samples)
     change = oracle.sensitivity(
         scope.relation, samples, unit=scope.unit, model=problem.model
@@ -220,7 +228,8 @@ def _sampling(
     if sampling == "without_replacement":
         return WithoutReplacement(size, samples), steps
     if sampling == "poisson":
-        return Poisson(size / samples), steps
+        added = scope.relation == Poisson.relation
+        return (Poisson if added else PoissonReplaced)(size / samples), steps
     if sampling == "stream":
         assert isinstance(oracle.oracle, Stream)
         return None, sum(oracle.oracle.uses(samples, steps) for steps in asked)
