@@ -145,7 +145,7 @@ def _dearest(found: list[tuple[int, Guarantee]], delta: float) -> tuple[int, Gua
     """The agent that spends most, and its guarantee."""
     # Gaussian curves are ordered by mu alone, which needs no root finding.
     if all(one.mu is not None for _, one in found):
-        return max(found, key=lambda pair: pair[1].mu)
+        return max(found, key=lambda pair: pair[1].mu or 0.0)
     return max(found, key=lambda pair: pair[1].epsilon(delta))
 
 
