@@ -121,9 +121,8 @@ class TAMUNA(ServerAlgorithm):
         self, key: Array, kept: Told, mean: Any, now: Round
     ) -> tuple[Told, Told]:
         """Begin a round: l ~ Geom(1/Ne)."""
-        if self.fixed:
-            steps = jnp.round(jnp.asarray(self.local_steps)).astype(jnp.int32)
-        else:
+        steps = self._fixed_steps
+        if not self.fixed:
             steps = random_steps.geometric(key, 1 / self.local_steps)
         slots = cohort = ()
         if self.sparsity is not None:
@@ -158,8 +157,15 @@ class TAMUNA(ServerAlgorithm):
             # w <- w - gamma (g_i(w) - h_i)
             return w - self.step_size * (g - state.h)
 
-        w = random_steps.descend(key, oracle, inbox.x, inbox.steps, update)
+        # A fixed number is the agent's own affair: its privacy is accounted for so
+        # many gradients, whatever a coordinator says.
+        steps = self._fixed_steps if self.fixed else inbox.steps
+        w = random_steps.descend(key, oracle, inbox.x, steps, update)
         return State(w, state.h), self._mask(inbox, w)
+
+    @property
+    def _fixed_steps(self) -> Array:
+        return jnp.round(jnp.asarray(self.local_steps)).astype(jnp.int32)
 
     def average(
         self, key: Array, kept: Told, mean: Array, now: Round

@@ -179,7 +179,7 @@ def _rows(
         question = turns.question(
             scope=scope,
             agent=agent,
-            rounds=int(turns.rounds[agent]),
+            rounds=int(turns.rounds[0, agent]),
             participation=float(turns.chance[agent]),
         )
         printed, why = _printed(partial(guarantee, algorithm, problem, question), delta)

@@ -3,6 +3,9 @@
 A. Jung, "Federated Learning: From Theory to Practice", section 2.5 and exercises 2.3 to
 2.5. A ridge penalty is the same as noisy copies of every row, (23), or as one further
 row per feature, (26); a pull towards a reference model as rows labelled by it, (27).
+
+An epsilon for one record is then one for one of these rows: who gave a row that became
+many is promised less. docs/sharp-edges.md
 """
 
 from __future__ import annotations

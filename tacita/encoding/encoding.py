@@ -154,6 +154,17 @@ class Encoding:
         zeros = self.unseen == "zeros"
         return features(column, cells, told, self.drop_first, zeros)
 
+    @property
+    def mixes_rows(self) -> bool:
+        """Whether features of a row depend on other rows: scales or fills by rows."""
+        scaled = self.centre is not None or self.spread is not None
+        return bool(self.learnt) and (scaled or self.fills)
+
+    @property
+    def fills(self) -> bool:
+        """Whether it has values for empty cells."""
+        return any(column.filled is not None for column in self.columns)
+
     def scaled(self, x: np.ndarray) -> np.ndarray:
         """The features with their scales.
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tacita import check
@@ -79,6 +80,11 @@ class AdaptiveClipping(Wrapper):
             check.refuse(
                 "adaptive clipping is not offered for rounded gradients, whose range "
                 "stays; leave quantile out, or tacita.Quantised"
+            )
+        if np.ndim(self._clipped.norm):
+            check.refuse(
+                "adaptive clipping moves one norm for all agents, and the oracle has "
+                "one per agent; give tacita.Clipped a single norm"
             )
         self.algorithm.refuse_problem(problem)
 

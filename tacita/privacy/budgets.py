@@ -31,6 +31,9 @@ from tacita.problem.oracles import AgentOracle
 from tacita.problem.problem import Problem
 from tacita.trees import frozen, needed
 
+#: How long a run may be of which nobody says how long it is, and how often one speaks.
+_MOST_ROUNDS = 2**20
+
 
 class State(NamedTuple):
     """A client's memory, with what it needs to fall silent."""
@@ -138,8 +141,11 @@ def within_budgets(
     delta: float,
     observer: str,
     unit: str = "record",
+    rounds: int | None = None,
 ) -> Budgeted:
     """The same algorithm, in which every client speaks as long as its budget lasts.
+
+    In whichever rounds that is: of noise that differs between rounds the least counts.
 
     Args:
         problem: What is solved.
@@ -148,6 +154,8 @@ def within_budgets(
         delta: The probability of exceeding them.
         observer: Against whom.
         unit: What is protected.
+        rounds: Of the run, where they are known; else it may be as long as it likes,
+            which matters to noise and steps that differ between rounds.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=4, features=3, samples=100)
@@ -164,18 +172,20 @@ def within_budgets(
     budgets = np.broadcast_to(given, (problem.n_agents,))
     scope = Scope(observer, unit, relation_of(ready))
     accounted = stand_ins(ready, problem)
+    most = _MOST_ROUNDS if rounds is None else inputs.whole(rounds=rounds)
     turns = np.zeros(problem.n_agents)
     for kind in {*zip(accounted.tolist(), budgets.tolist(), strict=True)}:
         agent, budget = kind
 
-        def build(rounds: int, agent: int = agent) -> Guarantee:
-            asked = Question(scope=scope, agent=agent, rounds=rounds)
+        def build(spoken: int, agent: int = agent) -> Guarantee:
+            asked = Question(scope=scope, agent=agent, rounds=spoken, total=most)
             return guarantee(ready, problem, asked)
 
-        lasts = affordable_rounds(build, epsilon=budget, delta=delta, at_most=2**20)
+        lasts = affordable_rounds(build, epsilon=budget, delta=delta, at_most=most)
         turns[(accounted == agent) & (budgets == budget)] = lasts
     if not turns.any():
-        once = Question(scope=scope, agent=int(accounted[budgets.argmax()]), rounds=1)
+        agent = int(accounted[budgets.argmax()])
+        once = Question(scope=scope, agent=agent, rounds=1, total=most)
         costs = guarantee(ready, problem, once).epsilon(delta)
         check.refuse(
             f"no client can afford a round: one costs epsilon={costs:.4g} at delta="

@@ -52,7 +52,9 @@ def clipped_sum(model: Model, w: Array, batch: Batch, norm: Any, micro: int) -> 
         return products.combine(weights * clipped, x)
     if isinstance(model, Softmax):
         residual = _numbers(model.residual(model.scores(w, x), y))
-        factor = weights * _shrink(_lengths(residual) * batch.row_lengths(), norm)
+        # Squares of short residuals may vanish beside long rows.
+        sizes = jnp.maximum(_lengths(residual), _SHORTEST)
+        factor = weights * _shrink(sizes * batch.row_lengths(), norm)
         return (jnp.reshape(factor, (-1, 1)) * residual).T.dot(x).reshape(-1)
     if isinstance(model, Perceptron):
         layers, norms = _layers_and_norms(model, w, batch)
@@ -75,7 +77,8 @@ def example_norms(model: Model, w: Array, batch: Batch, micro: int) -> Array:
     if isinstance(model, Linear | Logistic | Softmax):
         residual = _numbers(model.residual(model.scores(w, x), y))
         sizes = _lengths(residual) if isinstance(model, Softmax) else jnp.abs(residual)
-        return sizes * batch.row_lengths()
+        # Infinity times zero is no number, and no longer than any norm.
+        return _numbers(sizes * batch.row_lengths())
     if isinstance(model, Perceptron):
         return _layers_and_norms(model, w, batch)[1]
     norms = jax.lax.map(
@@ -139,8 +142,9 @@ def _lengths(rows: Array) -> Array:
 def lengths_along(rows: Array, axis: int) -> Array:
     """l2 norms along an axis; compiled, so that no square of all rows is kept.
 
-    Scaled by the largest entry: squares of long rows would not be finite, and a length
-    that is not would break the letter or not, as the label has it.
+    Scaled by the largest entry: squares of long rows would not be finite. Infinite are
+    rows alone that are longer than the largest number: clipped, they add nothing. Any
+    number in place of their length would be too short, and let more than C through.
     """
     limits = jnp.finfo(rows.dtype)
     largest = jnp.max(jnp.abs(rows), axis=axis, keepdims=True)
@@ -148,9 +152,7 @@ def lengths_along(rows: Array, axis: int) -> Array:
     # there are counts as zero, and so would the longest rows.
     unit = jnp.clip(largest, limits.tiny, limits.max / 8)
     scaled = rows / unit
-    length = jnp.sqrt(jnp.sum(scaled * scaled, axis=axis))
-    # Finite: infinity times a residual of zero is no number.
-    return jnp.minimum(jnp.squeeze(unit, axis) * length, limits.max)
+    return jnp.squeeze(unit, axis) * jnp.sqrt(jnp.sum(scaled * scaled, axis=axis))
 
 
 def _shrink(norms: Array, norm: Any) -> Array:

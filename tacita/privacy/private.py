@@ -30,7 +30,7 @@ from tacita.privacy.spend import Turns, known_observer, largest, planned
 from tacita.privacy.statement import relation_of
 from tacita.problem.oracles import Full
 from tacita.problem.problem import Problem
-from tacita.problem.quantised import inside, unquantised
+from tacita.problem.quantised import Quantised, inside, unquantised
 from tacita.trees import replace
 
 A = TypeVar("A", bound=Algorithm)
@@ -130,6 +130,11 @@ def private(
             schedule=schedule,
             noise_kind=noise_kind,
         )
+        if isinstance(ready.oracle, Quantised):
+            check.refuse(
+                "a secure sum rounds letters to its own grid, and tacita.Quantised "
+                "before it changes what one record moves; leave it out"
+            )
         return private_sum(
             problem,
             ready,

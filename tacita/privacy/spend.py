@@ -32,7 +32,7 @@ class Turns:
     """How often agents take part.
 
     Attributes:
-        rounds: Per agent: rounds it was active, or all rounds of a plan.
+        rounds: Per seed and agent: rounds it was active, or all rounds of a plan.
         chance: Per agent: 1 for a run that happened, else its probability.
         question: Makes a question about one agent, from what is left to say.
     """
@@ -42,9 +42,9 @@ class Turns:
     question: Callable[..., Question]
 
     def as_they_went(self, turns: Any) -> Turns:
-        """What a run shows: how often each agent was active, in its busiest seed."""
-        n = len(self.rounds)
-        counted = np.asarray(turns, dtype=int).reshape(-1, n).max(axis=0)
+        """What a run shows: how often each agent was active, in each of its seeds."""
+        n = len(self.chance)
+        counted = np.asarray(turns, dtype=int).reshape(-1, n)
         return replace(self, rounds=counted, chance=np.ones(n))
 
 
@@ -68,13 +68,14 @@ def planned(
     join = aggregation or Mean()
     whole = {"active": active, "total": rounds, "aggregation": join}
     question = partial(Question, **whole, **known)
-    return Turns(np.full(n, rounds), chances, question)
+    return Turns(np.full((1, n), rounds), chances, question)
 
 
 def stand_ins(algorithm: Any, problem: Problem) -> np.ndarray:
     """For every agent, the number of one that is accounted in its place.
 
-    It is alike in all that a guarantee depends on, rounds aside, or spends more.
+    It is alike in all that a guarantee depends on, rounds aside, or spends more: of
+    batches, with letters that weigh alike, the one with the fewest rows does.
     """
     n, counts = problem.n_agents, np.asarray(problem.counts)
     own = [leaf for leaf in jax.tree.leaves(algorithm) if np.shape(leaf) == (n,)]
@@ -82,7 +83,8 @@ def stand_ins(algorithm: Any, problem: Problem) -> np.ndarray:
     first, kind = alike(counts, *own)
     clipped = clipping_of(algorithm.oracle)
     sampled = clipped is not None and not isinstance(clipped.oracle, Full)
-    if sampled and not own and len(first) > _MANY_RATES:
+    by_rows = algorithm.weights == "samples"
+    if sampled and not own and not by_rows and len(first) > _MANY_RATES:
         return np.full(n, np.argmin(counts))
     return first[kind]
 
@@ -95,19 +97,17 @@ def largest(
     first, kind = alike(accounted, turns.chance)
     found = []
     for k, agent in enumerate(first):
-        # Of agents alike, the most active one spends most.
-        busiest = np.where(kind == k, turns.rounds, -1).argmax()
-        question = turns.question(
-            scope=scope,
-            agent=int(accounted[agent]),
-            rounds=int(turns.rounds[busiest]),
-            participation=float(turns.chance[agent]),
-        )
-        found.append((int(busiest), guarantee(algorithm, problem, question)))
-    # Gaussian curves are ordered by mu alone, which needs no root finding.
-    if all(one.mu is not None for _, one in found):
-        return max(found, key=lambda pair: pair[1].mu)
-    return max(found, key=lambda pair: pair[1].epsilon(delta))
+        active = turns.rounds[:, kind == k]
+        for rounds in _most(active):
+            question = turns.question(
+                scope=scope,
+                agent=int(accounted[agent]),
+                rounds=rounds,
+                participation=float(turns.chance[agent]),
+            )
+            busy = np.flatnonzero(kind == k)[np.any(active == rounds, axis=0).argmax()]
+            found.append((int(busy), guarantee(algorithm, problem, question)))
+    return _dearest(found, delta)
 
 
 def of_one(
@@ -119,13 +119,34 @@ def of_one(
     delta: float,
 ) -> tuple[int, Guarantee]:
     """One agent, by its number, and its guarantee; see `largest`."""
-    question = turns.question(
-        scope=scope,
-        agent=agent,
-        rounds=int(turns.rounds[agent]),
-        participation=float(turns.chance[agent]),
-    )
-    return agent, guarantee(algorithm, problem, question)
+    found = []
+    for rounds in _most(turns.rounds[:, agent]):
+        question = turns.question(
+            scope=scope,
+            agent=agent,
+            rounds=rounds,
+            participation=float(turns.chance[agent]),
+        )
+        found.append((agent, guarantee(algorithm, problem, question)))
+    return _dearest(found, delta)
+
+
+def _most(rounds: np.ndarray) -> list[int]:
+    """The largest of these numbers of rounds, and the one below it.
+
+    More rounds cost more, but that who was active in all of them may have a theorem
+    that does not hold for who missed one.
+    """
+    most = np.unique(rounds)[-2:].tolist()
+    return most[-1:] if most[0] == 0 else most  # who was never active tells nothing
+
+
+def _dearest(found: list[tuple[int, Guarantee]], delta: float) -> tuple[int, Guarantee]:
+    """The agent that spends most, and its guarantee."""
+    # Gaussian curves are ordered by mu alone, which needs no root finding.
+    if all(one.mu is not None for _, one in found):
+        return max(found, key=lambda pair: pair[1].mu or 0.0)
+    return max(found, key=lambda pair: pair[1].epsilon(delta))
 
 
 def observers(algorithm: Any) -> tuple[Observer, ...]:

@@ -17,7 +17,7 @@ from tacita import check
 from tacita.aggregation import Aggregation, Choice, Summed
 from tacita.aggregation.secure.summed import summed
 from tacita.privacy import inputs
-from tacita.privacy.accounting.guarantee import Assumption, Guarantee
+from tacita.privacy.accounting.guarantee import Assumption, Guarantee, believed
 from tacita.privacy.blind import looks_at_rows
 from tacita.privacy.clipped import promise_of
 from tacita.privacy.letters import guarantee, letters_of
@@ -118,12 +118,13 @@ def counted_turns(
         problem: What is solved.
         rounds: How many were done.
         told: What the run says of itself: participation, delays, liars.
-        turns: In how many of them every agent was active.
+        turns: In how many of them every agent was active, of every seed.
         **known: `aggregation`, `looked` and `seeded`, as in `planned`.
     """
     known["in_step"] = told.get("asynchronous") is None
     known["liars"] = _liars(told.get("attack"), problem.n_agents)
     known["assumed"] = _arrivals(told.get("asynchronous"))
+    known["assumed"] += _seeds(np.size(turns) // problem.n_agents)
     counted = planned(problem, rounds, told.get("participation", 1.0), **known)
     secret = letters_of(algorithm).secret_turns
     return counted if secret else counted.as_they_went(turns)
@@ -171,6 +172,14 @@ def _arrivals(asynchronous: dict[str, Any] | None) -> tuple[Assumption, ...]:
     """What a run rests on whose coordinator waited for nobody."""
     kinds = {"Pace": (ARRIVALS_DRAWN,), "Arrivals": (ARRIVALS_SEEN,)}
     return kinds.get((asynchronous or {}).get("name", ""), ())
+
+
+def _seeds(lanes: int) -> tuple[Assumption, ...]:
+    """What a run of several seeds rests on, each of which is a run on the same rows."""
+    if lanes == 1:
+        return ()
+    told = f"of the {lanes} seeds an observer sees the run of one: together they cost "
+    return (believed(told + "more"),)
 
 
 def _early_turns(run: Run, n: int) -> tuple[np.ndarray, np.ndarray]:

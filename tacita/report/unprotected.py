@@ -31,10 +31,7 @@ def unprotected(run: Run) -> list[str]:
         found.append(f"recorded metrics: {'; '.join(metrics)}")
     found += [words for key, words in _LOOKS.items() if key in run.info]
     asked = run.config.get("problem", {})
-    if asked.get("scale") in _LEARNT:
-        found.append(
-            f"scaling ({asked['scale']}): ranges of columns, learnt from the rows"
-        )
+    found += _before_the_run(run, asked.get("scale"))
     classes = set(run.info.get("holdings", {})) - {"agent", "rows"}
     if classes:
         found.append("how many rows of each class every agent holds")
@@ -46,6 +43,22 @@ def unprotected(run: Run) -> list[str]:
         found.append("the round in which the run stopped, set by a metric")
     if audited(run.privacy):
         found.append("results of audits, which look at the rows")
+    return found
+
+
+def _before_the_run(run: Run, scale: str | None) -> list[str]:
+    """What rows were looked at for before the first round."""
+    encoding = None if run.card is None else run.card.encoding
+    scaled, filled = scale in _LEARNT, False
+    if encoding is not None and encoding.mixes_rows:
+        # "unit" is a row's own affair for pictures; of tables ranges come before it.
+        scaled, filled = scaled or encoding.spread is not None, encoding.fills
+    found = []
+    if scaled:
+        how = f" ({scale})" if scale else ""
+        found.append(f"scaling{how}: ranges of columns, learnt from the rows")
+    if filled:
+        found.append("what stands in for empty cells, learnt from the rows")
     return found
 
 

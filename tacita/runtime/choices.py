@@ -84,6 +84,7 @@ def require_rows(problem: Problem, algorithm: Any, rounds: int) -> None:
     """Refuse a run that is longer than the streams of its agents."""
     stream = stream_of(algorithm.oracle)
     if stream is not None:
+        algorithm.refuse_second_draws()
         stream.require_rounds(problem, rounds, sum(algorithm.gradients()))
 
 

@@ -12,6 +12,7 @@ from tacita.algorithm import random_steps
 from tacita.algorithm.base import Round
 from tacita.algorithm.tamuna import Told
 from tacita.problem.oracles import AgentOracle
+from tacita.trees import tree_rows
 from tests.algorithm.by_hand import play
 
 AGENTS, DIM = 6, 5
@@ -114,6 +115,22 @@ def test_all_of_the_cohort_sending_is_no_compression(problem):
     np.testing.assert_allclose(masked.told.x, plain.told.x, atol=1e-14)
     for one, other in zip(masked.states, plain.states, strict=True):
         np.testing.assert_allclose(one.h, other.h, atol=1e-14)
+
+
+def test_a_fixed_number_of_steps_is_not_for_the_coordinator_to_change(problem):
+    """Privacy is accounted for so many gradients, whatever an agent is told."""
+    algorithm = tacita.TAMUNA(step_size=0.4, eta=0.15, local_steps=4, fixed=True)
+    rows = tree_rows(problem.population.rows, 0)
+    oracle = AgentOracle(tacita.Full(), problem.population.local(rows))
+    letters = []
+    with jax.enable_x64(True):
+        start = jnp.ones(DIM)
+        state = algorithm.init(start)[0]
+        for steps in (4, 1, 400):
+            told = Told(start, jnp.asarray(steps, jnp.int32), (), ())
+            letters.append(algorithm.train(jax.random.key(0), oracle, state, told)[1])
+    np.testing.assert_array_equal(letters[1], letters[0])
+    np.testing.assert_array_equal(letters[2], letters[0])
 
 
 def test_with_fixed_steps_and_everyone_it_is_led(problem):

@@ -318,6 +318,38 @@ def test_float32_extremes_stay_within_the_norm(model, size, label):
     assert float(jnp.linalg.norm(with_it - without)) <= bound * (1 + 1e-4)
 
 
+@pytest.mark.parametrize("dtype", (np.float32, np.float64))
+@pytest.mark.parametrize("model", ("linear", "logistic", "softmax"))
+def test_rows_longer_than_any_number_stay_within_the_norm(model, dtype):
+    """Their length is no number, and one in its place would be too short."""
+    problem = problem_of(model, features=99, dtype=dtype)
+    size, norm = 0.9 * float(np.finfo(dtype).max), 100.0
+    record = (size * (-1.0) ** np.arange(99), {"linear": 5.0}.get(model, 1))
+    local = local_of(with_record(problem, 0, 0, record))
+    w = jnp.zeros(problem.dim, dtype)
+    found = gradient(Clipped(norm=norm), local, None, w)
+    empty = local_of(with_record(problem, 0, 0, (np.zeros(99), 0)))
+    without = gradient(Clipped(norm=norm), empty, None, w)
+    assert float(jnp.linalg.norm(found - without)) <= norm / 9 * (1 + 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "score", "size"),
+    ((np.float32, 66.0, 1e30), (np.float64, 450.0, 1e250)),
+)
+def test_residuals_whose_squares_vanish_stay_within_the_norm(dtype, score, size):
+    """A class that is all but certain, of a row that is long where nobody looks."""
+    draw = np.random.default_rng(0)
+    x, y = draw.normal(size=(9, 2)), np.arange(9) % 2
+    problem = tacita.from_arrays(x, y, np.zeros(9), model="softmax", dtype=dtype)
+    w = jnp.asarray([1.0, 0.0, 0.0, 0.0], dtype)  # the second feature is not used
+    local = local_of(with_record(problem, 0, 0, (np.array([score, size]), 0)))
+    empty = local_of(with_record(problem, 0, 0, (np.zeros(2), 0)))
+    oracle = Clipped(norm=0.7)
+    found, without = (gradient(oracle, one, None, w) for one in (local, empty))
+    assert float(jnp.linalg.norm(found - without)) <= 0.7 / 9 * (1 + 1e-4)
+
+
 def test_the_regulariser_is_outside():
     draw = np.random.default_rng(0)
     problem = tacita.from_arrays(

@@ -22,6 +22,7 @@ from papers.fed_spd.common.sensitivities import (
 )
 from tacita.privacy import (
     Clipped,
+    NoiseSchedule,
     Noisy,
     Question,
     Scope,
@@ -296,6 +297,19 @@ def test_budgets_are_one_for_all_or_one_each(problem):
     with pytest.raises(tacita.TacitaError, match="expected epsilon of shape"):
         within_budgets(problem, noisy, epsilon=[1.0] * 99, **asked)
     assert np.ndim(within_budgets(problem, noisy, epsilon=1.0, **asked).turns) == 1
+
+
+@pytest.mark.parametrize("rounds", (None, 40))
+def test_budgets_hold_in_whichever_rounds_a_client_speaks(problem, rounds):
+    """Most noise comes first here, and who is drawn seldom speaks in late rounds."""
+    schedule = NoiseSchedule(weights=[1.0] * 4 + [100.0])
+    noise = Noisy(std=0.5, oracle=Clipped(norm=1.0), schedule=schedule)
+    noisy = tacita.DPSGD(step_size=0.5, oracle=noise)
+    asked = dict(delta=DELTA, observer="coordinator", epsilon=0.3, rounds=rounds)
+    turns = within_budgets(problem, noisy, **asked).turns
+    late = guarantee(noisy, problem, ask(rounds=int(turns[0]), total=40))
+    more = guarantee(noisy, problem, ask(rounds=int(turns[0]) + 1, total=40))
+    assert turns[0] >= 1 and late.epsilon(DELTA) <= 0.3 < more.epsilon(DELTA)
 
 
 def test_budgets_that_allow_nobody_a_round_say_so(problem):

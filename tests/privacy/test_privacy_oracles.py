@@ -177,6 +177,27 @@ def test_rounding_before_the_noise_is_refused():
             guarantee(algorithm, PROBLEM, asked)
 
 
+@pytest.mark.parametrize(
+    ("oracle", "more", "message"),
+    [
+        (
+            tacita.Quantised(bits=4, range=2.0),
+            {"aggregation": "secure"},
+            "its own grid",
+        ),
+        (tacita.Stream(size=2), {"quantile": 0.5}, "rows of a stream are used once"),
+        (Clipped(norm=[1.0, 2.0, 1.0, 1.0]), {"quantile": 0.5}, "a single norm"),
+    ],
+    ids=["rounded sum", "shares of a stream", "norms apart"],
+)
+def test_what_has_no_account_together_is_refused(oracle, more, message):
+    about = {"epsilon": 1.0, "delta": DELTA, "observer": "coordinator", "rounds": 2}
+    algorithm = tacita.FedAvg(step_size=0.2, oracle=oracle)
+    with pytest.raises(tacita.TacitaError, match=message):
+        safe = tacita.private(PROBLEM, algorithm, **about, **more)
+        tacita.simulate(PROBLEM, safe, 2, record=())
+
+
 STREAM = tacita.FedAvg(
     step_size=0.2, local_steps=2, oracle=noisy(tacita.Stream(size=2))
 )

@@ -326,3 +326,16 @@ def test_a_run_that_kept_no_turns_counts_everybody_as_active(run, problem, algor
     row = tacita.privacy.report(bare, problem, algorithm).row("coordinator")
     spent = [epsilon_by_hand(algorithm, problem, i, ROUNDS) for i in range(4)]
     assert row.epsilon == pytest.approx(max(spent))
+
+
+@pytest.mark.parametrize("seeds", [None, 1, 3])
+def test_several_seeds_are_several_runs(seeds):
+    """Each is a run on the same rows, and the epsilon is that of one."""
+    problem = tacita.problem.synthetic.logistic(agents=3, features=2, samples=10)
+    noise = tacita.Noisy(std=1.0, oracle=tacita.Clipped(norm=1.0))
+    algorithm = tacita.FedAvg(step_size=0.1, oracle=noise)
+    run = tacita.simulate(problem, algorithm, 2, seeds=seeds, record=())
+    assert run.privacy is not None
+    for row in run.privacy.rows:
+        told = [one["statement"] for one in row.assumptions]
+        assert ("of the 3 seeds" in " ".join(told)) == (seeds == 3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita.privacy import Question, Scope, guarantee
+from tacita.privacy import Question, Scope, forecast, guarantee
 from tacita.privacy.letters.steering import noise_of_a_mean, settled
 
 STEPS = st = (1, 2, 3, 5, 8)
@@ -127,6 +127,48 @@ def test_settled_rounds_are_the_exact_law_of_a_contraction(kept):
         assert settled(kept, rounds) == pytest.approx(
             powers.sum() ** 2 / np.sum(powers**2), rel=1e-9
         )
+
+
+@pytest.mark.parametrize("seeds", [None, 3])
+def test_who_missed_a_round_is_told_of_too(seeds):
+    """Rounds contract for who was in all of them; others may spend more."""
+    problem = tacita.problem.synthetic.logistic(
+        agents=8, features=2, samples=20, l2=0.5, bound=1.0
+    )
+    noisy = tacita.Noisy(std=0.3, oracle=tacita.Clipped(norm=1.0))
+    algorithm = tacita.ServerGD(step_size=1.0, oracle=noisy)
+    run = tacita.simulate(
+        problem, algorithm, 10, seed=1, seeds=seeds, participation=7, record=()
+    )
+    turns = np.unique(run.info["turns"])
+    assert turns[-1] == 10 and len(turns) > 1
+    spent = []
+    for rounds in turns.tolist():
+        about = {"agent": 0, "rounds": rounds, "active": 7, "total": 10}
+        asked = Question(scope=Scope("final_model"), **about)
+        spent.append(guarantee(algorithm, problem, asked).epsilon(1e-5))
+    assert run.privacy is not None
+    told = run.privacy.row("final_model").epsilon
+    assert told == pytest.approx(max(spent)) and told > spent[-1]
+
+
+@pytest.mark.parametrize("observer", ["final_model", "neighbour"])
+def test_with_weights_the_fewest_rows_need_not_spend_most(observer):
+    """A batch of a large agent moves a weighted mean further than that of a small."""
+    counts = [8, 16, 32, 64, 128, 400]
+    draw, agent = np.random.default_rng(0), np.repeat(np.arange(6), counts)
+    x, y = draw.normal(size=(len(agent), 2)), draw.integers(0, 2, len(agent))
+    problem = tacita.from_arrays(x, y, agent)
+    batches = tacita.Clipped(norm=1.0, oracle=tacita.Minibatch(size=4))
+    algorithm = tacita.FedAvg(
+        step_size=0.5, weights="samples", oracle=tacita.Noisy(std=1.5, oracle=batches)
+    )
+    whole = forecast(problem, algorithm, rounds=20).row(observer)
+    each = [
+        forecast(problem, algorithm, rounds=20, agent=i).row(observer).epsilon
+        for i in range(6)
+    ]
+    assert whole.epsilon == max(each) and whole.agent != "0"
 
 
 def test_a_rule_that_passes_single_letters_on_hides_nothing():

@@ -1,14 +1,17 @@
 """From columns to features: what was done in training is done to new rows."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import tacita
 from tacita import data
 from tacita.check import TacitaError
 from tacita.encoding import Column, Encoding
+from tacita.report.unprotected import unprotected
 from tests.trained.conftest import patients
 
 MADE = Encoding(
@@ -46,6 +49,38 @@ def test_what_was_learnt_from_rows_is_told(place):
     assert len(read.encoding.learnt) == 3
     plain = data.read_table(place / "patients.csv", features=["dose"], **told)
     assert plain.encoding.learnt == ()
+
+
+@pytest.mark.parametrize(
+    ("scale", "missing", "status"),
+    [
+        ("unit", "drop", "violated"),
+        (None, "impute", "violated"),
+        (None, "drop", "believed"),
+    ],
+)
+def test_a_private_run_says_that_rows_were_looked_at_before(
+    place, scale, missing, status
+):
+    """With a range by rows one record moves all others, which no clipping bounds."""
+    path = place / "patients.csv"
+    read = data.read_table(
+        path, target="ill", agent="site", scale=scale, missing=missing
+    )
+    names = np.asarray(read.agent_names)[read.agent]
+    made = tacita.from_arrays(read.x, read.y, names, bound=1.0)
+    made = dataclasses.replace(made, encoding=read.encoding)
+    noise = tacita.Noisy(std=1.0, oracle=tacita.Clipped(norm=1.0))
+    run = tacita.simulate(made, tacita.FedAvg(oracle=noise), 1, record=())
+    assert run.privacy is not None
+    told = run.privacy.row("coordinator").assumptions
+    about = [one for one in told if "row but its own" in one["statement"]]
+    about += [one for one in told if "a category" in one["statement"]][:1]
+    assert about[0]["status"] == status
+    assert bool(run.privacy.violated()) == (status == "violated")
+    words = " ".join(unprotected(run))
+    assert ("scaling" in words) == (scale is not None)
+    assert ("empty cells" in words) == (missing == "impute")
 
 
 @pytest.mark.parametrize("name, options", [("iris", {}), ("digits", {"scale": "unit"})])

@@ -194,7 +194,7 @@ def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee
                 "does can compute all noise"
             )
         )
-    notes += question.assumed
+    notes += [*_before_the_run(problem), *question.assumed]
     return found.noting(*_origin_of_numbers(algorithm, found, question), *notes)
 
 
@@ -210,6 +210,22 @@ def _origin_of_numbers(
     if any(one.status == "violated" for one in found.assumptions):
         return ()  # something was set by looking at rows, as is said already
     return (believed(statement),)
+
+
+def _before_the_run(problem: Problem) -> tuple[Assumption, ...]:
+    """What was done to rows before: with a scale by rows, one record moves them all."""
+    encoding = getattr(problem, "encoding", None)  # what federations know has none
+    if encoding is None or not encoding.learnt:
+        return ()
+    if not encoding.mixes_rows:
+        return (believed("which values a category may have is public"),)
+    return (
+        violated(
+            "a record changes no row but its own, and it does: "
+            f"{'; '.join(encoding.learnt)}; use scale=None with a public bound=, and "
+            "no imputed values"
+        ),
+    )
 
 
 def is_private(algorithm: Any) -> bool:
