@@ -109,6 +109,11 @@ class TAMUNA(ServerAlgorithm):
             return f"{random_steps.UNBOUNDED}; use fixed=True"
         return random_steps.blocks(int(np.round(self.local_steps)))
 
+    @property
+    def _fixed_steps(self) -> Array:
+        """round(Ne)."""
+        return jnp.round(jnp.asarray(self.local_steps)).astype(jnp.int32)
+
     def init(self, w: Array) -> tuple[State, tuple[()]]:
         """h_i = 0; the round's last exchange brings no letters."""
         return State(w, jnp.zeros_like(w)), ()
@@ -121,9 +126,8 @@ class TAMUNA(ServerAlgorithm):
         self, key: Array, kept: Told, mean: Any, now: Round
     ) -> tuple[Told, Told]:
         """Begin a round: l ~ Geom(1/Ne)."""
-        if self.fixed:
-            steps = jnp.round(jnp.asarray(self.local_steps)).astype(jnp.int32)
-        else:
+        steps = self._fixed_steps
+        if not self.fixed:
             steps = random_steps.geometric(key, 1 / self.local_steps)
         slots = cohort = ()
         if self.sparsity is not None:
@@ -158,7 +162,10 @@ class TAMUNA(ServerAlgorithm):
             # w <- w - gamma (g_i(w) - h_i)
             return w - self.step_size * (g - state.h)
 
-        w = random_steps.descend(key, oracle, inbox.x, inbox.steps, update)
+        # A number that is agreed on is not for the coordinator to change: an account
+        # counts on it.
+        steps = self._fixed_steps if self.fixed else inbox.steps
+        w = random_steps.descend(key, oracle, inbox.x, steps, update)
         return State(w, state.h), self._mask(inbox, w)
 
     def average(
