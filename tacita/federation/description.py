@@ -39,19 +39,6 @@ def _numbers(within: check.Range, **named: Any) -> None:
         within(**{name: entry})
 
 
-def _pairs(**named: Any) -> None:
-    """Refuse what is no list of pairs."""
-    ((name, value),) = named.items()
-    listed = isinstance(value, list | tuple)
-    if not listed or not all(
-        isinstance(e, list | tuple) and len(e) == 2 for e in value
-    ):
-        refuse(
-            f"expected {name} a list of pairs of agents, such as [['a', 'b']], got "
-            f"{name}={str(value)[:60]}"
-        )
-
-
 def _word(**named: Any) -> None:
     ((name, value),) = named.items()
     if not isinstance(value, str):
@@ -90,7 +77,7 @@ _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
     },
     "graph": {
         "kind": None,
-        "edges": _pairs,
+        "edges": None,
         "weights": partial(_numbers, check.not_negative),
     },
     "secure": {

@@ -26,6 +26,7 @@ from tacita.federation.policy import Policy
 from tacita.federation.reading import read_json
 from tacita.federation.receipts import BLANK
 from tacita.federation.seal import PrivateKeys
+from tacita.federation.setting import graph_of
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity, Letter, LetterRefused, note
 from tacita.job.run_file import read_toml
@@ -145,7 +146,6 @@ def test_a_description_that_would_take_everything_is_refused(table, changes, wor
         ("problem", "target", ["y"], "problem.target a word"),
         ("problem", "centre", 1.0, "problem.centre a list of numbers"),
         ("problem", "spread", [1.0, 0.0], "problem.spread > 0"),
-        ("graph", "edges", [0.1, 0.2], "graph.edges a list of pairs"),
         ("graph", "weights", ["a"], "graph.weights >= 0"),
     ],
 )
@@ -154,6 +154,13 @@ def test_values_of_a_wrong_kind_are_named(table, key, value, words):
     with pytest.raises(tacita.TacitaError, match=re.escape(words)) as error:
         describe(**{table: {**run_of().get(table, {}), key: value}})
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("edges", [3, [0.1, 0.2], [["ada"]], {"ada": "bob"}])
+def test_edges_are_pairs(edges):
+    run = describe(graph={"edges": edges})
+    with pytest.raises(tacita.TacitaError, match="graph.edges a list of pairs"):
+        graph_of(run)
 
 
 def test_an_offer_may_have_very_many_columns():
