@@ -129,6 +129,10 @@ class Algorithm:
         """
         return "it is not known to look at rows through its oracle only"
 
+    def drawn_steps(self) -> float | None:
+        """Local steps of a round on average, where their number is drawn."""
+        return None
+
     def resolve(self, problem: Problem) -> Self:
         """The same algorithm with every number that was left out set by theory."""
         ready = filled(self, problem)

@@ -164,7 +164,8 @@ class TAMUNA(ServerAlgorithm):
 
         # A number that is agreed on is not for the coordinator to change: an account
         # counts on it.
-        steps = self._fixed_steps if self.fixed else inbox.steps
+        steps = random_steps.as_drawn(inbox.steps, 1 / self.local_steps)
+        steps = self._fixed_steps if self.fixed else steps
         w = random_steps.descend(key, oracle, inbox.x, steps, update)
         return State(w, state.h), self._mask(inbox, w)
 
