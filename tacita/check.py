@@ -101,7 +101,7 @@ class Range:
             refuse(f"expected {name} {self.words}, got {name}={value!r}")
         array = np.asarray(value)
         if array.dtype == object:  # whole numbers beyond 64 bits
-            array = np.asarray(_as_float(value))
+            array = np.asarray(as_float(value))
         good = np.isfinite(array) & self.test(array)
         if not np.all(good):
             bad = array[~good].ravel()[0]
@@ -109,7 +109,8 @@ class Range:
         return value
 
 
-def _as_float(value: int) -> float:
+def as_float(value: Any) -> float:
+    """A number as a float; whole ones beyond the largest float are infinite."""
     try:
         return float(value)
     except OverflowError:
@@ -157,6 +158,10 @@ def count(at_least: int = 1, **named: Any) -> Any:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < at_least:
         refuse(f"expected {name} a whole number >= {at_least}, got {name}={value!r}")
+    if value > LARGEST_SEED:  # what no program can count to
+        refuse(
+            f"expected {name} <= {LARGEST_SEED}, got {name}={printable(str(value), 60)}"
+        )
     return int(value)
 
 

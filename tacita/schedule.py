@@ -133,13 +133,24 @@ def _column(within: check.Range, **given: Any) -> Any:
     if isinstance(values, list | tuple | np.ndarray):
         # Numbers that a run has cast to single precision stay so.
         single = isinstance(values, np.ndarray) and values.dtype == np.float32
-        kind = np.float32 if single else float
-        values = np.asarray(values, dtype=kind).reshape(-1, 1)
+        values = _numbers(name, values, np.float32 if single else float)
         if not values.size:
             check.refuse(f"expected {name} with at least one number, got none")
     elif isinstance(values, int | float | np.number):
         check.refuse(f"expected {name} a list of numbers, got {name}={values!r}")
     return within(**{name: values})
+
+
+def _numbers(name: str, values: Any, kind: Any) -> np.ndarray:
+    """A list as a column; it may be one already, as records and run files keep it."""
+    try:
+        found = np.asarray(values, dtype=kind)
+    except (TypeError, ValueError, OverflowError):
+        found = np.zeros((0, 0))
+    if found.ndim > 2 or (found.ndim == 2 and found.shape[1] != 1):
+        told = str(values)[:60]
+        check.refuse(f"expected {name} a list of numbers, got {name}={told}")
+    return found.reshape(-1, 1)
 
 
 def _columns(within: check.Range) -> Any:

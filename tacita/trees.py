@@ -227,10 +227,10 @@ def _normal(value: Any) -> Any:
     if isinstance(value, bool | np.bool_):
         return value
     if isinstance(value, int | float | np.number):
-        return float(value)
+        return check.as_float(value)
     if isinstance(value, list | tuple) and value and not hasattr(value, "_fields"):
         if all(isinstance(v, int | float | np.number) for v in value):
-            return np.asarray(value, dtype=float)
+            return np.asarray([check.as_float(v) for v in value])
     return value
 
 

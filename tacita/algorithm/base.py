@@ -129,6 +129,10 @@ class Algorithm:
         """
         return "it is not known to look at rows through its oracle only"
 
+    def drawn_steps(self) -> float | None:
+        """Local steps of a round on average, where their number is drawn."""
+        return None
+
     def resolve(self, problem: Problem) -> Self:
         """The same algorithm with every number that was left out set by theory."""
         ready = filled(self, problem)
@@ -183,6 +187,7 @@ class Algorithm:
         if stream_of(self.oracle) is not None:
             self.refuse_second_draws()
         if self.solver is not None:
+            require_solver(solver=self.solver)
             self.solver.check(problem, self.oracle)
 
     def refuse_second_draws(self) -> None:
@@ -346,6 +351,16 @@ def gradient_steps(
 ) -> Array:
     """`steps` gradient steps from w: w <- w - step_size * g(w)."""
     return descend(key, oracle, w, steps, lambda v, g: v - step_size * g)
+
+
+def require_solver(**named: Any) -> None:
+    """Refuse what is no local solver, or only the class of one."""
+    ((name, solver),) = named.items()
+    if isinstance(solver, type) or not hasattr(solver, "solve"):
+        check.refuse(
+            f"expected {name} such as tacita.solvers.GradientDescent(local_steps=5), "
+            f"got {name}={solver!r}"
+        )
 
 
 def check_own_steps(own: Number, steps: int) -> None:

@@ -58,6 +58,11 @@ class Coupled(GraphAlgorithm):
                 f"and {name}(..., h=...)"
             )
         super().refuse_problem(problem)
+        if not hasattr(self.penalty, "check"):
+            check.refuse(
+                "expected penalty a word such as 'squared', or Penalty(kind=...), got "
+                f"penalty={self.penalty!r}"
+            )
         self.penalty.check(problem.dim)
         nodes.required(self.h, problem.dim, problem.n_agents)
 

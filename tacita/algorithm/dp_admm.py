@@ -60,7 +60,8 @@ class Told(NamedTuple):
 def _step_size(problem: Problem, algorithm: Any) -> Any:
     """1/L, unless the paper's rule finds a bound on gradients."""
     bounds = algorithm.gradient_bound, algorithm.oracle.norm
-    return 1 / problem.moduli.largest if bounds == (None, None) else None
+    unbounded = all(bound is None for bound in bounds)
+    return 1 / problem.moduli.largest if unbounded else None
 
 
 def _gradient_bound(problem: Problem, algorithm: Any) -> Any:

@@ -40,7 +40,7 @@ def _step_size(problem: Problem, algorithm: Any) -> Any:
 class _GTVDescent(Coupled):
     """The step that FedGD and FedSGD share; they differ in their gradients only."""
 
-    alpha: float = needed(check.not_negative)
+    alpha: float = needed(check.not_negative, common=True)
     step_size: Number = rate(theory=_step_size)
     oracle: Oracle
     penalty: Any = penalties.coupling("squared")

@@ -84,6 +84,12 @@ class FedPD(ServerAlgorithm):
         """One a local step, if no exchange is skipped."""
         return random_steps.UNBOUNDED if self.skip is not None else (self.local_steps,)
 
+    def drawn_steps(self) -> float | None:
+        """Ne / (1 - p), if exchanges are skipped."""
+        if self.skip is None:
+            return None
+        return self.local_steps / (1 - float(self.skip))
+
     def init(self, w: Array) -> tuple[State, Array]:
         """x_i = w, lambda_i = 0."""
         return State(w, jnp.zeros_like(w)), w
@@ -107,7 +113,8 @@ class FedPD(ServerAlgorithm):
             # A skipped exchange: the agent's own x_i + eta lambda_i stands for c.
             return self._train(jax.random.fold_in(key, number), oracle, *now)
 
-        return jax.lax.fori_loop(0, inbox.turns, turn, (state, inbox.c))
+        turns = random_steps.as_drawn(inbox.turns, 1 - self.skip)
+        return jax.lax.fori_loop(0, turns, turn, (state, inbox.c))
 
     def _train(
         self, key: Array, oracle: AgentOracle, state: State, c: Array

@@ -51,7 +51,7 @@ class FedRelax(SolvedByNodes):
         need_connected: Refuse a graph that falls into several parts.
     """
 
-    alpha: float = needed(check.not_negative)
+    alpha: float = needed(check.not_negative, common=True)
     damping: float = number(check.below_one, 0.0)
     solver: Solver | None = None
     oracle: Oracle = Full()

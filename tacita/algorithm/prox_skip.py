@@ -77,6 +77,10 @@ class ProxSkip(ServerAlgorithm):
         """No number of steps is the largest."""
         return random_steps.UNBOUNDED
 
+    def drawn_steps(self) -> float:
+        """1/p."""
+        return 1 / float(self.probability)
+
     def init(self, w: Array) -> tuple[State, Array]:
         """Start from w with h_i = 0."""
         return State(w, jnp.zeros_like(w), jnp.zeros((), w.dtype)), w
@@ -99,7 +103,8 @@ class ProxSkip(ServerAlgorithm):
             # xh <- xh - gamma (g_i(xh) - h_i)
             return x - self.step_size * (g - h)
 
-        x = random_steps.descend(key, oracle, inbox.x, inbox.steps, update)
+        steps = random_steps.as_drawn(inbox.steps, self.probability)
+        x = random_steps.descend(key, oracle, inbox.x, steps, update)
         return State(x, h, jnp.ones_like(state.trained)), x
 
     def shared(self, broadcast: Told) -> Array:

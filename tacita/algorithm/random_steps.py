@@ -20,9 +20,23 @@ DRAWS_AT_ONCE = 16
 UNBOUNDED = "its number of local steps is a geometric draw without a bound"
 
 
+#: A draw of more than so many times its mean has a chance below 1e-27.
+_MOST_MEANS = 64
+
+
 def geometric(key: Array, probability: Any) -> Array:
     """How many steps until an event of this probability: 1, 2, ..., mean 1/p."""
-    return jax.random.geometric(key, probability, dtype=jnp.int32)
+    drawn = jax.random.geometric(key, probability, dtype=jnp.int32)
+    return as_drawn(drawn, probability)
+
+
+def as_drawn(steps: Array, probability: Any) -> Array:
+    """A number of steps that somebody told: no more than can have been drawn.
+
+    A coordinator may tell agents anything, and would have them train for ever.
+    """
+    most = jnp.minimum(_MOST_MEANS / jnp.asarray(probability), 2.0**30)
+    return jnp.minimum(steps, most.astype(steps.dtype))
 
 
 def blocks(steps: int) -> tuple[int, ...]:

@@ -24,7 +24,13 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import Gradients, Number, check_own_steps, descend
+from tacita.algorithm.base import (
+    Gradients,
+    Number,
+    check_own_steps,
+    descend,
+    require_solver,
+)
 from tacita.algorithm.defaults import curvature_bounds, proximal_step_size
 from tacita.algorithm.second_order import (
     ExactProx,
@@ -197,8 +203,13 @@ class Mixed:
 
     def check(self, problem: Problem, oracle: Oracle) -> None:
         """Refuse what one of the solvers refuses."""
+        if not check.is_number(self.group):
+            check.refuse(
+                f"expected group a list of whole numbers, got group={self.group!r}"
+            )
         check.shape((problem.n_agents,), group=self.group)
         for solver in self.solvers:
+            require_solver(solvers=solver)
             solver.check(problem, oracle)
 
     def gradients(self) -> Gradients:

@@ -109,6 +109,11 @@ class TAMUNA(ServerAlgorithm):
             return f"{random_steps.UNBOUNDED}; use fixed=True"
         return random_steps.blocks(int(np.round(self.local_steps)))
 
+    @property
+    def _fixed_steps(self) -> Array:
+        """round(Ne)."""
+        return jnp.round(jnp.asarray(self.local_steps)).astype(jnp.int32)
+
     def init(self, w: Array) -> tuple[State, tuple[()]]:
         """h_i = 0; the round's last exchange brings no letters."""
         return State(w, jnp.zeros_like(w)), ()
@@ -157,15 +162,12 @@ class TAMUNA(ServerAlgorithm):
             # w <- w - gamma (g_i(w) - h_i)
             return w - self.step_size * (g - state.h)
 
-        # A fixed number is the agent's own affair: its privacy is accounted for so
-        # many gradients, whatever a coordinator says.
-        steps = self._fixed_steps if self.fixed else inbox.steps
+        # A number that is agreed on is not for the coordinator to change: an account
+        # counts on it.
+        steps = random_steps.as_drawn(inbox.steps, 1 / self.local_steps)
+        steps = self._fixed_steps if self.fixed else steps
         w = random_steps.descend(key, oracle, inbox.x, steps, update)
         return State(w, state.h), self._mask(inbox, w)
-
-    @property
-    def _fixed_steps(self) -> Array:
-        return jnp.round(jnp.asarray(self.local_steps)).astype(jnp.int32)
 
     def average(
         self, key: Array, kept: Told, mean: Array, now: Round

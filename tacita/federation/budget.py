@@ -31,6 +31,7 @@ from tacita.privacy.clipped import schedule_of
 from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.letters.question import ARRIVALS_SEEN
 from tacita.problem.stream import stream_of
+from tacita.runtime.seat import split_numbers
 from tacita.trace import PrivacyReport
 from tacita.trees import in_double_precision
 
@@ -97,8 +98,8 @@ def plan_of(
     run, roles, told = setting.run, setting.roles, setting.run.privacy
     assert told is not None
     epsilon, delta = float(told["epsilon"]), setting.promise["delta"]
+    setting, number = _of_one(setting, run.agents.index(name))
     ready = _noised(setting)
-    number = run.agents.index(name) if roles.on_graph else 0
     prices = _prices(ready, setting, number)
     price = prices[1]
     scope = price.scope
@@ -126,12 +127,26 @@ def promised(run: Description) -> dict[str, Any]:
 
     Nobody's rows are looked at: it is what the description says by itself.
     """
-    told, setting = run.privacy, blank_setting(run)
+    told, setting = run.privacy, _of_one(blank_setting(run), 0)[0]
     assert told is not None
     price = _prices(_noised(setting), setting, 0)[1]
     found = price.as_dict(setting.promise["delta"])
     kept = ("observer", "unit", "relation", "delta", "theorem", "assumptions")
     return {"epsilon": float(told["epsilon"]), **{key: found[key] for key in kept}}
+
+
+def _of_one(setting: Setting, number: int) -> tuple[Setting, int]:
+    """The run as one agent knows it, and which agent of the problem it is there.
+
+    Of numbers that differ between agents it has its own: noise and prices that are set
+    for another's would not cover its letters.
+    """
+    roles = setting.roles
+    if setting.known is not setting.own:
+        return setting, number  # everybody is in it, with numbers of their own
+    numbers, for_agent = split_numbers(roles.algorithm, len(roles.agents))
+    own = for_agent([each[number] for each in numbers])
+    return replace(setting, roles=replace(roles, algorithm=own)), 0
 
 
 def _noised(setting: Setting) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -27,13 +28,34 @@ from tacita.trees import rules
 #: would already take an agent's memory or time.
 _MOST_AGENTS, _MOST_ROUNDS, _MOST_CLASSES, _MOST_COLUMNS = 100_000, 10**6, 10**4, 10**6
 _DOMAIN = b"tacita run description 1\n"
+
+
+def _numbers(within: check.Range, **named: Any) -> None:
+    """Refuse what is no list of numbers in the range."""
+    ((name, value),) = named.items()
+    if not isinstance(value, list | tuple):
+        refuse(f"expected {name} a list of numbers, got {name}={str(value)[:60]}")
+    for entry in value:
+        within(**{name: entry})
+
+
+def _word(**named: Any) -> None:
+    ((name, value),) = named.items()
+    if not isinstance(value, str):
+        refuse(f"expected {name} a word, got {name}={str(value)[:60]}")
+
+
 #: Tables of a description, the keys that each may have (None: any), and how a value is
 #: checked whose meaning is the same in every run.
 _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
     "problem": {
-        **dict.fromkeys(
-            "model columns target classes l2 intercept centre spread dtype".split()
-        ),
+        **dict.fromkeys(("model", "columns", "classes")),
+        "target": _word,
+        "l2": check.not_negative,
+        "intercept": check.flag,
+        "centre": partial(_numbers, check.any_number),
+        "spread": partial(_numbers, check.positive),
+        "dtype": partial(check.one_of, ("float32", "float64")),
         "bound": check.positive,
     },
     "algorithm": None,
@@ -53,7 +75,11 @@ _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
         "unit": partial(check.one_of, ("record", "client")),
         "observer": partial(check.one_of, ("coordinator", "colluders", "neighbour")),
     },
-    "graph": dict.fromkeys(("kind", "edges", "weights")),
+    "graph": {
+        "kind": None,
+        "edges": None,
+        "weights": partial(_numbers, check.not_negative),
+    },
     "secure": {
         **{name: rule.check for name, rule in rules(SecureSum).items()},
         **dict.fromkeys(("word", "multiples")),
@@ -67,6 +93,18 @@ _NEEDED = {
     "run": ("rounds",),
     "privacy": ("epsilon", "delta"),
 }
+
+
+def _require_finite(name: str, value: Any) -> None:
+    """Refuse numbers that the canonical text, which is JSON, cannot hold."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            _require_finite(f"{name}.{key}", entry)
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            _require_finite(name, entry)
+    elif isinstance(value, float) and not math.isfinite(value):
+        refuse(f"expected {name} finite, got {name}={value}; correct it")
 
 
 @dataclass(frozen=True)
@@ -103,6 +141,7 @@ class Description:
                     refuse(f"unknown key {table}.{key}; {check.nearest(key, known)}")
                 if (test := known[key]) is not None:
                     test(**{f"{table}.{key}": value})
+                _require_finite(f"{table}.{key}", value)
             for key in _NEEDED.get(table, ()):
                 if content.get(key) is None:
                     refuse(f"missing key {table}.{key}; add it")

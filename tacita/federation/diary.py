@@ -88,11 +88,18 @@ class Diary:
         }
 
     def arrivals(self) -> list[list[int]] | None:
-        """Whose letters every round took, as `tacita.Arrivals`; None of many agents."""
+        """Whose letters every round took, as `tacita.Arrivals`; None of many agents.
+
+        None as well where a power cut took the note of a round: without it another run
+        would be played again.
+        """
         if len(self._agents) > _MANY_AGENTS:
             return None
         place = {name: number for number, name in enumerate(self._agents)}
-        return [[place[a] for a in n["who"]] for _, n in self._in_order() if "who" in n]
+        heard = {k: note["who"] for k, note in self._in_order() if "who" in note}
+        if [*heard] != [*range(1, self._rounds + 1)]:
+            return None
+        return [[place[name] for name in who] for who in heard.values()]
 
     def turns(self) -> list[int] | None:
         """In how many rounds every agent took part; None of very many agents."""

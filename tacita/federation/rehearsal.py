@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacita.aggregation import Summed
+from tacita.algorithm.base import Algorithm
 from tacita.check import refuse
 from tacita.federation.budget import with_budget
 from tacita.federation.description import Description
@@ -60,7 +61,13 @@ def require_parts_allowed(setting: Setting, name: str, policy: Policy) -> None:
 
 
 def _local_steps(record: Any) -> Iterator[float]:
-    """All numbers of local steps in an algorithm, its solvers' among them."""
+    """All numbers of local steps in an algorithm, its solvers' among them.
+
+    Of steps whose number is drawn, their mean.
+    """
+    drawn = record.drawn_steps() if isinstance(record, Algorithm) else None
+    if drawn is not None:
+        yield drawn
     if isinstance(record, list | tuple):
         for entry in record:
             yield from _local_steps(entry)

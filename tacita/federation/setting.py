@@ -57,11 +57,22 @@ def graph_of(run: Description) -> Graph | None:
     """Who is joined with whom, nodes named by the agents in their order."""
     told = run.tables.get("graph")
     if told is not None and "edges" in told:
-        pairs = [tuple(edge) for edge in told["edges"]]
+        pairs = _pairs(told["edges"])
         return Graph.from_edges(run.agents, pairs, told.get("weights"))
     if told is not None and "weights" in told:
         refuse("graph.weights are those of graph.edges, one each; name the edges too")
     return build_graph(told, run.agents, None, 0)
+
+
+def _pairs(edges: Any) -> list[tuple[Any, ...]]:
+    """The edges that a description names, each by its two agents."""
+    listed = edges if isinstance(edges, list | tuple) else [None]
+    if not all(isinstance(edge, list | tuple) and len(edge) == 2 for edge in listed):
+        refuse(
+            "expected graph.edges a list of pairs of agents, such as [['a', 'b']], got "
+            f"graph.edges={str(edges)[:60]}"
+        )
+    return [tuple(edge) for edge in listed]
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,7 @@ class Terms:
         unusual = {
             "own_draws": self.own_draws,
             "deadline": self.deadline is not None,
+            "least_letters": self.least_letters != 1,
             "late": self.late != "drop",
             "keep_letters": self.keep_letters,
         }

@@ -174,6 +174,8 @@ def _value(where: str, field: Any, value: Any, ruled: bool, algorithm: type) -> 
     plain = ruled or str(field.type) in ("str", "int", "float")
     if isinstance(value, dict) or (isinstance(value, str) and not plain):
         return _record(where, field.name, value, algorithm)
+    if field.name in _DOES and not plain and not isinstance(value, list):
+        return _record(where, field.name, value, algorithm)  # refused, as no table
     if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
         return tuple(
             _record(f"{where}[{i}]", field.name, entry, algorithm)

@@ -49,16 +49,19 @@ class Meter:
         #: What a page shows: what the last epsilon is about, and all by round.
         self.reading: dict[str, Any] = {"rounds": [], "epsilon": []}
 
-    def read(self, rounds: int, turns: np.ndarray, seconds: float) -> dict[str, Any]:
+    def read(
+        self, rounds: int, turns: np.ndarray, seconds: float, over: bool = False
+    ) -> dict[str, Any]:
         """What was spent; of an earlier round where reading would slow the run down.
 
         Args:
             rounds: Done so far.
             turns: In how many of them every agent was active.
             seconds: What they took.
+            over: Whether no round is left: then it is read, whatever it takes.
         """
         seen = self.reading["rounds"]
-        late = self._took > _SHARE * seconds
+        late = self._took > _SHARE * seconds and not over
         if seen and (late or rounds <= seen[-1]):
             return self.reading
         begun = time.perf_counter()

@@ -96,7 +96,8 @@ class Pace:
         ([[0, 1], [0, 1], [0, 2]], [1.0, 5.0, 6.0])
         """
         letters = schedule_of(self, participation, agents).size
-        heard, clock = _play(self, agents, letters, rounds, keys.from_seed(seed))
+        base = keys.from_seed(check.seed(seed=seed))
+        heard, clock = _play(self, agents, letters, rounds, base)
         found = Arrivals(agents=np.asarray(heard), most_staleness=self.most_staleness)
         return found, np.asarray(clock)
 
@@ -137,7 +138,12 @@ class Arrivals:
         return jnp.sort(self.agents[number - 1])
 
     def check(self, n: int) -> None:
-        """Refuse agents that there are not."""
+        """Refuse agents that there are not, and what names none."""
+        if not check.is_number(self.agents):
+            check.refuse(
+                "expected agents a list of agents' numbers for every round, got "
+                f"agents={self.agents!r}; a run of which some notes are lost has none"
+            )
         most = int(np.max(self.agents))
         if most >= n:
             check.refuse(f"expected agents in 0..{n - 1}, got {most} among arrivals")
@@ -178,8 +184,12 @@ def _numbers(given: Any) -> np.ndarray:
             "expected agents a list of agents' numbers for every round, all equally "
             f"long, got agents={str(given)[:60]}"
         )
-    if np.any(agents % 1) or np.any(agents < 0):
-        check.refuse("expected agents whole numbers >= 0, the agents' numbers")
+    whole = (agents >= 0) & (agents < 2**31) & (agents == np.rint(agents))
+    if not np.all(whole):
+        check.refuse(
+            "expected agents whole numbers >= 0, the agents' numbers, got "
+            f"{agents[~whole][0]:g} among them"
+        )
     numbers = agents.astype(np.int32)
     twice = np.any(np.diff(np.sort(numbers, axis=1), axis=1) == 0, axis=1)
     if np.any(twice):

@@ -97,7 +97,7 @@ def save(folder: Path, saved: Saved, fingerprint: str, aim: Aim) -> None:
     body = io.BytesIO()
     np.savez(body, **arrays)  # pyright: ignore[reportArgumentType]
     content = body.getvalue()
-    head["sha256"] = hashlib.sha256(content).hexdigest()
+    head["sha256"] = _digest(head, content)
 
     def fill(path: Path) -> None:
         path.write_bytes(json.dumps(head).encode() + b"\n" + content)
@@ -106,6 +106,12 @@ def save(folder: Path, saved: Saved, fingerprint: str, aim: Aim) -> None:
     if path.name != NAME and path.exists():
         path.replace(_before(path))
     write_whole(path, fill)
+
+
+def _digest(head: dict[str, Any], content: bytes) -> str:
+    """Of all that is said: the line of JSON, and the arrays behind it."""
+    told = json.dumps(head, sort_keys=True).encode()
+    return hashlib.sha256(told + b"\n" + content).hexdigest()
 
 
 def own_file(folder: Path) -> Path:
@@ -170,8 +176,8 @@ def _read(path: Path, fingerprint: str) -> Saved:
     head, _, content = path.read_bytes().partition(b"\n")
     try:
         told = json.loads(head)
-        whole = told["sha256"] == hashlib.sha256(content).hexdigest()
-    except (ValueError, KeyError, TypeError):
+        whole = told.pop("sha256") == _digest(told, content)
+    except (ValueError, KeyError, TypeError, AttributeError):
         whole, told = False, {}
     if not whole:
         check.refuse(f"checkpoint {path} is damaged; delete it to start anew")

@@ -255,7 +255,8 @@ class Chunks:
     def _spent(self) -> dict[str, Any] | None:
         if self._meter is None:
             return None
-        return self._meter.read(self.rounds, self.turns[-1], self.seconds)
+        over = self.stopped or self.rounds >= self._asked
+        return self._meter.read(self.rounds, self.turns[-1], self.seconds, over)
 
     def _resume(self, carry: Any, rounds: int, every: int) -> Any:
         assert self._folder is not None

@@ -40,13 +40,19 @@ def prepare(problem: Problem, algorithm: Algorithm) -> Any:
     ready = _in_precision_of(problem, algorithm.resolve(problem))
     if isinstance(ready.oracle, Minibatch) and is_private(ready):
         ready.oracle.require_rows(problem)
-    for leaf in jax.tree.leaves(ready):
-        if np.ndim(leaf) == 1 and np.shape(leaf)[0] != problem.n_agents:
-            check.refuse(
-                f"{type(algorithm).__name__} has a number with {np.shape(leaf)[0]} "
-                f"entries; per-agent numbers need {problem.n_agents}, one per agent"
-            )
+    _require_one_per_agent(ready, problem.n_agents)
     return ready
+
+
+def _require_one_per_agent(algorithm: Any, n: int) -> None:
+    """Refuse numbers of each agent's own that are more or fewer than the agents."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(algorithm):
+        if np.ndim(leaf) == 1 and np.shape(leaf)[0] != n:
+            name = jax.tree_util.keystr(path).lstrip(".")
+            check.refuse(
+                f"expected {name} one number, or {n}, one per agent, got "
+                f"{np.shape(leaf)[0]} entries in {name} of {type(algorithm).__name__}"
+            )
 
 
 def _in_precision_of(problem: Problem, algorithm: Any) -> Any:

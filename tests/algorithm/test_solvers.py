@@ -274,3 +274,31 @@ def test_mixed_needs_a_group_for_every_agent():
     mixed = Mixed(solvers=(Newton(), GradientDescent()), group=[0, 1])
     with pytest.raises(tacita.TacitaError, match="group of shape"):
         tacita.simulate(logistic(), tacita.FedPLT(rho=1, solver=mixed), 2)
+
+
+@pytest.mark.parametrize(
+    ("solver", "words"),
+    [
+        (0.5, "expected solver such as"),
+        (Newton, "expected solver such as"),
+        (Mixed(solvers=(0.5,), group=[0] * 4), "expected solvers such as"),
+        (Mixed(solvers=(Newton(),), group=["a"] * 4), "group a list of whole"),
+    ],
+    ids=["a number", "a class", "a number among solvers", "words as groups"],
+)
+def test_what_is_no_solver_is_refused(solver, words):
+    with pytest.raises(tacita.TacitaError, match=words) as error:
+        tacita.simulate(logistic(), tacita.FedPLT(rho=1, solver=solver), 2)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_penalty_is_refused():
+    problem = tacita.problem.synthetic.logistic(agents=3, features=2, samples=8)
+    joined = tacita.trees.replace(problem, graph=tacita.problem.graph.ring(3))
+    for algorithm, words in (
+        (tacita.FedGD(alpha=0.1, penalty=0.5), "expected penalty a word"),
+        (tacita.FedGD(alpha=[0.1, 0.2, 0.3]), "expected alpha one number"),
+        (tacita.FedRelax(alpha=[0.1, 0.2, 0.3]), "expected alpha one number"),
+    ):
+        with pytest.raises(tacita.TacitaError, match=words):
+            tacita.simulate(joined, algorithm, 2)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita.algorithm import random_steps
+from tacita.algorithm import fed_pd, prox_skip, random_steps
 from tacita.algorithm.base import Round
 from tacita.algorithm.tamuna import Told
 from tacita.problem.oracles import AgentOracle
-from tacita.trees import tree_rows
+from tacita.trees import in_double_precision, tree_rows
 from tests.algorithm.by_hand import play
 
 AGENTS, DIM = 6, 5
@@ -171,6 +171,31 @@ def test_prox_skip_iteration_by_iteration(problem):
         h = h + chance / size * (x - x_hat)
         np.testing.assert_allclose(after.told.x, x[0], atol=1e-13)
         np.testing.assert_allclose(h.sum(axis=0), 0, atol=1e-13)
+
+
+def test_a_coordinator_has_nobody_train_for_ever(problem):
+    """What is told of a draw is cut to what may have been drawn, 64 times its mean."""
+    population = problem.population
+    oracle = AgentOracle(tacita.Full(), population.local(tree_rows(population.rows, 0)))
+    key, start = jax.random.key(0), np.zeros(DIM)
+
+    @in_double_precision
+    def told(algorithm, words):
+        state = algorithm.init(start)[0]
+        return algorithm.phases[0].local(key, oracle, state, words)[0][0]
+
+    tamuna = tacita.TAMUNA(step_size=0.4, eta=0.2, local_steps=2.0)
+    skip = tacita.ProxSkip(step_size=0.4, probability=0.5)
+    pd = tacita.FedPD(eta=1.0, step_size=0.4, local_steps=1, skip=0.5)
+    for algorithm, words in (
+        (tamuna, lambda n: Told(start, n, (), ())),
+        (skip, lambda n: prox_skip.Told(start, n)),
+        (pd, lambda n: fed_pd.Told(start, n)),
+    ):
+        most, endless = (told(algorithm, words(jnp.int32(n))) for n in (128, 2**31 - 1))
+        np.testing.assert_array_equal(most, endless)
+        fewer = told(algorithm, words(jnp.int32(2)))
+        assert not np.allclose(fewer, most)
 
 
 def test_number_of_steps_is_geometric():

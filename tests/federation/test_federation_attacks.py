@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ from tacita.federation.policy import Policy
 from tacita.federation.reading import read_json
 from tacita.federation.receipts import BLANK
 from tacita.federation.seal import PrivateKeys
+from tacita.federation.setting import graph_of
 from tacita.federation.terms import Terms
 from tacita.federation.wire import Identity, Letter, LetterRefused, note
 from tacita.job.run_file import read_toml
@@ -130,6 +132,35 @@ def test_the_table_of_refusals_stays_small():
 def test_a_description_that_would_take_everything_is_refused(table, changes, words):
     with pytest.raises(tacita.TacitaError, match=words):
         describe(**{table: {**run_of()[table], **changes}})
+
+
+@pytest.mark.parametrize(
+    "table, key, value, words",
+    [
+        ("algorithm", "step_size", float("nan"), "algorithm.step_size finite"),
+        ("algorithm", "oracle", {"std": float("inf")}, "algorithm.oracle.std finite"),
+        ("run", "participation", [0.5, float("nan")], "run.participation finite"),
+        ("problem", "l2", "much", "problem.l2 >= 0"),
+        ("problem", "intercept", "no", "problem.intercept true or false"),
+        ("problem", "dtype", 0, "unknown problem.dtype=0"),
+        ("problem", "target", ["y"], "problem.target a word"),
+        ("problem", "centre", 1.0, "problem.centre a list of numbers"),
+        ("problem", "spread", [1.0, 0.0], "problem.spread > 0"),
+        ("graph", "weights", ["a"], "graph.weights >= 0"),
+    ],
+)
+def test_values_of_a_wrong_kind_are_named(table, key, value, words):
+    """They ended in a traceback, or counted as true."""
+    with pytest.raises(tacita.TacitaError, match=re.escape(words)) as error:
+        describe(**{table: {**run_of().get(table, {}), key: value}})
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("edges", [3, [0.1, 0.2], [["ada"]], {"ada": "bob"}])
+def test_edges_are_pairs(edges):
+    run = describe(graph={"edges": edges})
+    with pytest.raises(tacita.TacitaError, match="graph.edges a list of pairs"):
+        graph_of(run)
 
 
 def test_an_offer_may_have_very_many_columns():

@@ -109,6 +109,24 @@ def test_agents_that_the_hub_does_not_know_are_no_participants(
             "9 local steps are more than the 4",
         ),
         (
+            {"max_local_steps": 4},
+            {
+                "algorithm": {
+                    "name": "FedPD",
+                    "eta": 1.0,
+                    "step_size": 0.1,
+                    "local_steps": 2,
+                    "skip": 0.75,
+                }
+            },
+            "8 local steps are more than the 4",
+        ),
+        (
+            {"max_local_steps": 4},
+            {"algorithm": {"name": "ProxSkip", "step_size": 0.1, "probability": 0.1}},
+            "10 local steps are more than the 4",
+        ),
+        (
             {"max_numbers": 5},
             {"problem": {**run_of()["problem"], "model": "softmax"}},
             "6 numbers are more than the 5",

@@ -12,6 +12,7 @@ import pytest
 
 import tacita
 from tacita.federation.description import Description
+from tacita.federation.diary import NAME, Diary
 from tacita.federation.in_process import (
     COORDINATOR,
     Faults,
@@ -184,6 +185,19 @@ def test_programs_leave_their_arrivals(tmp_path):
     np.testing.assert_allclose(found.models["shared"], again.params, atol=1e-12)
 
 
+def test_arrivals_with_a_gap_are_none(tmp_path):
+    """Without a round that a power cut took, another run would be played again."""
+    diary = Diary(tmp_path, ["ada", "bob"], rounds=3)
+    for number, who in enumerate((["ada"], ["bob"], ["bob"]), start=1):
+        assert diary.arrivals() is None
+        diary.ended(number, who)
+    assert diary.arrivals() == [[0], [1], [1]]
+    path = tmp_path / NAME
+    first, second, third = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + second[: len(second) // 2] + b"\n" + third)
+    assert Diary(tmp_path, ["ada", "bob"], rounds=3).arrivals() is None
+
+
 @pytest.mark.parametrize(
     ("algorithm", "told", "words"),
     [
@@ -196,6 +210,7 @@ def test_programs_leave_their_arrivals(tmp_path):
         ("FedBuff", {"deadline": 3.0}, "leave deadline out"),
         ("FedBuff", {"own_draws": True, "participation": 1.0}, "leave own_draws out"),
         ("FedBuff", {"late": "keep"}, "leave late out"),
+        ("FedBuff", {"least_letters": 3}, "leave least_letters out"),
         ("FedBuff", {"participation": 1, "most_staleness": 1}, "most_staleness >= 2"),
         (
             "FedBuff",

@@ -62,10 +62,12 @@ def rows(first: float = 1.0) -> dict[str, Any]:
     return {**{f"x{k}": x[:, k] for k in range(3)}, "y": np.arange(10) % 2}
 
 
-def noise(run: Description, folder: Path, first: float = 1.0) -> float:
+def noise(
+    run: Description, folder: Path, first: float = 1.0, name: str = "ada"
+) -> float:
     made = party.setting_of(run, own_problem(run, rows(first)))
-    with Ledger(folder / f"{run.digest}-{first}.db") as ledger:
-        ready, _ = with_budget(made, "ada", ledger, None)
+    with Ledger(folder / f"{run.digest}-{first}-{name}.db") as ledger:
+        ready, _ = with_budget(made, name, ledger, None)
     return float(np.max(letters_of(ready.roles.algorithm).noise_std))
 
 
@@ -85,6 +87,23 @@ def test_without_a_public_bound_the_run_is_refused(name: str, tmp_path: Path):
             noise(describe(name), tmp_path, first)
         words.add(str(refusal.value))
     assert len(words) == 1 and "\n" not in words.pop()
+
+
+@pytest.mark.parametrize(
+    "name, field, values",
+    [("FedSPD", "gamma", (50.0, 0.5)), ("DPFedAvg", "step_size", (0.1, 3.0))],
+)
+def test_noise_is_set_for_the_agents_own_numbers(name, field, values, tmp_path: Path):
+    """Everybody once had the noise of the first agent's numbers."""
+    usual, steep = values
+
+    def told(one: Any, who: str) -> float:
+        run = describe(name, bound=6.0, algorithm={**ALGORITHMS[name], field: one})
+        return noise(run, tmp_path, name=who)
+
+    own = [told([usual, usual, steep], who) for who in NAMES]
+    assert own == [told(usual, "ada"), told(usual, "bob"), told(steep, "cyd")]
+    assert own[2] > 3 * own[0]
 
 
 def test_with_a_public_bound_theory_may_choose(tmp_path: Path):

@@ -128,6 +128,23 @@ def test_an_agent_refuses_bad_questions(asked):
     assert opened[0].arrays[0].tobytes() == opened[1].arrays[0].tobytes()
 
 
+def test_a_coordinator_cannot_ask_for_more_steps_than_were_agreed_on(tmp_path: Path):
+    """TAMUNA's broadcast names the steps; fixed ones are what an account is of."""
+    fixed = tacita.TAMUNA(step_size=0.3, eta=0.3, local_steps=2, fixed=True)
+    last, answers = np.asarray(0), []
+    for steps in (2, 50):
+        folder, problem = tmp_path / str(steps), case_of("TAMUNA").problem()
+        made = InProcess(folder, problem, fixed, 4)
+        agent = made.make("agent-0")
+        agent.start(0.0)
+        list(agent.take_out())
+        told = [np.zeros(3), np.asarray(steps), last]
+        send(made, COORDINATOR, agent, "question", (1, 0), told)
+        ((_, content),) = agent.take_out()
+        answers.append(made.desk(COORDINATOR).envelope.open(content, 1 << 20).arrays[0])
+    np.testing.assert_array_equal(*answers)
+
+
 def test_a_neighbour_refuses_strangers_and_silent_rounds(tmp_path: Path):
     made = InProcess(tmp_path, FED_GD.problem(), FED_GD.algorithm, 4, 3, 2)
     agent: Any = made.make("agent-0")

@@ -243,6 +243,7 @@ def test_nobody_is_waited_for():
             "in 0..4, got 5",
         ),
         (FED_BUFF, {"asynchronous": tacita.Arrivals(agents=[[0, 1]])}, "have 1 rounds"),
+        (FED_BUFF, {"asynchronous": tacita.Arrivals(agents=None)}, "got agents=None"),
         (
             FED_BUFF,
             {"participation": 3, "asynchronous": tacita.Arrivals(agents=[[0, 1]])},
@@ -269,6 +270,9 @@ def test_what_has_no_meaning_is_refused(problem, algorithm, told, words):
         (lambda: tacita.Arrivals(agents=[[0, 1], [2]]), "all equally long"),
         (lambda: tacita.Arrivals(agents=[0, 1]), "a list of agents' numbers"),
         (lambda: tacita.Arrivals(agents=[[0.5]]), "whole numbers"),
+        (lambda: tacita.Arrivals(agents=[[float("inf")]]), "whole numbers"),
+        (lambda: tacita.Arrivals(agents=[[2**40]]), "whole numbers"),
+        (lambda: tacita.Pace().arrivals(3, 1, 2, seed=-1), "seed"),
     ],
 )
 def test_bad_times_are_refused(make, words):

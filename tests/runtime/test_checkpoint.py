@@ -197,7 +197,7 @@ def test_models_have_the_same_fingerprint_in_another_process():
     assert len(set(here["told"])) == 8 and "0x" not in there
 
 
-@pytest.mark.parametrize("harm", ["torn", "flipped", "emptied"])
+@pytest.mark.parametrize("harm", ["torn", "flipped", "emptied", "other rounds"])
 def test_a_damaged_checkpoint_is_refused(tmp_path, harm):
     problem, algorithm = setting()
     tacita.simulate(problem, algorithm, 5, checkpoint=tmp_path)
@@ -207,6 +207,8 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, harm):
         content = content[: len(content) // 2]
     elif harm == "flipped":
         content[-40] ^= 1
+    elif harm == "other rounds":  # one bit of the line before the arrays
+        content[content.index(b'"rounds": 5') + len(b'"rounds": ')] ^= 1
     else:
         content = bytearray()
     path.write_bytes(content)
