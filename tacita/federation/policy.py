@@ -81,7 +81,8 @@ class Policy:
             or make a secure sum.
         max_agents: Most agents of a run.
         max_rounds: Most rounds of a run.
-        max_local_steps: Most local steps in a round.
+        max_local_steps: Most local steps in a round; of a number that is drawn, its
+            mean.
         max_columns: Most columns of a run.
         max_classes: Most classes of a run.
         max_numbers: Most numbers in one letter; memory and time grow with it.

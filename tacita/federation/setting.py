@@ -66,7 +66,7 @@ def graph_of(run: Description) -> Graph | None:
 
 def _pairs(edges: Any) -> list[tuple[Any, ...]]:
     """The edges that a description names, each by its two agents."""
-    listed = edges if isinstance(edges, list | tuple) else [None]
+    listed: Any = edges if isinstance(edges, list | tuple) else [edges]
     if not all(isinstance(edge, list | tuple) and len(edge) == 2 for edge in listed):
         refuse(
             "expected graph.edges a list of pairs of agents, such as [['a', 'b']], got "

@@ -20,7 +20,7 @@ from tacita.job.run_file import RunFile, RunTable
 from tacita.mesh import Mesh
 from tacita.participation import schedule_for
 from tacita.problem import Problem
-from tacita.runtime import Asynchronous, Pace, choices, measure, memory
+from tacita.runtime import Asynchronous, Pace, arrivals, choices, measure, memory
 from tacita.runtime.ready import prepare
 from tacita.runtime.simulate import simulate
 from tacita.trace import Run
@@ -269,7 +269,11 @@ def _rehearse(job: Job) -> None:
             )
     with told_of("run"):
         schedule_for(job.options["participation"], job.problem.n_agents)
-        choices.require_asynchronous(job.algorithm, job.options.get("asynchronous"))
+        late = job.options.get("asynchronous")
+        choices.require_asynchronous(job.algorithm, late)
+        if isinstance(late, Pace):
+            letters = job.options["participation"]
+            arrivals.schedule_of(late, letters, job.problem.n_agents)
         measure.choose(job.options["record"], job.problem, job.options.get("reference"))
         _rehearse_letters(job)
     for metric in job.options["stop"] or {}:

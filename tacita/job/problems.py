@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacita import data
+from tacita import check, data
 from tacita.check import nearest, refuse
 from tacita.data import Dataset
 from tacita.encoding import Encoding
@@ -155,8 +155,8 @@ def _synthetic(table: ProblemTable) -> Problem:
                 "brings its own; leave it out"
             )
     agents = keys_of(function)["agents"].default
-    n = table.options.get("agents", agents)
-    nodes = range(n) if isinstance(n, int) else ()
+    with told_of("problem"):
+        nodes = range(check.count(agents=table.options.get("agents", agents)))
     fixed = {
         "l2": table.l2,
         "seed": table.seed,

@@ -87,6 +87,10 @@ def require(asynchronous: Any, algorithm: Any) -> None:
             "a run on a graph is asynchronous by tacita.Asynchronous(most_delay=...), "
             f"got asynchronous={asynchronous!r}"
         )
+    for name in ("most_delay", "mean_delay", "lost"):
+        given = getattr(asynchronous, name)
+        if np.ndim(given) > 0:
+            check.refuse(f"expected {name} one number for all edges, got {given}")
     if not algorithm.partial:
         check.refuse(
             f"{algorithm.needs_everybody()}; it cannot run asynchronously, run it "

@@ -204,10 +204,34 @@ def test_an_asynchronous_run_on_a_graph_with_a_penalty():
         ({"delay": 3}, "unknown key run.asynchronous.delay"),
         ({"lost": 0.1}, "needs a bound"),
         (7, "run.asynchronous = 7"),
+        ({"most_delay": 4, "lost": [0.1, 0.2]}, "expected lost one number"),
     ]:
         table["run"]["asynchronous"] = wrong
         with pytest.raises(tacita.TacitaError, match=match):
             job_from(table, Path("."))
+    table["algorithm"]["penalty"] = {"name": "Penalty", "coordinates": 1}
+    with pytest.raises(tacita.TacitaError, match="coordinates a list of 2 booleans"):
+        job_from(table, Path("."))
+    table["problem"]["agents"] = 0
+    with pytest.raises(tacita.TacitaError, match="expected agents a whole number >= 1"):
+        job_from(table, Path("."))
+
+
+@pytest.mark.parametrize(
+    ("late", "match"),
+    [
+        ({"mean": [1.0, 2.0]}, "run: expected mean of shape"),
+        ({"most_staleness": 0}, "run: with 2 letters a round .* most_staleness >= 1"),
+    ],
+)
+def test_times_of_letters_are_looked_at_before_a_run_begins(late, match):
+    table = {
+        "problem": {"data": "synthetic-logistic", "agents": 4, "samples": 5},
+        "algorithm": {"name": "FedBuff"},
+        "run": {"rounds": 3, "participation": 2, "asynchronous": late},
+    }
+    with pytest.raises(tacita.TacitaError, match=match):
+        job_from(table, Path("."))
 
 
 def test_neighbours_are_near_on_the_globe():

@@ -25,6 +25,7 @@ from tacita.federation import (
 from tacita.federation.budget import with_budget
 from tacita.federation.coordinator import _kept_consents, _rows
 from tacita.federation.description import Description
+from tacita.federation.membership import require_partners
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.receipts import BLANK, Pen
 from tacita.federation.setting import secret_of, setting_of
@@ -149,11 +150,19 @@ def test_a_run_whose_coordinator_was_replaced_says_so(town: ByHand):
 
 
 PATIENT = {"rounds": 6, "deadline": 0.5, "least_agents": 2, "shared_seed": 5}
+LATE = {"rounds": 6, "participation": 2, "asynchronous": True, "shared_seed": 5}
+FED_BUFF = {"name": "FedBuff", "step_size": 0.3}
 
 
-def test_a_run_with_a_deadline_goes_on_without_who_was_removed(town: ByHand):
+@pytest.mark.parametrize(
+    "tables",
+    [{"run": PATIENT}, {"run": LATE, "algorithm": FED_BUFF}],
+    ids=["deadline", "asynchronous"],
+)
+def test_a_run_with_a_deadline_goes_on_without_who_was_removed(town: ByHand, tables):
     """Killed and started again too, coordinator and agents."""
-    run = town.describe(run_of(run=PATIENT))
+    run = town.describe(run_of(**tables))
+    require_partners(run, town.invitation("coordinator"))
     centre = town.folder / "centre"
     me = town.invitation("coordinator")
     proposed = Coordinator({**run.tables, "name": "try"}, me, folder=centre)
@@ -166,6 +175,7 @@ def test_a_run_with_a_deadline_goes_on_without_who_was_removed(town: ByHand):
     agent = agent_of(town, home)
     agent.judge.require_still_allowed(agent._begun_run(agent._begun()[0]))
     me = town.invitation("coordinator")
+    require_partners(run, me)
     again = Coordinator({**run.tables, "name": "try"}, me, folder=centre)
     assert again.run.digest == run.digest
     desk = again.desk(again.run)
@@ -176,6 +186,14 @@ def test_a_run_with_a_deadline_goes_on_without_who_was_removed(town: ByHand):
     # A run that was not begun is not proposed to somebody who is gone.
     with pytest.raises(tacita.TacitaError, match="'cyd' is no agent"):
         Coordinator({**run.tables, "agents": NAMES, "name": "new"}, me, folder=centre)
+
+
+def test_an_asynchronous_run_needs_as_many_as_end_a_round(town: ByHand):
+    run = town.describe(run_of(run=LATE, algorithm=FED_BUFF))
+    town.hub.remove("cyd")
+    town.hub.remove("bob")
+    with pytest.raises(tacita.TacitaError, match="bob, cyd was removed"):
+        require_partners(run, town.invitation("coordinator"))
 
 
 def test_who_must_approve_from_now_on_ends_a_proposal_at_once(tmp_path: Path):

@@ -141,6 +141,11 @@ class Penalty:
 
     def check(self, dim: int) -> None:
         """Refuse a mask that does not fit the model."""
+        if self.coordinates is not None and np.ndim(self.coordinates) == 0:
+            check.refuse(
+                f"expected coordinates a list of {dim} booleans, one per parameter, "
+                f"got coordinates={self.coordinates}"
+            )
         if self.coordinates is not None and np.shape(self.coordinates)[-1] != dim:
             check.refuse(
                 f"expected coordinates with {dim} entries, one per parameter, got "
