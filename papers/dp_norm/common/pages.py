@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -73,7 +74,9 @@ def draw(
             )
         axes.set_xlabel(x_label)
         if log_x:
-            axes.set_xscale("symlog", linthresh=1e-3)
+            _logarithmic(
+                axes, [float(value) for x, _ in curves.values() for value in x]
+            )
     every_axes[0][0].set_ylabel(y_label)
     handles, labels = [], []
     for axes in every_axes[0]:
@@ -91,6 +94,17 @@ def draw(
         fontsize=8,
     )
     path.write_bytes(png(figure))
+
+
+def _logarithmic(axes: Any, values: Sequence[float]) -> None:
+    """A logarithmic axis, with a straight piece down to 0 where that is among them."""
+    above = min(value for value in values if value > 0)
+    if min(values) > 0:
+        axes.set_xscale("log")
+    else:
+        axes.set_xscale("symlog", linthresh=above)
+        powers = range(math.ceil(math.log10(above)), 1 + int(math.log10(max(values))))
+        axes.set_xticks([0.0, *(10.0**k for k in powers)])
 
 
 def script(main: Callable[..., Path]) -> None:
