@@ -333,6 +333,37 @@ def test_central_noise_is_not_set_for_letters(problem):
         )
 
 
+@pytest.mark.parametrize(("clients", "drawn"), [(2, 1), (4, 2)])
+def test_a_client_knows_of_how_many_others_a_cohort_was_drawn(clients, drawn):
+    few = unit_rows(agents=clients, samples=3)
+    algorithm = tacita.ClientDPFedAvg(clip=0.5, noise_std=1.0, step_size=0.5)
+    about = dict(rounds=1, participation=drawn / clients, active=drawn)
+    printed = {
+        who: guarantee(algorithm, few, ask(observer=who, unit="client", **about))
+        for who in ("neighbour", "final_model")
+    }
+
+    def profile(rate, epsilon):
+        # A sum with an update of one sign or the other in it, or of those at zero.
+        grid = np.linspace(-12, 12, 40_001)
+        one, other = (stats.norm.pdf(grid, at) for at in (0.5, -0.5))
+        rest = stats.norm.pdf(grid, -0.5)
+        p, q = (rate * mine + (1 - rate) * rest for mine in (one, other))
+        return np.trapezoid(np.maximum(p - np.exp(epsilon) * q, 0), grid)
+
+    def exact(epsilon):
+        in_it = drawn / clients
+        others = clients - 1
+        return in_it * profile((drawn - 1) / others, epsilon) + (1 - in_it) * profile(
+            drawn / others, epsilon
+        )
+
+    told = printed["neighbour"].epsilon(DELTA)
+    assert exact(told) <= DELTA
+    # Who sees the last model only knows less; its number would be false here.
+    assert exact(printed["final_model"].epsilon(DELTA)) > DELTA
+
+
 @pytest.mark.long
 def test_central_noise_protects_clients_from_who_sees_models(problem):
     many = unit_rows(agents=20, samples=5)
@@ -371,7 +402,7 @@ def test_central_noise_protects_clients_from_who_sees_models(problem):
         noise_std=1.0,
         sensitivity=1.0,
         rounds=10,
-        sampling=WithoutReplacement(4, 20),
+        sampling=WithoutReplacement(4, 19),  # it knows whether it was drawn itself
     )
     assert drawn.epsilon(DELTA) == pytest.approx(exact.epsilon(DELTA))
     # A record is no worse off: another record makes another client.

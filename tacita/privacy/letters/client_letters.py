@@ -22,7 +22,7 @@ from tacita.privacy.letters.question import (
     Question,
     present_noise,
 )
-from tacita.privacy.scope import Relation, Scope, Unit
+from tacita.privacy.scope import Observer, Relation, Scope, Unit
 from tacita.problem.problem import Problem
 
 
@@ -95,7 +95,10 @@ def _client_dp_fed_avg(
         if question.active is None:
             sampling = PoissonReplaced(chance) if replaced else Poisson(chance)
         elif replaced:
-            sampling = WithoutReplacement(question.active, n)
+            # Another client knows whether it was drawn, and so of how many the rest is:
+            # most is told where it was not, by K of the n - 1 others.
+            others = n - 1 if scope.observer == Observer.NEIGHBOUR else n
+            sampling = WithoutReplacement(question.active, others)
         else:
             check.refuse(
                 "a fixed number of clients in every round is accounted for "
