@@ -139,7 +139,13 @@ def filled(record: T, *known: Any) -> T:
         given = getattr(record, name)
         if rule.theory is not None and rule.lacking(given):
             wanted = len(inspect.signature(rule.theory).parameters)
-            value = rule.theory(*(*known, record)[:wanted])
+            try:
+                value = rule.theory(*(*known, record)[:wanted])
+            except ZeroDivisionError:
+                check.refuse(
+                    f"theory sets no {name} for losses that are flat, as those of rows "
+                    f"of zeros; give {name}= yourself, or add l2 > 0"
+                )
             record = replace(record, **{name: rule.put(given, value)})
     return record
 

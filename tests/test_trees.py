@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+import tacita
 from tacita import check, trees
 from tacita.algorithm import fed_plt, fed_split
 from tacita.problem import prox
@@ -62,6 +63,16 @@ def test_theory_fills_what_is_left_out_in_the_order_of_the_fields():
     # What theory finds must keep the rule too.
     with pytest.raises(check.TacitaError, match=r"second in \[0, 1\), got second=7.0"):
         trees.filled(Ruled(given=1), 6)
+
+
+def test_theory_of_flat_losses_is_refused():
+    flat = tacita.from_arrays(np.zeros((4, 2)), [0, 1, 0, 1], [0, 0, 1, 1])
+    with pytest.raises(check.TacitaError, match="theory sets no step_size for losses"):
+        tacita.simulate(flat, tacita.FedAvg(), 1)
+    assert tacita.simulate(flat, tacita.FedAvg(step_size=1.0), 1).params.tolist() == [
+        0.0,
+        0.0,
+    ]
 
 
 def test_fields_refuse_what_is_against_their_rule():

@@ -23,7 +23,8 @@ from tacita.data.splits import (
     split_iid,
     split_quantity,
 )
-from tacita.data.table import read_frame, read_table
+from tacita.data.table import read_table
+from tacita.data.table_file import read_frame
 
 if TYPE_CHECKING:
     from tacita.data.holdings_picture import plot_who_holds_what

@@ -14,7 +14,7 @@ from tacita.check import refuse
 
 #: Names of columns that say who, not what.
 _KEY = re.compile(r"(.*[ _.-])?(id|key|uuid|nr|no|number)|rowid|index|(id|nr)[ _.-].*")
-#: Rows from which on whole numbers in order, each once, are taken for a key.
+#: Rows from which on whole numbers in order, or words, each once, are taken for a key.
 _ORDERED = 20
 #: Rows from which on a label that occurs once is worth a word.
 _MANY = 100
@@ -54,6 +54,31 @@ def _is_key(column: Any) -> bool:
     return named or (in_order and len(column) >= _ORDERED)
 
 
+def refuse_names(frame: Any, path: Path) -> None:
+    """Refuse a column with another word in every row, as `refuse_keys` does numbers."""
+    for name in frame.columns:
+        column = frame[name].dropna()
+        if len(column) >= _ORDERED and column.astype(str).is_unique:
+            refuse(
+                f"column {name!r} of {path} has another text in every row, most likely "
+                "it says who a row is of; name the columns to use in features=[...]"
+            )
+
+
+def refuse_spaces(column: Any, path: Path) -> None:
+    """Refuse two values that look alike: they differ in spaces at their ends only."""
+    if types.is_numeric_dtype(column) or types.is_bool_dtype(column):
+        return
+    seen: dict[str, str] = {}
+    for value in column.dropna().astype(str).unique():
+        first = seen.setdefault(value.strip(), value)
+        if first != value:
+            refuse(
+                f"column {column.name!r} of {path} holds {first!r} and {value!r}, "
+                "which differ in spaces only; write them alike"
+            )
+
+
 def refuse_repeated(header: Any, path: Path) -> None:
     """Refuse a header that names a column twice, which pandas would rename."""
     names: Any = pd.Series([str(name).strip() for name in header.iloc[0].dropna()])
@@ -75,4 +100,17 @@ def stray_labels(y: np.ndarray, classes: tuple[str, ...]) -> tuple[str, ...]:
         f"label {name!r} occurs once among {len(y)} rows: is it misspelt?"
         for name, count in zip(classes, counts, strict=True)
         if count == 1
+    )
+
+
+def nothing_held_out(test: np.ndarray, share: float) -> tuple[str, ...]:
+    """A note where test rows were asked for, and every agent has too few for one.
+
+    >>> nothing_held_out(np.array([False, False]), 0.2)
+    ('no test rows: test_share=0.2 of the rows of an agent is none of them',)
+    """
+    if share == 0 or test.any():
+        return ()
+    return (
+        f"no test rows: test_share={share:g} of the rows of an agent is none of them",
     )

@@ -14,17 +14,20 @@ from tacita.check import count, nearest, one_of, refuse
 from tacita.data.catalog import Task
 from tacita.data.dataset import Dataset
 from tacita.data.suspicious import (
+    nothing_held_out,
     refuse_keys,
-    refuse_repeated,
+    refuse_names,
+    refuse_spaces,
     stray_labels,
 )
+from tacita.data.table_file import read_frame
 from tacita.data.tabular import Frame, assemble
 from tacita.data.test_rows import hold_out_rows
-from tacita.encoding import word
+from tacita.encoding import LARGEST, word
 
 _FEW = 20
-#: Characters of the line with the columns' names, at most.
-_MOST_NAMES = 1 << 16
+#: Signs among the digits of a number that pandas takes for text.
+_DRESS = r"[\s_'\u2019$\u20ac\u00a3%]"
 #: A day as one writes it: 2026-01-31, 31.1.2026, 1/31/2026, with or without a time.
 _DAY = r"(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})([ T].*)?"
 
@@ -69,8 +72,13 @@ def read_table(
             or a key.
     """
     one_of(("refuse", "drop", "impute"), missing=missing)
+    if isinstance(missing_values, str):
+        refuse(
+            f"expected missing_values a list of words, got {missing_values!r}; write "
+            f"missing_values=[{missing_values!r}]"
+        )
     path = Path(path)
-    frame = read_frame(path, separator, list(missing_values))
+    frame = read_frame(path, separator, list(missing_values), agent)
     wanted = [target] if agent is None else [target, agent]
     if isinstance(features, str):
         refuse(f"expected features a list of columns, got features={features!r}")
@@ -87,15 +95,22 @@ def read_table(
             refuse(f"every row of {path} has an empty cell; leave columns out instead")
     for column in wanted:
         _no_gaps(frame[column], path, "fill the cells, or take missing='drop'")
-    for column in features if missing != "impute" else ():
+        _within_reach(frame[column], path)
+    for column in features:
         remedy = "leave the column out, or take missing='drop' or missing='impute'"
-        _no_gaps(frame[column], path, f"fill the cells, {remedy}")
+        if missing != "impute":
+            _no_gaps(frame[column], path, f"fill the cells, {remedy}")
+        _within_reach(frame[column], path)
+    for column in frame.columns:
+        refuse_spaces(frame[column], path)
     y, task, classes = _target(frame[target], task, path)
     holder = None if agent is None else frame[agent].to_numpy()
     groups = np.zeros(len(frame)) if holder is None else holder.astype(str)
     test = hold_out_rows(groups, test_share, seed)
     cells = frame[list(features)]
-    levels = _levels(cells, path, count(levels=max_levels))
+    levels = _levels(cells, path, count(max_levels=max_levels))
+    if not chosen:
+        refuse_names(cells[list(levels)], path)
     cells, filled = _filled(cells, levels, path, test)
     return assemble(
         name=path.name,
@@ -110,74 +125,12 @@ def read_table(
         target_name=target,
         classes=classes,
         agent=holder,
-        notes=_notes(frame, missing) + stray_labels(y, classes),
+        notes=(
+            *_notes(frame, missing),
+            *stray_labels(y, classes),
+            *nothing_held_out(test, test_share),
+        ),
     )
-
-
-def read_frame(
-    path: Path, separator: str = ",", missing_values: Sequence[str] = ()
-) -> Frame:
-    """The table in a CSV or Parquet file, columns as pandas reads them.
-
-    Args:
-        path: The file; see `read_table`.
-        separator: Between the fields of a text file.
-        missing_values: Further ways in which a cell says that it is empty.
-    """
-    if not path.is_file():
-        refuse(f"there is no file {path}; check the path")
-    kind = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-    try:
-        if kind.lower() in (".parquet", ".pq"):
-            frame = pd.read_parquet(path)
-            if missing_values:
-                frame = frame.replace(dict.fromkeys(missing_values, np.nan))
-        elif kind.lower() in (".csv", ".csv.gz", ".tsv", ".txt"):
-            if kind.lower() == ".tsv" and separator == ",":
-                separator = "\t"
-            # The first row too: with more cells than the header pandas would shift it.
-            top = pd.read_csv(
-                path, sep=separator, header=None, nrows=2, skipinitialspace=True
-            )
-            refuse_repeated(top, path)
-            frame = pd.read_csv(
-                path,
-                sep=separator,
-                na_values=list(missing_values),
-                skipinitialspace=True,
-            )
-        else:
-            refuse(f"cannot tell the format of {path}; name it .csv or .parquet")
-    except UnicodeDecodeError:
-        refuse(f"cannot read {path}: it is not text in UTF-8; save it in that encoding")
-    except ImportError:
-        refuse("reading Parquet needs pyarrow; install tacita[parquet]")
-    except (OSError, ValueError, EOFError) as error:
-        if (other := _other_separator(path, separator)) is not None:
-            refuse(
-                f"cannot read {path}: its columns are parted by {other!r}, not by "
-                f"{separator!r}; say so with separator={other!r}"
-            )
-        first = str(error).strip().split("\n")[0] or type(error).__name__
-        refuse(f"cannot read {path}: {first}; check that it is a whole {kind} file")
-    frame.columns = [str(column).strip() for column in frame.columns]
-    if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        refuse(f"{path} has two columns {twice!r}; give each its own name")
-    if frame.empty:
-        refuse(f"{path} has no rows; check that it is the right file")
-    return frame
-
-
-def _other_separator(path: Path, separator: str) -> str | None:
-    """What parts the names in the first line, where the separator does not."""
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            names = file.readline(_MOST_NAMES)
-    except (OSError, ValueError):
-        return None
-    others = [one for one in (";", "\t", "|") if one in names]
-    return others[0] if others and separator not in names else None
 
 
 def _check_columns(
@@ -203,11 +156,20 @@ def _no_gaps(column: Any, path: Path, remedy: str) -> None:
             f"column {column.name!r} of {path} is empty in {int(empty.sum())} rows, "
             f"the first is data row {int(np.argmax(empty)) + 1}; {remedy}"
         )
-    if types.is_float_dtype(column) and np.isinf(column.to_numpy(float)).any():
-        where = int(np.argmax(np.isinf(column.to_numpy(float)))) + 1
+
+
+def _within_reach(column: Any, path: Path) -> None:
+    """Refuse numbers that are infinite, or whose squares would be."""
+    if not types.is_numeric_dtype(column):
+        return
+    sizes = np.abs(column.to_numpy(float, na_value=np.nan))
+    far = sizes > LARGEST
+    if far.any():
+        where = int(np.argmax(far))
+        said = "infinite" if np.isinf(sizes[where]) else f"{sizes[where]:.3g} in size"
         refuse(
-            f"column {column.name!r} of {path} is infinite in data row {where}; "
-            f"correct the cell or leave the row out"
+            f"column {column.name!r} of {path} is {said} in data row {where + 1}; "
+            "correct the cell or leave the row out"
         )
 
 
@@ -239,7 +201,7 @@ def _target(
         refuse(
             f"target {column.name!r} has one value only; there is nothing to predict"
         )
-    return codes, task, tuple(str(level) for level in levels)
+    return codes, task, tuple(word(level) for level in levels)
 
 
 def _levels(frame: Frame, path: Path, max_levels: int) -> dict[str, list[str]]:
@@ -289,6 +251,17 @@ def _check_words(column: Any, path: Path) -> None:
         refuse(
             f"{told} holds numbers with commas, {str(words[commas].iloc[0])!r} for "
             "one; write them with a decimal point and without commas"
+        )
+    dressed = (
+        _are_numbers(
+            words.str.replace(_DRESS, "", regex=True).str.replace("\u2212", "-")
+        )
+        & ~plain
+    )
+    if dressed.any() and (dressed | plain).mean() >= 0.5:
+        refuse(
+            f"{told} holds numbers written as {str(words[dressed].iloc[0])!r}; write "
+            "them in digits, a decimal point and, where needed, a plain minus"
         )
     if plain.mean() >= 0.5 and not plain.all():
         stray = str(words[~plain].iloc[0])

@@ -18,7 +18,7 @@ from tacita.check import one_of, refuse
 from tacita.data.catalog import DataFile, Task
 from tacita.data.dataset import Dataset
 from tacita.data.sources import read
-from tacita.encoding import Column, Encoding, level_names
+from tacita.encoding import Column, Encoding, level_names, word
 
 # pandas ships no types of its own, and what is inferred from its code (a column may
 # be a number, an array, another table) helps nobody.
@@ -220,7 +220,7 @@ def _agent_fields(
     """Agents are those of the training rows; others become -1 among the test rows."""
     labels, codes = np.unique(agent[~test], return_inverse=True)
     number = {label: i for i, label in enumerate(labels.tolist())}
-    names = tuple(str(label) for label in labels)
+    names = tuple(word(label) for label in labels)
     fields = {
         "agent": codes,
         "agent_names": names,

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 #: Levels that a refusal lists.
 LISTED = 20
+#: The largest number that a column may hold: sums of squares of more are infinite.
+LARGEST = 1e150
+#: And in single precision.
+LARGEST_SINGLE = 1e15
 
 
 def features(

@@ -64,6 +64,7 @@ class _Network(PartyEstimator):
         self.random_state = random_state
 
     def _usual_algorithm(self, problem: Problem) -> Algorithm:
+        check.not_negative(coupling=self.coupling)
         exact = isinstance(problem.model, Linear | Logistic | Softmax)
         if exact and self.epsilon is None:
             return FedRelax(alpha=self.coupling)

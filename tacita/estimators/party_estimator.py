@@ -114,9 +114,8 @@ class PartyEstimator(BaseEstimator):
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            check.refuse(
-                f"y has one class only, {self.classes_[0]!r}; give rows of two or more"
-            )
+            (only,) = self.classes_.tolist()
+            check.refuse(f"y has one class only, {only!r}; give rows of two or more")
         return self._fit(x, codes, groups, self.classes_)
 
     def _fit_numbers(self, x: Any, y: Any, groups: Any) -> Self:

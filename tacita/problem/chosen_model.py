@@ -141,6 +141,8 @@ def _one(
     if model in ("logistic", "hinge"):
         names = labels.SIGNS if classes is None else labels.named(classes, 2)
         return (Logistic if model == "logistic" else Hinge)(width), names
+    if classes is None:
+        labels.refuse_real(y, "y")
     found = labels.named(np.unique(y).tolist() if classes is None else classes)
     if len(found) < 2:
         check.refuse(f"softmax needs at least two classes, y has {list(found)}")

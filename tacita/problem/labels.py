@@ -112,7 +112,18 @@ def _signs(y: np.ndarray, argument: str) -> np.ndarray:
     if seen <= {0.0, 1.0}:
         return 2 * numbers - 1
     odd = sorted(seen - {-1.0, 0.0, 1.0}) or [-1.0, 0.0]
+    refuse_real(numbers, argument)
     check.refuse(
         f"label {odd[0]:g} in {argument} is outside the model's set; logistic takes "
         "labels -1/+1 or 0/1, softmax takes any"
     )
+
+
+def refuse_real(y: np.ndarray, argument: str) -> None:
+    """Refuse labels that no class is called by: numbers with a fraction."""
+    fraction = y != np.floor(y) if y.dtype.kind == "f" else np.zeros(len(y), bool)
+    if fraction.any():
+        check.refuse(
+            f"{argument} has {y[fraction][0]:g}, a number and no class; predict it "
+            "with model='linear', or name all labels in classes="
+        )

@@ -1,7 +1,9 @@
 """Damped Newton steps to the root of a residual, and the exact proximal point by them.
 
 Progress is measured by the length of the residual: unlike values of the loss, which
-round off at a distance of 1e-8 from the answer, it can be followed to rounding.
+round off at a distance of 1e-8 from the answer, it can be followed to rounding. But a
+residual may be short far away from the answer, where a loss is nearly straight, as
+Huber's is: where steps end too early, values of the loss lead on (`finished`).
 """
 
 from __future__ import annotations
@@ -13,8 +15,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tacita.problem.model.linear import Huber, Logistic, Softmax
+from tacita.problem.model.per_agent import PerAgent
+
 #: Newton steps after which `root` gives up; it stops by itself long before.
 _MOST_STEPS = 50
+
+#: Steps after which `finished` gives up.
+_MOST_MORE = 2000
+
+#: So many roundings are taken for zero.
+_ROUNDINGS = 100
 
 #: Lengths of a Newton step that are tried, in this order.
 _SIZES = (1.0, 0.5, 0.25, 0.0625)
@@ -86,4 +97,93 @@ def exact_prox(local: Any, w: Array, v: Array, rho: Any) -> Array:
     >>> exact_prox(Half, jnp.zeros(1), jnp.ones(1), 1.0).tolist()
     [0.5]
     """
-    return root(residual_of(local, v, rho), w)
+    found = root(residual_of(local, v, rho), w)
+    if isinstance(getattr(local, "model", None), Huber | Logistic | Softmax):
+        return finished(local, w, found, v, 1 / rho)
+    return found
+
+
+def steepest(local: Any) -> Array:
+    """A number that no curvature of f_i exceeds: rows' lengths squared, added up."""
+    lengths = jnp.sum(local.x**2, axis=-1)
+    rows = local.weighed(jnp.sum(local.mean_weights() * lengths))
+    highest = local.regulariser.curvature_bounds[1]
+    return local.model.curvature_bounds[1] * rows + highest
+
+
+def finished(local: Any, w: Array, found: Array, v: Array, pull: Any) -> Array:
+    """The minimiser of f_i(u) + (1/2) sum_k pull_k (u_k - v_k)^2 for a convex f_i.
+
+    Args:
+        local: One agent with a Huber, logistic or softmax model.
+        w: Where the search began.
+        found: Where it ended; that is all if the slope is zero there.
+        v: Where the agent is pulled to.
+        pull: How strongly: one number, or one per coordinate.
+    """
+    curvature = steepest(local) + jnp.max(pull)
+
+    def slope(u: Array) -> Array:
+        return local.grad(u) + pull * (u - v)
+
+    def value(u: Array) -> Array:
+        return local.loss(u) + jnp.sum(pull * (u - v) ** 2) / 2
+
+    def body(carry: tuple) -> tuple:
+        u, r = carry[1], slope(carry[1])
+        step = jnp.linalg.solve(jax.jacfwd(slope)(u), r)
+        tried = [step / 4.0**halvings for halvings in range(12)]
+        held = above(local, u) + pull * jnp.eye(u.shape[0], dtype=u.dtype)
+        tried += [jnp.linalg.solve(held, r), r / curvature]
+        return carry[0] + 1, *best(value, slope, u, u - jnp.stack(tried))
+
+    def go_on(carry: tuple) -> Array:
+        return carry[2] & (carry[0] < _MOST_MORE)
+
+    size = 1 + jnp.max(jnp.abs(found)) + jnp.max(jnp.abs(v))
+    zero = _ROUNDINGS * jnp.finfo(w.dtype).eps * curvature * size
+    open_ = ~(jnp.max(jnp.abs(slope(found))) <= zero)
+    begin = jnp.where(value(found) <= value(w), found, w)
+    return jax.lax.while_loop(go_on, body, (0, jnp.where(open_, begin, found), open_))[
+        1
+    ]
+
+
+def best(
+    value: Any, slope: Any, u: Array, trials: Array, *, each: Any = None
+) -> tuple[Array, Array]:
+    """The trial of the smallest value, and whether it is better than u.
+
+    Where values differ by rounding only, the one with the shortest slope. `each` maps a
+    function over the trials, at once if it is left out.
+    """
+    each = each or (lambda f, many: jax.vmap(f)(many))
+    now, values = value(u), each(value, trials)
+    values = jnp.where(jnp.isfinite(values), values, jnp.inf)
+    slopes = each(lambda t: jnp.sum(slope(t) ** 2), trials)
+    rounding = _ROUNDINGS * jnp.finfo(u.dtype).eps * jnp.abs(now)
+    lower = jnp.min(values) < now - rounding
+    slopes = jnp.where(values <= now + rounding, slopes, jnp.inf)
+    better = lower | (jnp.min(slopes) < jnp.sum(slope(u) ** 2))
+    place = jnp.where(lower, jnp.argmin(values), jnp.argmin(slopes))
+    return jnp.where(better, trials[place], u), better
+
+
+def above(local: Any, u: Array) -> Array:
+    """The curvature of a parabola that touches f_i at u and lies above it, (d, d)."""
+    if isinstance(local.model, PerAgent):
+        kinds = range(len(local.model.models))
+        branches = [lambda k=k: above(local.as_kind(k), u) for k in kinds]
+        return jax.lax.switch(local.rows.kind, branches)
+    model, x = local.model, local.x
+    eye = jnp.eye(u.shape[0], dtype=u.dtype)
+    if isinstance(model, Softmax):
+        return steepest(local) * eye
+    highest = jnp.asarray(model.curvature_bounds[1], x.dtype)
+    if isinstance(model, Huber):
+        # A long residual counts as if it were delta long, as in `reweighted`.
+        away = jnp.abs(model.scores(u, x) - local.rows.y)
+        highest = highest * (model.delta / jnp.maximum(away, model.delta))
+    weights = local.weighed(local.mean_weights() * highest)
+    weights = jnp.broadcast_to(weights, local.rows.y.shape)
+    return (x.T * weights) @ x + local.regulariser.curvature_bounds[1] * eye

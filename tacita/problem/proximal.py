@@ -18,7 +18,7 @@ from tacita.problem import least_absolute
 from tacita.problem.model import ridge
 from tacita.problem.model.linear import Huber, Kinked, Linear, Logistic, Softmax
 from tacita.problem.model.per_agent import PerAgent
-from tacita.problem.newton import exact_prox, root
+from tacita.problem.newton import exact_prox, finished, root, steepest
 from tacita.problem.population import Local
 
 #: Models whose losses have gradients everywhere, and a known largest curvature.
@@ -52,16 +52,9 @@ def toward(local: Local, w: Array, v: Array, pull: Any, h: Any = None) -> Array:
     if isinstance(local.model, Huber):
         # Its curvature jumps: a gradient step helps where Newton's would swing.
         safe = 1 / (steepest(local) + jnp.max(pull))
-        return root(lambda u: local.grad(u) + pull * (u - v), w, safe)
+        found = root(lambda u: local.grad(u) + pull * (u - v), w, safe)
+        return finished(local, w, found, v, pull)
     return exact_prox(local, w, v, 1 / pull)
-
-
-def steepest(local: Local) -> Array:
-    """A number that no curvature of f_i exceeds: rows' lengths squared, added up."""
-    model: Any = local.model
-    lengths = jnp.sum(local.x**2, axis=-1)
-    rows = local.weighed(jnp.sum(local.mean_weights() * lengths))
-    return model.curvature_bounds[1] * rows + local.regulariser.curvature_bounds[1]
 
 
 def _with_h(local: Local, w: Array, v: Array, pull: Any, h: Any) -> Array:

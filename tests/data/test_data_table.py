@@ -153,6 +153,13 @@ def bad_bytes(tmp_path, name, content):
         ("a.csv", b"patientId,ill\n9,0\n3,1\n", "whole number in every row"),
         ("a.csv", b"patient_id,ill\n9,0\n3,1\n,1\n", "whole number in every row"),
         ("a.csv", b"age,ill\n7,5,0\n8,5,1\n", "Expected 2 fields in line 2"),
+        ("a.csv", b"age,ill\n1e200,0\n1,1\n", "is 1e+200 in size in data row 1"),
+        ("a.csv", b"age,ill\n1,1e200\n1,2.5\n", "is 1e+200 in size in data row 1"),
+        ("a.csv", b"pet,ill\ncat,0\ncat ,1\n", "holds 'cat' and 'cat ', which"),
+        ("a.csv", b"age,ill\n1,no\n2,no \n3,yes\n", "spaces only; write them alike"),
+        ("a.csv", b"age,ill\n1 234,0\n2 345,1\n", "written as '1 234'; write them"),
+        ("a.csv", b"age,ill\n$5,0\n7,1\n", "numbers written as '$5'"),
+        ("a.csv", "age,ill\n\u22125,0\n7,1\n".encode(), "a plain minus"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(tmp_path, name, content, words):
@@ -161,6 +168,62 @@ def test_bad_files_are_refused_in_one_line(tmp_path, name, content, words):
         read_table(path, target="ill")
     said = str(caught.value)
     assert all(part in said for part in words.split(" .* ")) and "\n" not in said
+
+
+def test_a_refusal_of_the_columns_is_not_taken_for_a_broken_file(tmp_path):
+    path = bad_bytes(tmp_path, "a.csv", b"age,age,ill\n1,2,0\n2,3,1\n")
+    with pytest.raises(TacitaError) as caught:
+        read_table(path, target="ill")
+    assert str(caught.value) == f"{path} has two columns 'age'; give each its own name"
+
+
+def test_infinite_numbers_are_named_where_gaps_are_imputed(tmp_path):
+    path = bad_bytes(tmp_path, "a.csv", b"age,ill\n1,0\ninf,1\n,1\n")
+    with pytest.raises(TacitaError, match="'age' .* is infinite in data row 2"):
+        read_table(path, target="ill", missing="impute")
+
+
+def test_agents_are_called_as_in_the_file(tmp_path):
+    """Numbers are in their order, 007 is not 7, and a gap makes no 7.0 of a 7."""
+    rows = [(site, i % 2) for i, site in enumerate(["10", "9", "10", "9"])]
+
+    def names(*sites, **options):
+        lines = [f"{i},{y},{site}" for i, (site, y) in enumerate([*rows, *sites])]
+        path = tmp_path / "a.csv"
+        path.write_text("\n".join(["age,ill, site ", *lines]))
+        made = read_table(path, target="ill", agent="site", **options)
+        return made.agent_names, made.classes
+
+    assert names() == (("9", "10"), ("0", "1"))
+    assert names(("007", 1), ("7", 0))[0] == ("007", "10", "7", "9")
+    assert names(("", 1), ("11", ""), missing="drop") == (("9", "10"), ("0", "1"))
+
+
+def test_a_text_that_differs_in_every_row_is_taken_only_where_it_is_named(tmp_path):
+    names = {"name": [f"P{i}" for i in range(20)], "ill": [0, 1] * 10}
+    path = written(tmp_path, pd.DataFrame(names))
+    with pytest.raises(TacitaError, match="'name' .* another text in every row"):
+        read_table(path, target="ill")
+    assert read_table(path, target="ill", features=["name"]).x.shape == (20, 20)
+
+
+def test_that_no_row_was_held_out_is_noted(tmp_path):
+    path = written(tmp_path, FRAME.assign(site=range(6)))
+    options = {"target": "ill", "agent": "site", "features": ["age"]}
+    (note,) = read_table(path, **options, test_share=0.2).notes
+    assert note.startswith("no test rows: test_share=0.2 of the rows of an agent")
+    assert read_table(path, **options).notes == ()
+
+
+def test_separators(tmp_path):
+    for separator, words in (("\t", r"\t"), ("|", "|"), ("  ", r"\s+")):
+        lines = ["age,ill", "1,0", "2,1"]
+        text = "\n".join(lines).replace(",", separator)
+        path = bad_bytes(tmp_path, "a.csv", text.encode())
+        assert read_table(path, target="ill", separator=words).x.tolist() == [[1], [2]]
+    for strange in ("", ",,", 5):
+        with pytest.raises(TacitaError, match="expected separator one character"):
+            read_table(path, target="ill", separator=strange)
 
 
 def test_keys_are_taken_where_they_are_named(tmp_path):
@@ -195,6 +258,8 @@ def test_a_stray_label_is_noted(tmp_path):
         ({"target": "ill", "task": "guess"}, "unknown task='guess'"),
         ({"target": "ill", "missing": "ignore"}, "unknown missing='ignore'"),
         ({"target": "ill", "max_levels": 2}, "3 different values"),
+        ({"target": "ill", "max_levels": 0}, "got max_levels=0"),
+        ({"target": "ill", "missing_values": "-99"}, "write missing_values=['-99']"),
         ({"target": "ill", "scale": "max"}, "unknown scale='max'"),
     ],
 )

@@ -141,8 +141,12 @@ def test_what_does_not_go_is_refused(options, words):
 
 
 def test_other_misuse_is_refused():
-    with pytest.raises(tacita.TacitaError, match="one class only"):
+    with pytest.raises(tacita.TacitaError, match="one class only, 'a'; give"):
         FederatedClassifier().fit(X, ["a"] * 60)
+    with pytest.raises(tacita.TacitaError, match="one class only, 1; give"):
+        FederatedClassifier().fit(X, np.ones(60, int))
+    with pytest.raises(tacita.TacitaError, match="coupling >= 0, got coupling=-1"):
+        NetworkRegressor(coupling=-1).fit(X, NUMBERS, groups=PARTY)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         FederatedClassifier().fit(X, LABELS, groups=PARTY[:5])
     with pytest.raises(NotFittedError):

@@ -21,6 +21,7 @@ from jax.scipy.sparse.linalg import cg
 from scipy.sparse.linalg import splu
 
 from tacita import check
+from tacita.problem import newton
 from tacita.problem.graph import Graph, neighbour_sum
 from tacita.problem.gtv import absolute, edges
 from tacita.problem.model import ridge
@@ -243,7 +244,9 @@ def _newton(system: System, problem: Problem, tolerance: float) -> np.ndarray:
         best = float(jnp.linalg.norm(g))
         if best <= tolerance * (1 + first):
             break
-        w = _newton_step(system, w, g, 1 / pull, min(1e-2, best), safe)
+        w, better = _newton_step(system, w, g, 1 / pull, min(1e-2, best), safe)
+        if not better:
+            break
     found = np.asarray(w)
     if best <= 1e-9 * (1 + first) and not falls_for_ever(system.objective, found):
         return found
@@ -256,14 +259,35 @@ def _newton(system: System, problem: Problem, tolerance: float) -> np.ndarray:
 @jax.jit
 def _newton_step(
     system: System, w: Array, g: Array, inverse: Array, accuracy: Any, safe: Any
-) -> Array:
+) -> tuple[Array, Array]:
+    """The next models, and whether they are better."""
     step, _ = conjugate_gradients(
         lambda v: system.product(w, v), lambda r: inverse * r, -g, accuracy, 2000
     )
-    sizes = jnp.asarray([1.0, 0.5, 0.25, 0.1, 0.02])
-    # Where curvature jumps, as Huber's does, Newton's step may not help; a short one
-    # along the gradient does.
-    steps = jnp.concatenate([sizes[:, None, None] * step, -safe * g[None]])
-    # Lengths of the gradient can be followed to rounding, values of the loss cannot.
-    norms = jax.lax.map(lambda s: jnp.linalg.norm(system.gradient(w + s)), steps)
-    return w + steps[jnp.argmin(jnp.where(jnp.isfinite(norms), norms, jnp.inf))]
+    steps = [size * step for size in (1.0, 0.5, 0.25, 0.1, 0.02, 1e-3, 1e-5)]
+    # Where curvature jumps, as Huber's does, Newton's step may not help; one to the
+    # minimum of a parabola above the objective does, and a short one downhill.
+    steps.append(-safe * g)
+    if any(isinstance(one, Huber) for one in kinds_of(system.population.model)):
+        steps.append(_sure_step(system, w, g, inverse, accuracy))
+    return newton.best(
+        system.objective,
+        system.gradient,
+        w,
+        w + jnp.stack(steps),
+        each=lambda f, many: jax.lax.map(f, many),
+    )
+
+
+def _sure_step(
+    system: System, w: Array, g: Array, inverse: Array, accuracy: Any
+) -> Array:
+    population = system.population
+    blocks = jax.vmap(lambda rows, u: newton.above(population.local(rows), u))(
+        population.rows, w
+    )
+
+    def product(v: Array) -> Array:
+        return jnp.einsum("nde,ne->nd", blocks, v) + system.pulled(v)
+
+    return conjugate_gradients(product, lambda r: inverse * r, -g, accuracy, 2000)[0]
