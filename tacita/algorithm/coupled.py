@@ -9,7 +9,7 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm.base import Gradients, GraphAlgorithm
-from tacita.problem import proximal
+from tacita.problem import moduli, proximal
 from tacita.problem.gtv import nodes
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.gtv.gtvmin import GTVMin
@@ -133,10 +133,13 @@ class SolvedByNodes(Coupled):
         free = np.flatnonzero(~self.held(problem))
         if not len(free) or problem.population.regulariser.curvature_bounds[0] > 0:
             return
-        open_nodes = free[problem.moduli.strong_convexity[free] <= 0]
-        if len(open_nodes):
+        # Of a public bound nothing follows: it holds for rows of zeros, too.
+        known = problem.bound is None
+        low = moduli.lowest_curvature(problem.population)[free] if known else 0.0 * free
+        if np.any(low <= 0):
+            name = problem.ids[free[np.argmin(low)]]
             check.refuse(
-                "coordinates that are not coupled are not determined by the rows of "
-                f"node {problem.ids[open_nodes[0]]!r}; add l2 > 0, rows or edges, or "
-                "couple them"
+                "coordinates that are not coupled may be left open by the rows of node "
+                f"{name!r}, whose loss is not strongly convex; add l2 > 0, rows or "
+                "edges, or couple them"
             )

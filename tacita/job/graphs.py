@@ -21,18 +21,33 @@ _EARTH_RADIUS_KM = 6371.0
 def from_file(path: str, ids: Sequence[Any]) -> Graph:
     """A graph from a CSV file with columns "from", "to" and, if wanted, "weight"."""
     try:
-        frame: Any = pd.read_csv(path, skipinitialspace=True)
+        frame: Any = pd.read_csv(
+            path, skipinitialspace=True, dtype={"from": str, "to": str}
+        )
+    except UnicodeDecodeError:
+        refuse(f"cannot read {path}: it is not text in UTF-8; save it in that encoding")
     except (OSError, ValueError) as error:
         first = str(error).strip().split("\n")[0]
         refuse(f"cannot read {path}: {first}; name a .csv file of edges")
     for column in ("from", "to"):
         if column not in frame.columns:
-            refuse(f"{path} has no column {column!r}; {nearest(column, frame.columns)}")
-    numbers = all(isinstance(i, int) for i in ids)
-    ends = frame[["from", "to"]]
-    pairs = ends.to_numpy() if numbers else ends.astype(str).to_numpy()
+            hint = nearest(column, frame.columns)
+            if frame.shape[1] == 1:
+                hint += " (only one column: are they parted by commas?)"
+            refuse(f"{path} has no column {column!r}; {hint}")
+        if frame[column].isna().any():
+            row = int(np.argmax(frame[column].isna())) + 1
+            refuse(f"column {column!r} of {path} is empty in data row {row}; fill it")
+    known = {str(one): one for one in ids}
+    ends = zip(frame["from"], frame["to"], strict=True)
+    pairs = [tuple(_node(word.strip(), known) for word in pair) for pair in ends]
     weights = frame["weight"].to_numpy() if "weight" in frame.columns else None
-    return Graph.from_edges(ids, pairs.tolist(), weights)
+    return Graph.from_edges(ids, pairs, weights)
+
+
+def _node(word: str, known: dict[str, Any]) -> Any:
+    """The id that a cell names: 3, where agents are numbers, may be written as 3.0."""
+    return known.get(word, known.get(word.removesuffix(".0"), word))
 
 
 KINDS = {

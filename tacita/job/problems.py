@@ -188,11 +188,13 @@ def _object(where: str, table: Any, known: dict[str, Any]) -> Any:
 
 
 def _ids(names: Sequence[str]) -> list[Any]:
-    """Agents' ids: numbers where all names are numbers, so that 2 comes before 10."""
+    """Agents' ids: numbers where all names are numbers, so that 2 comes before 10.
+
+    A name such as 007 is none: the number would be called 7.
+    """
     numbers = [name.removeprefix("agent ") for name in names]
-    return (
-        [int(n) for n in numbers] if all(n.isdecimal() for n in numbers) else [*names]
-    )
+    plain = all(n.isdecimal() and n == str(int(n)) for n in numbers)
+    return [int(n) for n in numbers] if plain else [*names]
 
 
 def _model(table: ProblemTable, loaded: Dataset) -> Any:

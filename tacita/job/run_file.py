@@ -153,7 +153,9 @@ class RunFile(_Table):
 
     name: str | None = Field(
         None,
-        description='letters, digits, ".", "_" and "-", not starting with a sign',
+        description=(
+            'letters, digits, ".", "_" and "-", at most 100, not starting with a sign'
+        ),
         pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$",
     )
     problem: ProblemTable = Field(description="a table [problem]")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacita import check
-from tacita.problem.model.linear import Huber, Linear, Logistic, Softmax
+from tacita.problem.model.linear import Huber, Kinked, Linear, Logistic, Softmax
 from tacita.problem.model.per_agent import PerAgent, kinds_of
 from tacita.problem.population import Population
 
@@ -69,8 +69,23 @@ def of_rows(population: Population) -> np.ndarray:
 
 
 def usual_curvature(population: Population) -> float:
-    """`Moduli.usual` of the agents whose losses have no kinks."""
-    return _moduli(population, *_gram_eigenvalues(population)).usual
+    """`Moduli.usual` of the agents whose losses have no kinks.
+
+    Where all losses have, as if they were squares, which kinks are over a length of 1.
+    """
+    low, high = _gram_eigenvalues(population)
+    if isinstance(population.model, Kinked):
+        return Moduli(low, high).usual
+    return _moduli(population, low, high).usual
+
+
+def lowest_curvature(population: Population) -> np.ndarray:
+    """Strong convexity of every agent's loss; kinks have none, but a regulariser."""
+    low, high = _gram_eigenvalues(population)
+    if isinstance(population.model, Kinked):
+        none = np.zeros_like(low)
+        return none + float(population.regulariser.curvature_bounds[0])
+    return _moduli(population, low, high).strong_convexity
 
 
 def _require_known(population: Population) -> None:

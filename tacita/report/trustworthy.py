@@ -160,7 +160,8 @@ def explanation(told: dict[str, Any]) -> tuple[str, Table]:
 
 def energy(told: dict[str, Any]) -> tuple[str, Table]:
     """What the run took of the world."""
-    work, sent = numbers.spoken(told["operations"]), numbers.size(told["bytes"])
+    known, sent = told["operations"] is not None, numbers.size(told["bytes"])
+    work = numbers.spoken(told["operations"]) if known else "not known"
     joules, kilograms = told.get("joules"), told.get("kilograms")
     rows = [
         ("operations of all agents", work),
@@ -168,7 +169,8 @@ def energy(told: dict[str, Any]) -> tuple[str, Table]:
         ("energy", "not known" if joules is None else f"{numbers.real(joules)} J"),
         ("CO2e", "not known" if kilograms is None else f"{numbers.real(kilograms)} kg"),
     ]
-    sentence = f"Training took {work} arithmetic operations and {sent} of messages"
+    taken = f"{work} arithmetic operations" if known else "work that is not counted"
+    sentence = f"Training took {taken} and {sent} of messages"
     if joules is not None:
         sentence += f", which is as much energy as a 10 W lamp burns in {_lamp(joules)}"
     sentence += "."

@@ -92,7 +92,7 @@ def _told_in(path: Path) -> dict[str, Any]:
     if not (path / CARD).is_file():
         check.refuse(
             f"no model in {path}: there is no {CARD}; name the folder of a model, or "
-            "of a finished run"
+            "of a finished run, of one seed, that did not diverge"
         )
     try:
         told = json.loads(_read(path / CARD, _MOST_CARD))

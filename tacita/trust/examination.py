@@ -27,7 +27,7 @@ from tacita.theory.sensitivity import Sensitivity
 from tacita.trace import Run
 from tacita.trees import in_double_precision
 from tacita.trust import explain, fairness
-from tacita.trust.footprint import energy
+from tacita.trust.footprint import Energy, energy, gradients_of
 
 #: How far features are moved to see whether predictions hold: a share of their spread.
 _MOVED = 0.05
@@ -114,15 +114,19 @@ def examine(
     if not np.all(np.isfinite(models)):
         check.refuse("the run diverged; there is nothing to trust in its model")
     rows = _Seen.of(problem, models)
-    costs = energy(
-        problem,
-        ready,
-        run,
-        gradients=gradients,
-        joules_per_operation=joules_per_operation,
-        joules_per_byte=joules_per_byte,
-        kilograms_per_kwh=kilograms_per_kwh,
-    )
+    numbers = (joules_per_operation, joules_per_byte, kilograms_per_kwh)
+    if (gradients, *numbers) == (None,) * 4 and gradients_of(ready) is None:
+        costs = Energy(None, int(run.info["communication"]["bytes"]))
+    else:
+        costs = energy(
+            problem,
+            ready,
+            run,
+            gradients=gradients,
+            joules_per_operation=joules_per_operation,
+            joules_per_byte=joules_per_byte,
+            kilograms_per_kwh=kilograms_per_kwh,
+        )
     return Trust(
         robustness=_robustness(problem, ready, rows, aggregation),
         fairness=_fairness(problem, models, rows, group),

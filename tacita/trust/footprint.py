@@ -36,13 +36,14 @@ class Energy:
     """What a run costs.
 
     Attributes:
-        operations: Floating-point operations of all agents' gradients.
+        operations: Floating-point operations of all agents' gradients, or None where
+            it is not known how many an agent computes in a turn.
         bytes: Payload of all letters.
         joules: Of both, or None where it is not known what they take.
         kilograms: Of CO2e, or None likewise.
     """
 
-    operations: float
+    operations: float | None
     bytes: int
     joules: float | None = None
     kilograms: float | None = None
@@ -99,18 +100,28 @@ def energy(
     return Energy(operations, sent, joules, kilograms)
 
 
-def _gradients(algorithm: Algorithm, gradients: int | None) -> int:
-    if gradients is not None:
-        return check.count(gradients=gradients)
+def gradients_of(algorithm: Algorithm) -> int | None:
+    """How many gradients an agent computes in a turn; None if that is not known."""
+    while isinstance(algorithm, Wrapper):
+        algorithm = algorithm.algorithm
     declared = algorithm.gradients()
     if not isinstance(declared, str):
         return sum(declared)
     if isinstance(algorithm, DPFedAvg | ClientDPFedAvg | FedSPD | DPNorm):
         return algorithm.local_steps  # theirs have noise once, and no account by steps
-    check.refuse(
-        f"how many gradients {type(algorithm).__name__} takes in a round is not known; "
-        "give gradients="
-    )
+    return None
+
+
+def _gradients(algorithm: Algorithm, gradients: int | None) -> int:
+    if gradients is not None:
+        return check.count(gradients=gradients)
+    known = gradients_of(algorithm)
+    if known is None:
+        check.refuse(
+            f"how many gradients {type(algorithm).__name__} takes in a round is not "
+            "known; give gradients= in Python, or no joules"
+        )
+    return known
 
 
 @in_double_precision

@@ -46,6 +46,7 @@ def cross_validate(
     """
     if not callable(train):
         check.refuse("expected train a function of a problem, such as lambda p: ...")
+    check.count(2, folds=folds)
     errors = []
     for part, held in parted(problem, folds, seed):
         models = train(part)

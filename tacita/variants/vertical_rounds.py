@@ -193,7 +193,11 @@ def _signs(y: np.ndarray) -> np.ndarray:
         return y
     if seen <= {0.0, 1.0}:
         return 2 * y - 1
-    check.refuse("logistic takes labels -1/+1 or 0/1")
+    first = ", ".join(f"{label:g}" for label in sorted(seen)[:3])
+    check.refuse(
+        f"logistic takes labels -1/+1 or 0/1, y has {first}; code the classes so, or "
+        "take model='linear' for numbers"
+    )
 
 
 def _begin(session: _Session, scores: np.ndarray) -> np.ndarray:

@@ -269,6 +269,34 @@ def test_edges_come_from_a_file_beside_the_run_file(sites, place):
         job_from(table, place)
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"from;to\ns0;s1\n", "only one column: are they parted by commas"),
+        (b"from,to\ns0,\n", "column 'to' of .* is empty in data row 1"),
+        (b"from,to\nK\xf6ln,s1\n", "not text in UTF-8; save it in that"),
+    ],
+)
+def test_a_file_of_edges_that_cannot_be_read_is_refused(place, content, words):
+    (place / "edges.csv").write_bytes(content)
+    with pytest.raises(tacita.TacitaError, match=words):
+        graphs.from_file(str(place / "edges.csv"), ["s0", "s1"])
+
+
+def test_names_that_begin_with_zeros_stay_names(sites, place):
+    text = (place / "sites.csv").read_text()
+    for site, name in (("s0", "01"), ("s1", "1"), ("s2", "2"), ("s3", "10")):
+        text = text.replace(site, name)
+    (place / "sites.csv").write_text(text)
+    (place / "edges.csv").write_text("from,to\n01, 1 \n1,2\n2,10\n")
+    table = tomllib.loads((place / sites).read_text())
+    table["problem"]["graph"] = {"kind": "file", "path": "edges.csv"}
+    table["algorithm"] = {"name": "FedGD", "alpha": 0.1}
+    made = job_from(table, place).problem
+    assert made.ids == ("01", "1", "10", "2")
+    np.testing.assert_array_equal(made.graph.degrees, [1, 2, 1, 2])
+
+
 def test_agents_that_are_numbers_are_in_the_order_of_numbers(sites, place):
     text = (place / "sites.csv").read_text()
     for site, number in (("s0", "10"), ("s1", "2"), ("s2", "1"), ("s3", "33")):

@@ -76,6 +76,7 @@ CHANGES = [
     ("problem.h={kind='l1', weight=-1}", "problem.h: expected weight >= 0"),
     ("problem=5", "problem = 5: expected a table [problem]"),
     ("name='\"../up\"'", "name = '../up': expected letters, digits"),
+    (f"name={'n' * 101}", '"-", at most 100, not starting with'),
 ]
 
 

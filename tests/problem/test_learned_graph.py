@@ -308,6 +308,7 @@ def test_the_spectrum_of_the_vectors():
         (lambda: from_distances(D, "budget", edges=3, connected=True), "has 6 edges"),
         (lambda: from_distances(D, "at_least", k=2, edges=6), "7 edges or more"),
         (lambda: from_distances(D, "log_degree", k=1), "expected k from 2"),
+        (lambda: scale_for(np.ones((3, 3)), 2), "expected 4 nodes or more"),
         (lambda: from_distances(D, weights="gauss"), "did you mean 'gaussian'"),
         (lambda: from_vectors(np.eye(3), "nearest", level=0.1), "level= is for"),
         (lambda: from_vectors(np.eye(3), colour=1), "unknown option colour"),

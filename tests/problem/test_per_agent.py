@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita.problem import GTVMin, Huber, Linear, Logistic, PerAgent, graph
+from tacita.problem import (
+    Graph,
+    GTVMin,
+    Huber,
+    Linear,
+    Logistic,
+    Penalty,
+    PerAgent,
+    graph,
+)
 
 N, D, ROWS, ALPHA, L2 = 6, 3, 8, 0.2, 0.05
 KINDS = ["linear", "huber", "logistic"] * 2
@@ -119,6 +128,40 @@ def test_losses_with_kinks_beside_smooth_ones_and_agents_with_weights():
 
 
 @pytest.mark.long
+def test_nodes_with_kinks_that_nothing_holds():
+    """Without an edge, or on a coordinate that is not coupled: their own minimiser."""
+    x, y = rows_of(["absolute"] * N)
+    x, y, agent = x[:3, :, 0].reshape(-1, 1), y[:3].ravel(), np.repeat([0, 1, 2], ROWS)
+    kinds = {0: "linear", 1: "linear", 2: "absolute"}
+    pair = Graph.from_edges([0, 1, 2], [(0, 1)])
+    nodes = tacita.from_arrays(x, y, agent, model=kinds, graph=pair)
+    last = agent == 2
+    alone = tacita.from_arrays(x[last], y[last], agent[last], model="absolute")
+    found = GTVMin(nodes, ALPHA, penalty="l2").solve()
+    np.testing.assert_allclose(found[2], alone.solve(), rtol=1e-8)
+    row = Graph.from_edges([0, 1, 2], [(0, 1), (1, 2)])
+    nodes = tacita.from_arrays(x, y, agent, model=kinds, graph=row, intercept=True)
+    gtv = GTVMin(nodes, ALPHA, penalty=Penalty(kind="l2", coordinates=[False, True]))
+    w = gtv.solve()
+    for step in np.eye(6).reshape(6, 3, 2) * 1e-5:
+        assert min(gtv.objective(w + step), gtv.objective(w - step)) > gtv.objective(w)
+
+
+def test_kinks_everywhere_under_norms():
+    gtv = GTVMin(problem_of(["absolute"] * N), ALPHA, penalty="l2")
+    expected, value = by_a_solver(["absolute"] * N, norm=cvxpy.norm2)
+    np.testing.assert_allclose(gtv.solve(), expected, atol=1e-4)
+    assert gtv.objective(gtv.solve()) == pytest.approx(value, abs=1e-8)
+
+
+def test_what_nobody_holds_is_refused_in_words():
+    free = Penalty(kind="squared", coordinates=[True, True, False])
+    for kind in ("huber", "absolute"):
+        nodes = problem_of([kind] * N, l2=0.0)
+        with pytest.raises(tacita.TacitaError, match="not coupled may be left open"):
+            tacita.simulate(nodes, tacita.FedRelax(alpha=ALPHA, penalty=free), 1)
+
+
 def test_a_proof_where_the_dual_is_known():
     found = GTVMin(problem_of(["linear", "logistic"] * 3), ALPHA, "l2").certificate()
     assert abs(found.gap) < 1e-8

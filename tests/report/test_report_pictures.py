@@ -3,6 +3,7 @@
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from tacita.data.holdings_picture import held_picture
 from tacita.theme import DARK, LIGHT, png, style_of
@@ -130,6 +131,12 @@ def test_bubbles_have_areas_in_proportion_to_rows():
             else:
                 assert areas[c, agent] == pytest.approx(max(220 * n / most, 4))
     assert [bar.get_width() for bar in side.patches] == table["rows"]
+
+
+def test_letters_that_the_font_lacks_are_no_warning():
+    figure = Figure()
+    figure.suptitle("\u5317\u4eac")
+    assert png(figure).startswith(b"\x89PNG")  # warnings are errors here
 
 
 @pytest.mark.few(2)

@@ -58,6 +58,13 @@ def test_p_values_of_an_order_are_exact_for_few_draws():
     assert np.mean(np.array(found) <= 0.1) < 0.127
 
 
+def test_what_makes_no_sense_is_refused_by_its_name():
+    problem = synthetic.linear(agents=3, features=2, samples=9)
+    for wrong, words in (({"folds": 1}, "expected folds a"), ({"factor": 0.5}, ">= 1")):
+        with pytest.raises(tacita.TacitaError, match=words):
+            cross_validate(problem, lambda p: np.ones(2), **wrong)
+
+
 def test_unlike_sets_are_found():
     rows = DICE.normal(size=(60, 2))
     assert same_kind(rows[:30], 3 * rows[30:]) < 0.01  # another spread

@@ -161,6 +161,8 @@ def test_bad_input_is_refused_in_one_line(tables, labels):
         ((tables | {"shop": tables["shop"][:-1]}, y), "columns of 'shop'"),
         ((tables, y, "shops"), "did you mean 'shop'"),
         ((tables, y + 2), "labels -1/.1 or 0/1"),
+        ((tables, labels["linear"]), "y has .*take model='linear' for numbers"),
+        ((tables, np.arange(len(y)) % 3 - 1), "y has -1, 0, 1; code the classes so"),
         ((tables, y, "bank", "logistic", 0.0), "needs l2 > 0"),
         ((twice, y, "bank", "linear", 0.0), "linearly dependent"),
         ((tables, y, "bank", "softmax"), "unknown model"),

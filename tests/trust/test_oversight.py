@@ -11,7 +11,9 @@ import pytest
 
 import tacita
 from tacita.problem import graph, held_out, synthetic
+from tacita.report import trustworthy
 from tacita.trust import snapshots, uncertainty
+from tacita.trust.examination import examine
 from tacita.trust.footprint import energy, operations_of_gradient
 from tacita.trust.oversight import oversee
 from tacita.trust.page_hinkley import alarms
@@ -169,3 +171,16 @@ def test_energy_follows_from_the_users_numbers_only():
         energy(problem, algorithm, run, kilograms_per_kwh=0.4)
     with pytest.raises(tacita.TacitaError, match="give gradients="):
         energy(problem, tacita.ProxSkip(step_size=0.1), run)
+
+
+def test_a_run_whose_work_is_not_counted_is_examined_all_the_same():
+    nodes = synthetic.linear(agents=4, features=2, samples=6, graph=graph.ring(4))
+    algorithm = tacita.FedRelax(alpha=0.5)
+    run = tacita.simulate(nodes, algorithm, 2, record=())
+    told = examine(nodes, algorithm, run)
+    assert told.energy["operations"] is None and told.energy["bytes"] > 0
+    sentence, table = trustworthy.energy(told.energy)
+    assert sentence.startswith("Training took work that is not counted and ")
+    assert table.rows[0] == ("operations of all agents", "not known")
+    with pytest.raises(tacita.TacitaError, match="give gradients="):
+        examine(nodes, algorithm, run, joules_per_operation=1e-9, joules_per_byte=1.0)

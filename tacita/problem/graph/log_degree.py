@@ -34,6 +34,8 @@ def log_degree_edges(distances: np.ndarray, k: int) -> FoundEdges:
 def scale_for(squares: np.ndarray, k: int) -> float:
     """Theta for about k >= 2 neighbours, from the k + 1 nearest of every node."""
     n = len(squares)
+    if n < 4:
+        refuse(f"expected 4 nodes or more for a log-degree graph, got {n}")
     if not 2 <= k < n - 1:
         refuse(f"expected k from 2 to {n - 2}, n - 2, for a log-degree graph, got {k}")
     apart = squares.copy()

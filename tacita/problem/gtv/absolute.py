@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from tacita import check
 from tacita.problem.gtv.penalty import Combined, OwnPenalty
 from tacita.problem.least_absolute import minimise, stacked_rows
 
 if TYPE_CHECKING:
     from tacita.problem.gtv.gtvmin import GTVMin
+
+
+def takes(gtv: GTVMin) -> bool:
+    """Whether differences along edges are squared or absolute, all that fits here."""
+    return all(
+        not isinstance(part, OwnPenalty) and part.kind in ("squared", "l1")
+        for part in _parts(gtv)
+    )
+
+
+def _parts(gtv: GTVMin) -> tuple[Any, ...]:
+    if gtv.alpha == 0 or gtv.graph.n_edges == 0:
+        return ()  # whatever the penalty is, there is nothing to couple
+    penalty = gtv.penalty
+    return penalty.parts if isinstance(penalty, Combined) else (penalty,)
 
 
 def solve(gtv: GTVMin) -> np.ndarray:
@@ -33,13 +47,7 @@ def solve(gtv: GTVMin) -> np.ndarray:
     ends = np.concatenate([np.ones(len(i)), -np.ones(len(i))])
     shape = (len(i), n)
     across = sp.csr_array((ends, (np.tile(number, 2), np.append(i, j))), shape=shape)
-    penalty = gtv.penalty
-    for part in penalty.parts if isinstance(penalty, Combined) else (penalty,):
-        if isinstance(part, OwnPenalty) or part.kind not in ("squared", "l1"):
-            check.refuse(
-                "solve() of a loss with kinks couples by penalty='squared' or 'l1'; "
-                "run tacita.FedGD for the network lasso"
-            )
+    for part in _parts(gtv):
         coupled = np.flatnonzero(np.asarray(part.mask(d)))
         strength = gtv.alpha * float(part.strength)
         mask = sp.csr_array(np.eye(d)[coupled])

@@ -19,6 +19,7 @@ from tacita import check
 from tacita.problem import moduli, proximal
 from tacita.problem.gtv import nodes
 from tacita.problem.gtv import penalty as penalties
+from tacita.problem.model.linear import Kinked
 from tacita.problem.model.per_agent import PerAgent
 from tacita.problem.population import Population
 from tacita.problem.solve import in_float64
@@ -81,10 +82,10 @@ def edge_rho(problem: Problem) -> float:
     """A penalty per edge that matches the curvature of a node's loss."""
     assert problem.graph is not None
     count = max(1.0, float(np.mean(problem.graph.neighbour_counts)))
-    mixed = isinstance(problem.model, PerAgent) and problem.bound is None
     # Losses with kinks have no curvature of their own: that of the others will do.
+    rough = isinstance(problem.model, PerAgent | Kinked) and problem.bound is None
     some = problem.population
-    usual = moduli.usual_curvature(some) if mixed else problem.moduli.usual
+    usual = moduli.usual_curvature(some) if rough else problem.moduli.usual
     return max(usual, 1e-6) / count
 
 
@@ -95,7 +96,11 @@ def _run_primal_dual(
     """Models, flows, and how far the last step still moved; h is stacked, or None."""
     d = population.model.dim
     mask = jnp.asarray(penalty.mask(d)) if h is None else jnp.ones(d)
-    pulls = rho * edges.counts[:, None] * mask
+    counts = edges.counts[:, None]
+    # A node with kinks in its loss has to be held everywhere: where no edge does that,
+    # to where it was, so that it comes to its minimiser step by step.
+    kinked = jnp.reshape(_have_kinks(population), (-1, 1))
+    pulls = rho * jnp.where(kinked, jnp.maximum(counts, 1), counts * mask)
 
     def own_steps(w: Array, v: Array) -> Array:
         def one(rows: Any, w: Array, v: Array, pull: Array) -> Array:
@@ -131,6 +136,15 @@ def _run_primal_dual(
     w, u, z, left, _ = jax.lax.while_loop(go_on, body, first)
     # What h left of it is where w is, and keeps its zeros and its constraints.
     return (w if h is None else kept_by_h(w + z)), u, left
+
+
+def _have_kinks(population: Population) -> Any:
+    """Whether the losses of all nodes have kinks, or which of them do."""
+    model = population.model
+    if not isinstance(model, PerAgent):
+        return isinstance(model, Kinked)
+    kinked = jnp.asarray([isinstance(one, Kinked) for one in model.models])
+    return kinked[population.rows.kind]
 
 
 def _largest(values: Array) -> Array:

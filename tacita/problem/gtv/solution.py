@@ -78,7 +78,8 @@ def solve(gtv: GTVMin, tolerance: float | None, method: str) -> np.ndarray:
     check.positive(tolerance=tolerance)
     check.one_of(METHODS, method=method)
     problem = gtv.problem
-    if isinstance(problem.model, Kinked) and gtv.h is None:
+    kinked = isinstance(problem.model, Kinked) and gtv.h is None
+    if kinked and absolute.takes(gtv):
         return absolute.solve(gtv)
     quadratic = ridge.has_closed_form(problem.population)
     if not _is_smooth(gtv):
