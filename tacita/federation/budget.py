@@ -14,11 +14,12 @@ from tacita.federation.account import Account
 from tacita.federation.description import Description
 from tacita.federation.desk import ChargeLetter, no_charge
 from tacita.federation.setting import Setting, blank_setting
+from tacita.federation.sum_setting import dearest_of
+from tacita.federation.watchers import refuse_late_groups, told_of
 from tacita.integer_noise import SPREAD
 from tacita.privacy import (
     Guarantee,
     Ledger,
-    Observer,
     Question,
     Scope,
     forecast,
@@ -105,9 +106,10 @@ def plan_of(
     scope = price.scope
     _refuse_violated(price)
     whole = {"agent": account or name, "run": run.digest, "delta": delta}
+    refuse_late_groups(ledger, whole["agent"], separate)
     after = max(
         ledger.after(seen, separate=separate, **whole)
-        for seen in _seen(setting, prices)
+        for seen in told_of(setting, prices, separate)
     )
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
@@ -210,27 +212,10 @@ def with_budget(
     }
     ledger.allow(**budget)
     binding = None if limit is None else budget
-    seen = _seen(setting, plan.prices)
+    seen = told_of(setting, plan.prices, separate)
     prices = {number: [one[number] for one in seen] for number in plan.prices}
     charge = Account(ledger, account, setting.run.digest, prices, binding)
     return plan.setting, charge
-
-
-def _seen(
-    setting: Setting, prices: Mapping[int, Guarantee]
-) -> list[Mapping[int, Guarantee]]:
-    """What every round costs, against each observer who is told of its letters.
-
-    A graph that is learnt from kept letters stands in the next run's description, and
-    so in all that follows from it: nobody is apart from who read them.
-    """
-    if not setting.roles.terms.keep_letters:
-        return [prices]
-    told = {number: price.against_everybody() for number, price in prices.items()}
-    return [
-        {number: several[k] for number, several in told.items()}
-        for k in range(len(Observer))
-    ]
 
 
 def _prices(algorithm: Any, setting: Setting, agent: int) -> dict[int, Guarantee]:
@@ -240,12 +225,16 @@ def _prices(algorithm: Any, setting: Setting, agent: int) -> dict[int, Guarantee
     scope = Scope(promise["observer"], promise["unit"], relation)
     asked = Question(scope=scope, agent=agent, rounds=1, assumed=_assumed(setting))
     numbers = range(1, setting.run.rounds + 1)
+    if isinstance(algorithm, Summed):
+        dearest = dearest_of(algorithm)
+        asked = replace(asked, scope=Scope(dearest, promise["unit"], relation))
+
+    def price(question: Question) -> Guarantee:
+        return replace(guarantee(algorithm, problem, question), scope=scope)
+
     if schedule_of(algorithm.oracle) is None:
-        return dict.fromkeys(numbers, guarantee(algorithm, problem, asked))
-    return {
-        number: guarantee(algorithm, problem, replace(asked, number=number))
-        for number in numbers
-    }
+        return dict.fromkeys(numbers, price(asked))
+    return {number: price(replace(asked, number=number)) for number in numbers}
 
 
 def _refuse_violated(price: Guarantee) -> None:

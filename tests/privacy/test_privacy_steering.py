@@ -152,6 +152,28 @@ def test_who_missed_a_round_is_told_of_too(seeds):
     assert told == pytest.approx(max(spent)) and told > spent[-1]
 
 
+@pytest.mark.parametrize("weights", ["uniform", "samples"])
+def test_a_mean_that_weighs_a_letter_otherwise_in_every_round(weights):
+    """One round with a small partner, then one with a large: by their exact law."""
+    counts, eta = np.array([2, 2, 14]), 0.7
+    agent = np.repeat(np.arange(3), counts)
+    x = np.zeros((len(agent), 1))
+    problem = tacita.from_arrays(x, x[:, 0], agent, "linear", l2=1.0, bound=0.1)
+    std = np.array([0.01, 1.0, 1 / 7])
+    noisy = tacita.Noisy(std=std, oracle=tacita.Clipped(norm=1.0))
+    algorithm = tacita.FedAvg(step_size=eta, weights=weights, oracle=noisy)
+    asked = Question(scope=Scope("final_model"), agent=0, rounds=2, active=2, total=2)
+    mu = guarantee(algorithm, problem, asked).mu
+    assert mu is not None
+    by_row = np.ones(3) if weights == "uniform" else counts
+    moved = noise = 0.0
+    for partner, kept in ((1, 1 - eta), (2, 1.0)):
+        share = by_row[[0, partner]] / by_row[[0, partner]].sum()
+        moved += kept * share[0] * 2 / counts[0]
+        noise += np.sum((kept * share * std[[0, partner]]) ** 2)
+    assert mu >= moved / math.sqrt(noise)
+
+
 @pytest.mark.parametrize("observer", ["final_model", "neighbour"])
 def test_with_weights_the_fewest_rows_need_not_spend_most(observer):
     """A batch of a large agent moves a weighted mean further than that of a small."""

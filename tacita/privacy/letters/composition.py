@@ -59,7 +59,12 @@ def by_composition(
     stream = stream_of(algorithm.oracle)
     if stream is not None and question.scope.unit == Unit.RECORD:
         return _once_a_pass(algorithm, stream, problem, question, one)
-    if descends is None or schedule is not None or has_integers(algorithm):
+    # With others in it, a mean by rows weighs a letter otherwise: what is left of a
+    # round in which it weighed much is not hidden as a change of the next one is.
+    everybody = question.active == problem.n_agents
+    steady = everybody or algorithm.weights == "uniform"
+    plain = descends is not None and schedule is None and not has_integers(algorithm)
+    if not (plain and steady):
         return scheduled(one, schedule, question)
     return until_the_last_model(
         one(), question, kept_of_a_difference(problem, descends)
