@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 LISTED = 20
 #: The largest number that a column may hold: sums of squares of more are infinite.
 LARGEST = 1e150
-#: And in single precision.
-LARGEST_SINGLE = 1e15
 
 
 def features(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacita import check
-from tacita.encoding import LARGEST, LARGEST_SINGLE, Encoding
+from tacita.encoding import Encoding
 
 
 def read(x: Any, name: str) -> np.ndarray:
@@ -71,16 +71,13 @@ def in_type(values: np.ndarray, kind: np.dtype, name: str) -> np.ndarray:
     """Numbers in the problem's type; refused where they are too large for it."""
     with np.errstate(over="ignore"):
         made = values.astype(kind)
-    # Not only itself, sums of squares have to be finite too.
-    most = LARGEST if kind == np.float64 else LARGEST_SINGLE
-    if made.size == 0 or max(made.max(), -made.min()) <= most:
+    if values.dtype == kind:
         return made
-    too_large = np.abs(made) > most
+    too_large = ~np.isfinite(made)
     if too_large.any() and np.all(np.isfinite(values)):
-        other = " or take dtype='float64'" if kind != np.float64 else ""
         check.refuse(
-            f"{name} has {values[too_large][0]:g}, too large for dtype {kind}, whose "
-            f"squares have to be finite; scale the numbers{other}"
+            f"{name} has {values[too_large][0]:g}, too large for dtype {kind}; scale "
+            "the features or take dtype='float64'"
         )
     return made
 

@@ -88,6 +88,17 @@ def lowest_curvature(population: Population) -> np.ndarray:
     return _moduli(population, low, high).strong_convexity
 
 
+def require_squares(rows: np.ndarray) -> None:
+    """Refuse features whose squares, added up, are beyond the largest number."""
+    with np.errstate(over="ignore"):
+        squares = float(np.vdot(rows, rows))
+    if not np.isfinite(squares):
+        check.refuse(
+            f"features of up to {np.abs(rows).max():g} have squares that are not "
+            "finite; scale the features"
+        )
+
+
 def _require_known(population: Population) -> None:
     for model in kinds_of(population.model):
         if not isinstance(model, Linear | Huber | Logistic | Softmax):
@@ -127,6 +138,7 @@ def _gram_eigenvalues(population: Population) -> tuple[np.ndarray, np.ndarray]:
     block = max(1, _BLOCK_BYTES // (8 * side * side))
     for first in range(0, n, block):
         part = x[first : first + block].astype(np.float64)
+        require_squares(part)
         gram = part @ part.mT if wide else part.mT @ part
         eigenvalues = np.linalg.eigvalsh(gram)
         m = np.maximum(counts[first : first + block], 1)

@@ -51,6 +51,7 @@ def optimum(population: Population, start: np.ndarray) -> np.ndarray:
             "solve() needs a linear, logistic or softmax model: the exact optimum of "
             "other models is not computable; compare losses instead"
         )
+    moduli.require_squares(np.asarray(population.rows.x, np.float64))
     with double_precision():
         exact = in_float64(population)
         w = np.asarray(start, dtype=np.float64)

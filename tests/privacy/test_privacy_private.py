@@ -195,11 +195,6 @@ def test_too_much_noise_is_refused_with_what_would_fit(problem):
         ),
         (
             tacita.FedAvg(oracle=tacita.Minibatch(size=2, sampling="poisson")),
-            {"relation": "replace_one"},
-            "relation='add_remove' only",
-        ),
-        (
-            tacita.FedAvg(oracle=tacita.Minibatch(size=2, sampling="poisson")),
             {"unit": "client"},
             "no largest size",
         ),
@@ -219,6 +214,18 @@ def test_refusals(problem, algorithm, change, message):
     with pytest.raises(tacita.TacitaError, match=message) as error:
         tacita.private(problem, algorithm, **asked)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("relation", ("add_remove", "replace_one"))
+def test_poisson_batches_have_a_budget_under_either_relation(problem, relation):
+    batches = tacita.FedAvg(oracle=tacita.Minibatch(size=2, sampling="poisson"))
+    asked: Any = {"observer": "coordinator", "relation": relation}
+    safe = tacita.private(problem, batches, **asked, **BUDGET)
+    scope = Scope("coordinator", "record", relation)
+    found = guarantee(
+        safe, problem, Question(scope=scope, agent=0, rounds=BUDGET["rounds"])
+    )
+    assert 0.99 * BUDGET["epsilon"] < found.epsilon(DELTA) <= BUDGET["epsilon"]
 
 
 def test_observer_has_no_default(problem):

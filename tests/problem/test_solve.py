@@ -137,3 +137,12 @@ def test_moduli_of_linear_models_are_exact_also_when_rows_are_few():
         values = np.linalg.eigvalsh(2 * x[i].T @ x[i] / 4 + 0.1 * np.eye(6))
         assert problem.moduli.strong_convexity[i] == pytest.approx(0.1)
         assert problem.moduli.smoothness[i] == pytest.approx(values[-1], rel=1e-12)
+
+
+def test_squares_that_are_not_finite_are_refused():
+    far = tacita.from_arrays(
+        [[1e200, 1.0], [1.0, 2.0]], [0.5, 1.0], [0, 1], model="linear"
+    )
+    for asked in (far.solve, lambda: tacita.simulate(far, tacita.FedAvg(), 1)):
+        with pytest.raises(tacita.TacitaError, match="up to 1e.200 have squares that"):
+            asked()
