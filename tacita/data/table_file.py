@@ -62,13 +62,13 @@ def read_frame(
             )
         first = str(error).strip().split("\n")[0] or type(error).__name__
         refuse(f"cannot read {path}: {first}; check that it is a whole {kind} file")
-    frame.columns = names = pd.Index([str(name).strip() for name in frame.columns])
+    names: Any = pd.Index([str(column).strip() for column in frame.columns])
     if not names.is_unique:
         twice = names[names.duplicated()][0]
         refuse(f"{path} has two columns {twice!r}; give each its own name")
     if frame.empty:
         refuse(f"{path} has no rows; check that it is the right file")
-    return frame
+    return frame.set_axis(names, axis=1)
 
 
 def _text(
