@@ -19,6 +19,7 @@ from jax import Array
 
 from tacita import keys
 from tacita.federation.draws import key_for
+from tacita.federation.receipts import When
 from tacita.runtime import secret_noise
 
 #: Compiled, for an agent derives a key in every exchange.
@@ -107,13 +108,16 @@ class OwnKeys:
         return context
 
 
-def next_history(history: str, asked: Sequence[np.ndarray]) -> str:
-    """What was asked so far, this question included, as one digest.
+def next_history(history: str, when: When, asked: Sequence[np.ndarray]) -> str:
+    """What was asked so far and when, this question included, as one digest.
 
-    An agent's state follows from all questions, so the last one alone is not enough:
-    the same question after another one would find the same noise under another state.
+    An agent's state follows from all questions and from the noise of their rounds, so
+    the last one alone is not enough: the same question after another one, or after the
+    same one in another round, would find the same noise under another state.
     """
-    digest = hashlib.blake2b(history.encode(), digest_size=32)
+    number, phase = when
+    words = f"{history} {number} {phase}"
+    digest = hashlib.blake2b(words.encode(), digest_size=32)
     for array in asked:
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())

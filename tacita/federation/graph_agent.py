@@ -223,7 +223,7 @@ class GraphAgent(Party):
         return None if patient and not ahead else self._newest.get(j)
 
     def _step(self, number: int, received: list[np.ndarray]) -> None:
-        history = next_history(self._history, received)
+        history = next_history(self._history, (number, 0), received)
         key = self._keys.noise(number, 0, history)
         own, rule = self._letters[self._round], self._keys.rule(number)
         state, letters = self._work.step(number, key, self.state, received, own, rule)

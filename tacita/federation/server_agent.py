@@ -166,7 +166,7 @@ class ServerAgent(Party):
         counted = int(arrays[-1])
         if counted not in self._letters:
             raise LetterRefused("the question builds on a letter that is not known")
-        history = next_history(self._history, arrays[:-1])
+        history = next_history(self._history, when, arrays[:-1])
         if self._stays_silent(number):
             self._passed, self._answer = True, []
         else:

@@ -114,6 +114,9 @@ class SumAgent(ServerAgent):
         wanted = refusing(self._machine.asked, exchange, question_digest(told))
         if not isinstance(wanted, Wanted):
             raise LetterRefused("that question was answered")
+        # Masks and noise follow from the context, so must batches: under the same ones
+        # two letters would tell their difference.
+        key = self._keys.noise(number, phase, wanted.context.hex())
         state, letter = answer(phase, number, self._seat, key, self.state, told)
         context = self._keys.sum_context(wanted.context, number, phase, told)
         words = self._on_grid(np.asarray(letter), context)

@@ -269,6 +269,40 @@ def test_another_question_of_the_same_round_gets_other_noise(tmp_path):
     assert np.abs(first - other).max() > 0.1
 
 
+def test_the_same_questions_in_other_rounds_get_other_noise(tmp_path):
+    """Else two states that a coordinator knows would be hidden by the same noise."""
+    problem, eta, rho = FED_PLT.problem(), 0.5, 1.0
+    noisy = tacita.Noisy(std=1e4, oracle=tacita.Clipped(norm=1.0))
+    solver = tacita.solvers.GradientDescent(step_size=eta, local_steps=1)
+    algorithm = tacita.FedPLT(rho=rho, solver=solver, oracle=noisy)
+
+    def letters(first: int) -> tuple[np.ndarray, np.ndarray]:
+        """What is sent in the first round, then in round 3, told the same in both."""
+        made = InProcess(tmp_path / str(first), problem, algorithm, 4)
+        made.own_keys = [OwnKeys(b"s" * 32)] * problem.n_agents
+        agent: Any = made.make("agent-0")
+        agent.start(0.0)
+        sent = []
+        for number in (first, 3):
+            name = Identity(
+                "test", "run", "question", number, 0, COORDINATOR, "agent-0"
+            )
+            asked = (np.zeros(problem.dim), np.asarray(0), BLANK, BLANK)
+            agent.receive(made.desk(COORDINATOR).envelope.close(Letter(name, asked)), 0)
+            assert agent.round == number
+            sent.append(agent._letters[number][0])
+        return sent[0], sent[1]
+
+    (z, later), (other_z, other_later) = letters(1), letters(2)
+    start = z - other_z
+    assert np.abs(start).max() > 100
+    # x = y + (z - z before)/2; x+ = x - eta (g + n + (x - 2y + z)/rho); z+ = z + 2 x+
+    l2 = float(problem.population.regulariser.weight)
+    kept = start / 2 * (1 - eta * (1 / rho + l2)) - eta / rho * start
+    noise = (later - other_later - start - 2 * kept) / (-2 * eta)
+    assert np.abs(noise).max() > 100  # gradients differ by two at most
+
+
 @pytest.mark.parametrize("case", (FED_PLT, FED_GD), ids=lambda c: c.name)
 def test_a_letter_that_is_too_large_to_be_sent_is_charged(case, tmp_path, monkeypatch):
     """Its absence tells of it: asked at the edge, sign by sign."""
@@ -286,7 +320,7 @@ def test_noise_follows_from_all_questions():
     def words(*asked: float) -> bytes:
         history = ""
         for value in asked:
-            history = next_history(history, [np.asarray(value)])
+            history = next_history(history, (1, 0), [np.asarray(value)])
         return np.asarray(jax.random.key_data(own.noise(2, 0, history))).tobytes()
 
     assert words(1.0, 2.0) == words(1.0, 2.0)

@@ -11,7 +11,10 @@ import pytest
 
 import tacita
 from tacita.aggregation.secure.letters import KINDS
+from tacita.aggregation.secure.secure_agent import Wanted
+from tacita.aggregation.secure.steps import Step
 from tacita.federation import Invitation, PostRoom
+from tacita.federation.agent_keys import OwnKeys
 from tacita.federation.in_process import (
     COORDINATOR,
     Faults,
@@ -22,6 +25,7 @@ from tacita.federation.in_process import (
 from tacita.federation.seal import Sealed
 from tacita.federation.wire import Identity
 from tacita.privacy import Ledger
+from tacita.trees import double_precision
 from tests.federation.mortals import EVENTS, SOME_LOSS, Mortal, chaos, summed
 from tests.federation.test_federation_taint import Recorder, leaks, markers
 from tests.federation.towns import (
@@ -357,3 +361,51 @@ def test_a_policy_may_ask_for_secure_sums_and_partners(tmp_path: Path):
     secure = {**secure, "colluding": 1}
     assert "bob does not take part" in objection(("ada", "cyd", "dan"), secure=secure)
     assert objection(("ada", "bob", "cyd", "dan"), secure=secure) == ""
+
+
+class Asked:
+    """A machine to which a question belongs to a context, and which keeps letters."""
+
+    def __init__(self, context: bytes) -> None:
+        self.context, self.letters = context, []
+
+    def asked(self, exchange: int, question: bytes) -> Wanted:
+        return Wanted(exchange, self.context, b"")
+
+    def answer(self, wanted: Wanted, letter: np.ndarray) -> Step:
+        self.letters.append(letter)
+        return Step()
+
+    def release(self, step: Step) -> tuple:
+        return ()
+
+
+def test_a_letter_under_the_same_masks_is_the_same_letter(tmp_path: Path):
+    """Batches once followed from earlier questions, masks and noise did not."""
+    problem, _ = summed(4, least=3)
+    batches = tacita.Minibatch(size=5)
+    made = tacita.private(
+        problem,
+        tacita.ServerGD(step_size=1.0, oracle=batches),
+        epsilon=2.0,
+        delta=1e-5,
+        observer="coordinator",
+        rounds=6,
+        aggregation=tacita.SecureSum(least=3),
+    )
+    federation = InProcess(tmp_path, problem, made, ROUNDS)
+    federation.own_keys = [OwnKeys(b"s" * 32)] * problem.n_agents
+    agent: Any = federation.make("agent-0")
+    agent.start(0.0)
+    told = np.zeros(problem.dim)
+    found = {}
+    for context in (b"a" * 32, b"b" * 32):
+        agent._machine = machine = Asked(context)
+        for before in ("one history", "another"):
+            key = agent._keys.noise(3, 0, before)
+            with double_precision():
+                agent._compute((3, 0), key, told, 0)
+        first, again = machine.letters
+        np.testing.assert_array_equal(first, again)
+        found[context] = first
+    assert np.any(found[b"a" * 32] != found[b"b" * 32])
