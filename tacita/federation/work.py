@@ -24,9 +24,9 @@ from tacita.runtime import delivery
 from tacita.runtime.seat import Seat, combine, split_numbers
 from tacita.trees import replace, tree_rows
 
-#: What an agent takes where its local steps get exact noise: steps from larger numbers
-#: would lose the digits that a record changes.
-_LARGEST_BEFORE_INTEGERS = 2.0**20
+#: What an agent takes where its local steps get noise: steps from larger numbers would
+#: lose the digits that a record changes, and those of the noise.
+_LARGEST_BEFORE_NOISE = 2.0**20
 
 
 def largest_entry(algorithm: Any) -> float | None:
@@ -34,8 +34,8 @@ def largest_entry(algorithm: Any) -> float | None:
 
     None for what any letter may hold.
     """
-    exact = algorithm.noise_kind == "integers"
-    return _LARGEST_BEFORE_INTEGERS if exact else None
+    noised = getattr(algorithm, "noise_std", None) is not None
+    return _LARGEST_BEFORE_NOISE if noised else None
 
 
 def refuse_theory() -> NoReturn:

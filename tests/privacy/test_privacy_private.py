@@ -195,6 +195,11 @@ def test_too_much_noise_is_refused_with_what_would_fit(problem):
         ),
         (
             tacita.FedAvg(oracle=tacita.Minibatch(size=2, sampling="poisson")),
+            {"relation": "replace_one", "aggregation": "secure"},
+            "relation='add_remove' only",
+        ),
+        (
+            tacita.FedAvg(oracle=tacita.Minibatch(size=2, sampling="poisson")),
             {"unit": "client"},
             "no largest size",
         ),
