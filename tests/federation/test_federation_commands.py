@@ -242,12 +242,20 @@ def test_one_budget_for_a_server_run_and_a_graph_run(tmp_path: Path):
             with_budget(settings[1], "bob", ledger, 1.0)
         # The same run goes on: what it charged counts once.
         with_budget(settings[0], "bob", ledger, 1.0)
-        # An owner who knows that these are two people may say so.
-        _, charge = with_budget(settings[1], "bob", ledger, 1.0, apart)
-        for number in range(1, graph.rounds + 1):
-            name = Identity("f", graph.digest, "answer", number, 0, "bob", "")
-            charge(name, b"letter")
-        assert max(ledger.spent(1e-5).values()) <= 1.0 + 1e-9
+        # That these are two people has to be said before: a neighbour saw broadcasts.
+        with pytest.raises(tacita.TacitaError, match="leave separate out"):
+            with_budget(settings[1], "bob", ledger, 1.0, apart)
+    with Ledger(tmp_path / "apart.db") as ledger:
+        # An owner who knows it may say so: the coordinator sees nothing of the graph.
+        for made, run in zip(settings, (server, graph), strict=True):
+            _, charge = with_budget(made, "bob", ledger, 1.5, apart)
+            for number in range(1, run.rounds + 1):
+                name = Identity("f", run.digest, "answer", number, 0, "bob", "")
+                charge(name, b"letter")
+        learnt = [
+            ledger.learnt("bob", who, 1e-5) for who in ("coordinator", "neighbour")
+        ]
+        assert learnt == pytest.approx([1.0, 1.465], abs=2e-3)
         assert ledger.curve("bob").epsilon(1e-5) == pytest.approx(1.465, abs=2e-3)
 
 
