@@ -48,7 +48,7 @@ def test_hours_are_those_of_the_file():
     with open(DP_NORM / "hours.csv", newline="") as file:
         found = {line["figure"]: line for line in csv.DictReader(file)}
     assert {name: float(cell) for name, cell in hours.items()} == {
-        name: float(line["processor hours"]) for name, line in found.items()
+        name: float(line["left"]) for name, line in found.items()
     }
     # Whatever is short of the paper's rounds is there.
     pages = {path.stem for path in DP_NORM.glob("figure_*.csv")}
