@@ -29,6 +29,9 @@ _ROUNDINGS = 100
 
 #: Lengths of a Newton step that are tried, in this order.
 _SIZES = (1.0, 0.5, 0.25, 0.0625)
+#: Where none of them helps and the residual is still far from zero, so much shorter
+#: ones, down to the shortest.
+_SHORTER, _SHORTEST, _FAR = 2.0**-8, 2.0**-24, 1e-10
 
 
 def residual_of(local: Any, v: Array, rho: Any) -> Callable[[Array], Array]:
@@ -45,17 +48,22 @@ def shortest(matrix: Array, right: Array) -> Array:
 
 
 def newton_step(
-    residual: Any, w: Array, safe: Any = None, solve: Any = jnp.linalg.solve
+    residual: Any,
+    w: Array,
+    safe: Any = None,
+    solve: Any = jnp.linalg.solve,
+    scale: Any = 1.0,
 ) -> tuple[Array, Array]:
     """One damped Newton step, and whether the residual became smaller.
 
     Where no length of it helps, a step of size `safe` along the residual: below one
     over the largest curvature that always helps, if there is any left to help. `solve`
-    finds the step; `shortest` does so where some directions are flat.
+    finds the step; `shortest` does so where some directions are flat. All its lengths
+    are multiplied by `scale`.
     """
     r = residual(w)
     step = solve(jax.jacfwd(residual)(w), r)
-    trials = w - jnp.asarray(_SIZES, w.dtype)[:, None] * step
+    trials = w - jnp.asarray(_SIZES, w.dtype)[:, None] * (scale * step)
     if safe is not None:
         trials = jnp.concatenate([trials, (w - safe * r)[None]])
     norms = jax.vmap(lambda t: jnp.sum(residual(t) ** 2))(trials)
@@ -70,22 +78,33 @@ def root(
     w: Array,
     safe: Any = None,
     solve: Any = jnp.linalg.solve,
+    patient: bool = False,
 ) -> Array:
     """Where the residual vanishes; steps from w until it stops falling, at rounding.
 
     With `safe` as in `newton_step` also where curvature jumps, in more steps; with
-    `solve` as there also where some directions are flat.
+    `solve` as there also where some directions are flat. `patient`: a smooth residual
+    is shortened by any step that is short enough, and such steps are looked for.
     """
-    most = _MOST_STEPS if safe is None else 40 * _MOST_STEPS
+    most = _MOST_STEPS if safe is None and not patient else 40 * _MOST_STEPS
+    far = _FAR * jnp.linalg.norm(residual(w))
 
     def go_on(carry: tuple) -> Array:
-        count, _, better = carry
-        return better & (count < most)
+        count, _, going, _ = carry
+        return going & (count < most)
 
     def body(carry: tuple) -> tuple:
-        return carry[0] + 1, *newton_step(residual, carry[1], safe, solve)
+        count, before, _, scale = carry
+        after, better = newton_step(residual, before, safe, solve, scale)
+        if not patient:
+            return count + 1, after, better, scale
+        shorter = _SHORTER * scale
+        left = jnp.linalg.norm(residual(before)) > far
+        going = better | (left & (shorter >= _SHORTEST))
+        return count + 1, after, going, jnp.where(better, 1.0, shorter)
 
-    return jax.lax.while_loop(go_on, body, (0, w, jnp.asarray(True)))[1]
+    begin = (0, w, jnp.asarray(True), jnp.ones((), w.dtype))
+    return jax.lax.while_loop(go_on, body, begin)[1]
 
 
 def exact_prox(local: Any, w: Array, v: Array, rho: Any) -> Array:
@@ -97,10 +116,10 @@ def exact_prox(local: Any, w: Array, v: Array, rho: Any) -> Array:
     >>> exact_prox(Half, jnp.zeros(1), jnp.ones(1), 1.0).tolist()
     [0.5]
     """
-    found = root(residual_of(local, v, rho), w)
-    if isinstance(getattr(local, "model", None), Huber | Logistic | Softmax):
-        return finished(local, w, found, v, 1 / rho)
-    return found
+    residual, model = residual_of(local, v, rho), getattr(local, "model", None)
+    if isinstance(model, Huber):
+        return finished(local, w, root(residual, w), v, 1 / rho)
+    return root(residual, w, patient=isinstance(model, Logistic | Softmax))
 
 
 def steepest(local: Any) -> Array:
