@@ -131,10 +131,12 @@ class Noisy:
     def grad(self, local: Local, draw: tuple[Any, Array], w: Array) -> Array:
         """The inner oracle's gradient + std N(0, I).
 
-        The regulariser comes after the noise: at a huge w, which is for others to
-        choose, what rows add would be rounded to its digits first, and the noise too.
+        With exact noise the regulariser comes after it: at a huge w, which is for
+        others to choose, what rows add would be rounded to its digits first.
         """
         rows, noise = draw
+        if self.noise_kind == "float":
+            return self._with_noise(self.oracle.grad(local, rows, w), noise, 1.0)
         data = self.oracle.grad(_of_rows(local), rows, w)
         return self._with_noise(data, noise, 1.0) + local.regulariser.grad(w)
 
