@@ -134,7 +134,7 @@ def finished(local: Any, w: Array, found: Array, v: Array, pull: Any) -> Array:
     """The minimiser of f_i(u) + (1/2) sum_k pull_k (u_k - v_k)^2 for a convex f_i.
 
     Args:
-        local: One agent with a Huber, logistic or softmax model.
+        local: One agent with a Huber model, whose curvature jumps.
         w: Where the search began.
         found: Where it ended; that is all if the slope is zero there.
         v: Where the agent is pulled to.
