@@ -53,24 +53,29 @@ def newton_step(
     safe: Any = None,
     solve: Any = jnp.linalg.solve,
     scale: Any = 1.0,
-) -> tuple[Array, Array]:
-    """One damped Newton step, and whether the residual became smaller.
+    least: Any = jnp.inf,
+) -> tuple[Array, Array, Array]:
+    """One damped Newton step, the square of the residual there, and whether it fell.
 
     Where no length of it helps, a step of size `safe` along the residual: below one
     over the largest curvature that always helps, if there is any left to help. `solve`
     finds the step; `shortest` does so where some directions are flat. All its lengths
-    are multiplied by `scale`.
+    are multiplied by `scale`. Below `least` counts as fallen, and below what it is at
+    w: many at once round differently from one, so that whoever compares with numbers
+    of other steps hands the smallest on.
     """
     r = residual(w)
+    least = jnp.minimum(least, jnp.sum(r**2))
     step = solve(jax.jacfwd(residual)(w), r)
     trials = w - jnp.asarray(_SIZES, w.dtype)[:, None] * (scale * step)
     if safe is not None:
         trials = jnp.concatenate([trials, (w - safe * r)[None]])
     norms = jax.vmap(lambda t: jnp.sum(residual(t) ** 2))(trials)
-    good = norms < jnp.sum(r**2)
+    good = norms < least
     # The first size that shortens the residual; where none does, w stays.
-    better = jnp.any(good)
-    return jnp.where(better, trials[jnp.argmax(good)], w), better
+    better, place = jnp.any(good), jnp.argmax(good)
+    left = jnp.where(better, norms[place], least)
+    return jnp.where(better, trials[place], w), left, better
 
 
 def root(
@@ -87,23 +92,23 @@ def root(
     is shortened by any step that is short enough, and such steps are looked for.
     """
     most = _MOST_STEPS if safe is None and not patient else 40 * _MOST_STEPS
-    far = _FAR * jnp.linalg.norm(residual(w))
+    far = jnp.square(_FAR) * jnp.sum(residual(w) ** 2)
 
     def go_on(carry: tuple) -> Array:
-        count, _, going, _ = carry
+        count, _, _, going, _ = carry
         return going & (count < most)
 
     def body(carry: tuple) -> tuple:
-        count, before, _, scale = carry
-        after, better = newton_step(residual, before, safe, solve, scale)
+        count, before, least, _, scale = carry
+        after, left, better = newton_step(residual, before, safe, solve, scale, least)
         if not patient:
-            return count + 1, after, better, scale
+            return count + 1, after, left, better, scale
         shorter = _SHORTER * scale
-        left = jnp.linalg.norm(residual(before)) > far
-        going = better | (left & (shorter >= _SHORTEST))
-        return count + 1, after, going, jnp.where(better, 1.0, shorter)
+        going = better | ((left > far) & (shorter >= _SHORTEST))
+        return count + 1, after, left, going, jnp.where(better, 1.0, shorter)
 
-    begin = (0, w, jnp.asarray(True), jnp.ones((), w.dtype))
+    infinite = jnp.asarray(jnp.inf, w.dtype)
+    begin = (0, w, infinite, jnp.asarray(True), jnp.ones((), w.dtype))
     return jax.lax.while_loop(go_on, body, begin)[1]
 
 

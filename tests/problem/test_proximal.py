@@ -13,13 +13,13 @@ from tacita.trees import double_precision
 AGENTS, ROWS = 60, 6
 
 
-def agents(model):
+def agents(model, n_agents=AGENTS, rows=ROWS):
     """Rows of all sizes, labels that no line fits, some of them far away."""
     rng = np.random.default_rng(0)
-    agent = np.repeat(np.arange(AGENTS), ROWS)
-    size, noise = 10 ** rng.uniform([-1, -1], 2, size=(AGENTS, 2)).T
+    agent = np.repeat(np.arange(n_agents), rows)
+    size, noise = 10 ** rng.uniform([-1, -1], 2, size=(n_agents, 2)).T
     x = rng.normal(size=(len(agent), 3)) * size[agent, None]
-    y = np.sum(x * rng.normal(size=(AGENTS, 3))[agent], axis=1)
+    y = np.sum(x * rng.normal(size=(n_agents, 3))[agent], axis=1)
     y = y + rng.normal(size=len(y)) * noise[agent]
     y = np.sign(y) if model == "logistic" else y
     return tacita.from_arrays(x, y, agent, model=model, l2=1e-4)
@@ -63,3 +63,27 @@ def test_a_huber_node_without_neighbours_is_solved_by_itself():
     models = tacita.GTVMin(problem, alpha=0.1, penalty="l2").solve()
     smooth = tacita.GTVMin(problem, alpha=0.1, penalty="squared").solve()
     np.testing.assert_allclose(models, smooth, rtol=1e-8, atol=1e-8)
+
+
+def test_steps_end_once_only_rounding_is_left():
+    """Residuals of many points at once round otherwise than those of one."""
+    looks = []
+
+    def residual_at(local):
+        def residual(u):
+            jax.debug.callback(lambda _: looks.append(1), u[0])
+            return local.grad(u) + 0.1 * (u - 1.0)
+
+        return residual
+
+    with double_precision():
+        population = in_float64(agents("logistic", n_agents=2, rows=20).population)
+        solve = jax.vmap(
+            lambda rows: newton.root(
+                residual_at(population.local(rows)), jnp.zeros(3), patient=True
+            )
+        )
+        jax.block_until_ready(jax.jit(solve)(population.rows))
+        jax.effects_barrier()
+    # Some fifteen steps of a few looks each, where two thousand would be made.
+    assert len(looks) < 2 * 200
