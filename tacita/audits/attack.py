@@ -165,7 +165,7 @@ def _one_draw_a_letter(plan: Plan) -> bool:
     known = letters.public_state or letters.replayed
     if not known or letters.secret_turns or not np.any(np.asarray(letters.noise_std)):
         return False
-    if getattr(algorithm, "noise_std", None) is not None:
+    if algorithm.noise_std is not None:
         return True  # added to the letter itself
     asked = algorithm.gradients()
     return not isinstance(asked, str) and sum(asked) == 1

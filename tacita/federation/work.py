@@ -12,7 +12,7 @@ from jax import Array
 
 from tacita import check
 from tacita.aggregation import Aggregation, Mean
-from tacita.algorithm.base import GraphAlgorithm, Round
+from tacita.algorithm.base import Algorithm, GraphAlgorithm, Round
 from tacita.compiled import kept
 from tacita.federation.shapes import Form
 from tacita.problem import moduli
@@ -29,13 +29,12 @@ from tacita.trees import replace, tree_rows
 _LARGEST_BEFORE_NOISE = 2.0**20
 
 
-def largest_entry(algorithm: Any) -> float | None:
+def largest_entry(algorithm: Algorithm) -> float | None:
     """The largest entry of what an agent is told, or of a neighbour's letter.
 
     None for what any letter may hold.
     """
-    noised = getattr(algorithm, "noise_std", None) is not None
-    return _LARGEST_BEFORE_NOISE if noised else None
+    return None if algorithm.noise_std is None else _LARGEST_BEFORE_NOISE
 
 
 def refuse_theory() -> NoReturn:
@@ -73,6 +72,8 @@ class Outline:
         self.population, self.model, self.h = own.population, own.model, own.h
         self.dim, self.dtype, self.bound = own.dim, own.dtype, own.bound
         self.weighted = own.weighted
+        # How rows were encoded is every party's own, and no table of all was read.
+        self.encoding = None
         # As if everybody had as many rows as this party, which only knows its own.
         self.counts = np.full(n_agents, own.counts[0] if rows is None else rows)
 

@@ -178,9 +178,8 @@ def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee
     """What one agent's data is guaranteed, or a refusal."""
     found = letters_of(algorithm).theorem(problem, question)
     notes = [believed("the number of rows of every agent is public")]
-    if isinstance(algorithm, GraphAlgorithm) and getattr(
-        problem.graph, "from_rows", False
-    ):
+    graph = problem.graph
+    if isinstance(algorithm, GraphAlgorithm) and graph is not None and graph.from_rows:
         notes.append(
             violated(
                 "the graph says nothing of rows: it was learnt from them without noise,"
@@ -214,7 +213,7 @@ def _origin_of_numbers(
 
 def _before_the_run(problem: Problem) -> tuple[Assumption, ...]:
     """What was done to rows before: with a scale by rows, one record moves them all."""
-    encoding = getattr(problem, "encoding", None)  # what federations know has none
+    encoding = problem.encoding
     if encoding is None or not encoding.learnt:
         return ()
     if not encoding.mixes_rows:
