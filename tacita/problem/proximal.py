@@ -14,17 +14,32 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tacita import check
 from tacita.problem import least_absolute
 from tacita.problem.model import ridge
 from tacita.problem.model.linear import Huber, Kinked, Linear, Logistic, Softmax
-from tacita.problem.model.per_agent import PerAgent
+from tacita.problem.model.per_agent import PerAgent, kinds_of
+from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.newton import exact_prox, finished, root, steepest
-from tacita.problem.population import Local
+from tacita.problem.population import Local, Population
 
 #: Models whose losses have gradients everywhere, and a known largest curvature.
 Smooth = Linear | Huber | Logistic | Softmax
 
 _MOST_STEPS = 20_000
+
+
+def require_known(population: Population, who: str) -> None:
+    """Refuse models whose exact step is not known."""
+    kinds = kinds_of(population.model)
+    if not all(isinstance(kind, Smooth | Kinked) for kind in kinds):
+        check.refuse(
+            f"{who} needs a linear, huber, absolute, hinge, logistic or softmax model; "
+            "give local_steps= and step_size="
+        )
+    kinked = any(isinstance(kind, Kinked) for kind in kinds)
+    if kinked and not isinstance(population.regulariser, SquaredL2):
+        check.refuse(f"{who} needs a squared regulariser, l2, beside a loss with kinks")
 
 
 def toward(local: Local, w: Array, v: Array, pull: Any, h: Any = None) -> Array:

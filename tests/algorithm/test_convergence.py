@@ -139,6 +139,21 @@ def test_fed_plt_reaches_the_optimum_with_every_solver(algorithm):
 
 
 @pytest.mark.few(1)
+@pytest.mark.parametrize("model", ["absolute", "hinge", "huber"])
+def test_losses_that_gradients_do_not_solve_by_exact_steps(model):
+    """Losses with kinks, or with curvature that jumps, have proximal points."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(40, 3))
+    y = x @ [1.0, -2.0, 0.5] + random.standard_t(2, size=40)
+    y = np.sign(y) if model == "hinge" else y
+    made = tacita.from_arrays(x, y, np.arange(40) % 4, model=model, l2=0.1)
+    assert distance(tacita.FedPLT(rho=1, solver=ExactProx()), 400, made=made) < 1e-8
+    # One agent alone with FedProx: steps to proximal points end at the optimum too.
+    alone = tacita.from_arrays(x, y, np.zeros(40, int), model=model, l2=0.1)
+    assert distance(tacita.FedProx(eta=100.0), 20, made=alone) < 1e-8
+
+
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", [SVRG(), SAGA()])
 @pytest.mark.parametrize("participation", [1.0, 0.5])
 def test_batches_without_variance_reach_the_optimum(solver, participation):
