@@ -18,9 +18,9 @@ import numpy as np
 
 from tacita import check
 from tacita.aggregation import Aggregation, Summed
-from tacita.audits.attack import best_attack, noise_rests, score_runs
 from tacita.audits.batch_tests import batch_faults
 from tacita.audits.canary import Canary, neighbours
+from tacita.audits.distinguish import best_attack, noise_rests, score_runs
 from tacita.audits.noise_tests import Fault, noise_faults
 from tacita.audits.plan import Plan
 from tacita.audits.statistics import epsilon_of
@@ -34,7 +34,7 @@ from tacita.privacy.spend import known_observer, planned
 from tacita.privacy.statement import delta_of, relation_of
 from tacita.problem.problem import Problem
 from tacita.runtime.ready import prepare
-from tacita.trace.terms import reasons
+from tacita.trace.epsilon_words import reasons
 from tacita.trees import in_double_precision
 
 #: The share of the error that tests of the noise get, and of the batches each; the

@@ -30,7 +30,7 @@ def show(
     ] = None,
 ) -> None:
     """Show what every agent has spent against each person, and what is allowed."""
-    from tacita.trace.terms import assumed
+    from tacita.trace.epsilon_words import assumed
 
     rows, held = [], defaultdict(list)
     with _opened(file) as ledger:

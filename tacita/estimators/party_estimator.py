@@ -21,7 +21,7 @@ from tacita.algorithm import ALGORITHMS
 from tacita.algorithm.base import Algorithm
 from tacita.data.tabular import SCALES, scale_of
 from tacita.encoding import Encoding
-from tacita.estimators import budget
+from tacita.estimators import private_fit
 from tacita.problem import Problem, from_arrays, mlp
 from tacita.runtime.simulate import simulate
 from tacita.trace import Run
@@ -129,7 +129,7 @@ class PartyEstimator(BaseEstimator):
         algorithm = self._algorithm(problem)
         private = self.epsilon is not None
         if private:
-            algorithm = budget.private_for(self, problem, algorithm)
+            algorithm = private_fit.private_for(self, problem, algorithm)
         run = simulate(
             problem,
             algorithm,
@@ -148,7 +148,7 @@ class PartyEstimator(BaseEstimator):
         if classes is not None and card is not None:
             card = replace(card, classes=tuple(classes.tolist()))
         info = {**run.info, "parties": list(problem.ids)}
-        privacy = budget.stated(run.privacy) if private else None
+        privacy = private_fit.stated(run.privacy) if private else None
         self.run_ = replace(run, card=card, info=info, privacy=privacy)
         self.model_ = self.run_.model
         return self
@@ -191,9 +191,9 @@ class PartyEstimator(BaseEstimator):
             return None
         names = [f"x{i}" for i in range(x.shape[1])] if names is None else names
         if not isinstance(self.scale, str):
-            return Encoding.of_numbers(names, **budget.public_scale(self.scale))
+            return Encoding.of_numbers(names, **private_fit.public_scale(self.scale))
         check.one_of(SCALES, scale=self.scale)
-        budget.refuse_learnt_scale(self)
+        private_fit.refuse_learnt_scale(self)
         learnt = (SCALES[self.scale],)
         return Encoding.of_numbers(names, learnt=learnt, **scale_of(x, self.scale))
 

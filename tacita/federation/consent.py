@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from tacita.federation.description import Description
-from tacita.federation.reading import read_table
+from tacita.federation.json_words import read_table
 from tacita.federation.roster import Roster
 from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
 from tacita.federation.wire import MOST_TEXT, LetterRefused

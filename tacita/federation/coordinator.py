@@ -19,12 +19,12 @@ from tacita.federation.correspondence import left_of
 from tacita.federation.describe import describe, tables_of
 from tacita.federation.description import Description, words_of
 from tacita.federation.invitation import Invitation
+from tacita.federation.json_words import read_table
 from tacita.federation.kept_run import KeptRun
 from tacita.federation.party import Party
 from tacita.federation.post import Post
 from tacita.federation.program import Options, Program, Result
 from tacita.federation.protocol import require_protocol
-from tacita.federation.reading import read_table
 from tacita.federation.server_coordinator import ServerCoordinator
 from tacita.federation.setting import blank_setting, coordinator_draws, with_observer
 from tacita.federation.sum_setting import with_sum

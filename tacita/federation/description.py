@@ -17,8 +17,8 @@ from typing import Any
 from tacita import check
 from tacita.aggregation import SecureSum
 from tacita.check import TacitaError, refuse
+from tacita.federation.json_words import read_table
 from tacita.federation.protocol import PROTOCOL, require_protocol
-from tacita.federation.reading import read_table
 from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
 from tacita.federation.terms import Terms
 from tacita.federation.wire import MOST_TEXT, LetterRefused

@@ -29,8 +29,8 @@ from tacita.federation.invitation import (
     invitation_words,
     read_file,
 )
+from tacita.federation.json_words import read_table
 from tacita.federation.protocol import require_protocol
-from tacita.federation.reading import read_table
 from tacita.federation.roster import HUB, ROLES, Member, Roster, check_party
 from tacita.federation.seal import PrivateKeys, PublicKeys, read_private
 from tacita.federation.wire import LetterRefused

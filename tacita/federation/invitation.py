@@ -20,8 +20,8 @@ from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation import certificates
 from tacita.federation.certificates import Certificate
+from tacita.federation.json_words import read_table
 from tacita.federation.protocol import PROTOCOL, require_protocol
-from tacita.federation.reading import read_table
 from tacita.federation.roster import Roster, check_party
 from tacita.federation.seal import (
     PrivateKeys,

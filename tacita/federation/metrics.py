@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from tacita.check import TacitaError, refuse
 from tacita.federation.post import Post
-from tacita.trace.terms import reasons
+from tacita.trace.epsilon_words import reasons
 
 #: Seconds without a sign of life after which a program counts as stuck: one step of
 #: an agent may take long.

@@ -11,7 +11,7 @@ from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation.audit_log import AuditLog
 from tacita.federation.description import Description, unsigned
-from tacita.federation.reading import read_table
+from tacita.federation.json_words import read_table
 from tacita.federation.wire import LetterRefused
 
 #: Seconds within which offers are counted.

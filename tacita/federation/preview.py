@@ -18,7 +18,7 @@ from tacita.federation.policy import Policy
 from tacita.federation.rehearsal import outgoing, require_allowed, require_parts_allowed
 from tacita.federation.setting import Setting, own_setting
 from tacita.privacy import Ledger, letters_of
-from tacita.trace.terms import about, assumed
+from tacita.trace.epsilon_words import about, assumed
 
 #: What the lines begin with that say why a run is refused.
 REFUSED = "would not take part: "

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tacita.check import count, flag, given, nearest, one_of, refuse
+from tacita.federation.json_words import read_table
 from tacita.federation.protocol import PROTOCOL, require_protocol
-from tacita.federation.reading import read_table
 from tacita.federation.seal import PrivateKeys, PublicKeys, require_signature
 from tacita.federation.wire import MOST_TEXT, LetterRefused
 

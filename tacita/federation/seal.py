@@ -39,7 +39,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from tacita.check import refuse
 from tacita.disk import write_private
 from tacita.federation import wire
-from tacita.federation.reading import read_table
+from tacita.federation.json_words import read_table
 from tacita.federation.wire import Letter, LetterRefused, Reader, word_bytes
 
 MAGIC = b"TACITENV\x01"

@@ -20,7 +20,7 @@ from pathlib import Path
 from tacita.check import printable, refuse
 from tacita.disk import write_whole
 from tacita.federation.invitation import fingerprint
-from tacita.federation.reading import read_table
+from tacita.federation.json_words import read_table
 from tacita.federation.seal import (
     PrivateKeys,
     PublicKeys,

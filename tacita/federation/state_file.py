@@ -25,7 +25,7 @@ import numpy as np
 from tacita.check import refuse
 from tacita.disk import refused_if_unwritable, sync_file, sync_folder, write_whole
 from tacita.federation import wire
-from tacita.federation.reading import read_table
+from tacita.federation.json_words import read_table
 from tacita.federation.wire import Identity, Letter, LetterRefused
 
 NAME, NOTES = "party.state", "party.notes"

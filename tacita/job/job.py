@@ -105,10 +105,10 @@ class Job:
     def _require_budget(self) -> None:
         """Refuse a run that would cost more than its table [privacy] allows."""
         if "privacy" in self.config:
-            from tacita.job import budget  # the privacy room loads slowly
+            from tacita.job import privacy_table  # the privacy room loads slowly
 
             table = run_file.PrivacyTable.model_validate(self.config["privacy"])
-            budget.require_kept(table, self.problem, self.algorithm, self.plan())
+            privacy_table.require_kept(table, self.problem, self.algorithm, self.plan())
 
     def simulate(self, checkpoint: Path | None = None, resume: bool = False) -> Run:
         """Run it; the run holds the run file, and what theory has set."""
@@ -175,9 +175,9 @@ def job_from(table: dict[str, Any], folder: Path) -> Job:
     _rehearse(job)
     if file.privacy is None:
         return job
-    from tacita.job import budget  # the privacy room loads slowly
+    from tacita.job import privacy_table  # the privacy room loads slowly
 
-    return replace(job, algorithm=budget.held_to(file.privacy, made, how))
+    return replace(job, algorithm=privacy_table.held_to(file.privacy, made, how))
 
 
 def _with_absolute_paths(

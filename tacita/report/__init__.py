@@ -1,7 +1,7 @@
 """What a run tells: tables, pictures, and one page that holds them all."""
 
 from tacita.report.graph_picture import draw_graph, graph_picture
-from tacita.report.reading import (
+from tacita.report.read_back import (
     members_table,
     picture_shape,
     reading_basis,
@@ -9,7 +9,7 @@ from tacita.report.reading import (
     reading_table,
     write_reading,
 )
-from tacita.report.resilience import draw_resilience, resilience_table
+from tacita.report.rules_under_attack import draw_resilience, resilience_table
 from tacita.report.tables import (
     Table,
     communication,

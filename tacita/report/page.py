@@ -16,7 +16,7 @@ from tacita.report import (
     facts,
     guarantees,
     html,
-    letters,
+    letters_by_agent,
     nodes,
     numbers,
     tables,
@@ -205,14 +205,14 @@ class Page:
                 continue
             if len(self._runs) > 1:
                 parts.append(html.paragraph(label, "kicker"))
-            parts.append(html.paragraph(letters.WARNING, "note"))
+            parts.append(html.paragraph(letters_by_agent.WARNING, "note"))
             shown = self._picture(
                 f"letters-{_safe(label)}.png",
                 "distance of every agent's letter by round",
-                lambda t, n=told: letters.distances(n, t),
+                lambda t, n=told: letters_by_agent.distances(n, t),
             )
             parts.append(html.figure(shown, "Distance to the joint letter"))
-            parts.append(html.table(letters.letters_table(told)))
+            parts.append(html.table(letters_by_agent.letters_table(told)))
         return html.section("letters", "Every agent's letters", *parts) if parts else ""
 
     def _communication(self) -> str:

@@ -2,7 +2,7 @@
 
 from tacita.robust.attack import Attack, Scene
 from tacita.robust.dissensus import Dissensus
-from tacita.robust.letters import (
+from tacita.robust.false_letters import (
     ALIE,
     FreeRider,
     InnerProduct,

@@ -1,5 +1,6 @@
 """What a run leaves: models, metrics, configuration, and their folder on disk."""
 
+from tacita.trace.epsilon_words import reasons, short, terms
 from tacita.trace.privacy_report import (
     NOT_USEFUL,
     PrivacyReport,
@@ -13,7 +14,6 @@ from tacita.trace.saved_run import (
     load_run,
     plain_values,
 )
-from tacita.trace.terms import reasons, short, terms
 from tacita.trace.verdict import Keeping, Verdict, exceeds, foremost, verdict
 
 __all__ = [

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tacita.trace.epsilon_words import about, reasons, short
 from tacita.trace.privacy_report import (
     NOT_USEFUL,
     PrivacyReport,
     PrivacyRow,
     beyond_use,
 )
-from tacita.trace.terms import about, reasons, short
 
 #: What is spent beyond a budget by less than this share of it is rounding.
 _ROUNDING = 1e-6

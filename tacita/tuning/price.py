@@ -18,8 +18,8 @@ from tacita.privacy.private import private
 from tacita.problem.problem import Problem
 from tacita.runtime.simulate import simulate
 from tacita.trace import PrivacyReport, PrivacyRow
+from tacita.trace.epsilon_words import about, reasons
 from tacita.trace.references import references_of
-from tacita.trace.terms import about, reasons
 
 if TYPE_CHECKING:
     import pandas as pd

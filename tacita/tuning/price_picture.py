@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from tacita.theme import DARK, LIGHT, legend, one_axes, percent, title
 from tacita.trace import measures
-from tacita.trace.terms import about
+from tacita.trace.epsilon_words import about
 
 if TYPE_CHECKING:
     from tacita.tuning.price import Tradeoff

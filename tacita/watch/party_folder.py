@@ -15,9 +15,9 @@ from tacita.federation.audit_log import NAME as LOG
 from tacita.report import numbers
 from tacita.trace import load_run, reasons, short, terms
 from tacita.watch import recorded
-from tacita.watch.budget import Budget
 from tacita.watch.desk import AgentDesk
 from tacita.watch.kept import UNREADABLE, Kept
+from tacita.watch.own_ledger import Budget
 from tacita.watch.view import Cards, Curves, Head, Part, Table, View
 
 STATUS, LEDGER = "status.json", "ledger.db"

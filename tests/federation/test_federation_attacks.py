@@ -20,10 +20,10 @@ from tacita.federation.coordinator import _refusal, _rows, _told_by
 from tacita.federation.description import Description, read_signed
 from tacita.federation.desk import Counts
 from tacita.federation.in_process import COORDINATOR, InProcess
+from tacita.federation.json_words import read_json
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.party import require_size
 from tacita.federation.policy import Policy
-from tacita.federation.reading import read_json
 from tacita.federation.receipts import BLANK
 from tacita.federation.seal import PrivateKeys
 from tacita.federation.setting import graph_of

@@ -12,7 +12,7 @@ import pytest
 
 import tacita
 from tacita import aggregation, robust
-from tacita.robust.letters import usual_deviations
+from tacita.robust.false_letters import usual_deviations
 from tacita.robust.rows import flipped
 from tacita.runtime import engine
 from tacita.trees import double_precision

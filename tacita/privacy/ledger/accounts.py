@@ -19,7 +19,7 @@ from tacita.privacy.ledger.spending import cost_of
 from tacita.privacy.ledger.store import Store
 from tacita.privacy.ledger.totals import Totals, people_of
 from tacita.privacy.scope import Observer, Person, people, word
-from tacita.trace.terms import NOTHING_YET
+from tacita.trace.epsilon_words import NOTHING_YET
 
 
 class Accounts:

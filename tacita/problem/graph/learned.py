@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacita import check
-from tacita.problem.graph.budget import budget_edges
+from tacita.problem.graph.cheapest_edges import budget_edges
 from tacita.problem.graph.found_edges import FoundEdges, unweighted
 from tacita.problem.graph.graph import Graph
 from tacita.problem.graph.log_degree import log_degree_edges

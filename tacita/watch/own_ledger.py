@@ -8,7 +8,7 @@ from tacita.privacy import Ledger
 from tacita.privacy.ledger import BrokenLedger
 from tacita.privacy.ledger.end import path_of
 from tacita.report.numbers import real
-from tacita.trace.terms import assumed, short
+from tacita.trace.epsilon_words import assumed, short
 from tacita.watch.kept import Kept
 from tacita.watch.view import Table
 
