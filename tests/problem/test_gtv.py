@@ -287,6 +287,17 @@ def test_the_gap_proves_the_solution(problem, penalty):
     assert gtv.objective(found.models + 0.1 * rng.normal(size=(12, 3))) > found.dual
 
 
+def test_features_of_any_size_and_any_alpha(problem):
+    """No penalty per edge fits them all: it is found on the way."""
+    x, y, _ = problem.stacked()
+    rows = (x * [0.1, 1.0, 30.0]).reshape(-1, 3), y.ravel()
+    whose = np.repeat(np.arange(12), x.shape[1])
+    far = tacita.from_arrays(*rows, whose, model="linear", graph=problem.graph)
+    for alpha in (1e-3, 1.0, 100.0):
+        found = tacita.GTVMin(far, alpha, "l2").certificate()
+        assert abs(found.gap) < 1e-8 * (1 + found.primal)
+
+
 @pytest.mark.parametrize("penalty", ["squared", "l2", "linf"])
 def test_the_gap_is_closed_where_nodes_are_flat_in_some_directions(penalty):
     """Nodes with one row, without weight, or without rows."""

@@ -39,7 +39,7 @@ class _Edges(NamedTuple):
 
     i: Array
     j: Array
-    reach: Array  # 2 alpha A_e / rho
+    reach: Array  # 2 alpha A_e
     counts: Array  # edges at every node, the one to zero included where there is an h
 
     def at_nodes(self, flows: Array, own: Array) -> Array:
@@ -64,18 +64,18 @@ def solve(gtv: GTVMin, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
         edges = _Edges(
             jnp.asarray(i),
             jnp.asarray(j),
-            jnp.asarray(2 * gtv.alpha * weights / rho),
+            jnp.asarray(2 * gtv.alpha * weights),
             jnp.asarray(graph.neighbour_counts, jnp.float64) + (gtv.h is not None),
         )
         penalty = penalties.in_dtype(gtv.penalty, np.float64)
         problems = population, penalty, nodes.stacked(gtv.h, problem.n_agents)
-        w, u, left = _run_primal_dual(*problems, edges, rho, tolerance)
+        w, flows, left = _run_primal_dual(*problems, edges, rho, tolerance)
     if not float(left) <= 100 * tolerance:
         check.refuse(
             f"the primal-dual method stopped at a residual of {float(left):.1e}; add "
             "l2 > 0, or loosen tolerance="
         )
-    return np.asarray(w), rho * np.asarray(u)
+    return np.asarray(w), np.asarray(flows)
 
 
 def edge_rho(problem: Problem) -> float:
@@ -89,6 +89,17 @@ def edge_rho(problem: Problem) -> float:
     return max(usual, 1e-6) / count
 
 
+class _Carry(NamedTuple):
+    """Where the method is."""
+
+    w: Array
+    u: Array  # flows along edges over rho
+    z: Array  # flows to zero over rho, where there is an h
+    rho: Array
+    left: Array  # how far the last step still moved
+    checks: Array
+
+
 @jax.jit
 def _run_primal_dual(
     population: Population, penalty: Any, h: Any, edges: _Edges, rho: Any, until: Any
@@ -100,42 +111,67 @@ def _run_primal_dual(
     # A node with kinks in its loss has to be held everywhere: where no edge does that,
     # to where it was, so that it comes to its minimiser step by step.
     kinked = jnp.reshape(_have_kinks(population), (-1, 1))
-    pulls = rho * jnp.where(kinked, jnp.maximum(counts, 1), counts * mask)
+    held = jnp.where(kinked, jnp.maximum(counts, 1), counts * mask)
 
-    def own_steps(w: Array, v: Array) -> Array:
+    def own_steps(w: Array, v: Array, rho: Array) -> Array:
         def one(rows: Any, w: Array, v: Array, pull: Array) -> Array:
             return proximal.toward(population.local(rows), w, v, pull)
 
-        return jax.vmap(one)(population.rows, w, v, pulls)
+        return jax.vmap(one)(population.rows, w, v, rho * held)
 
-    def kept_by_h(v: Array) -> Array:
+    def kept_by_h(v: Array, rho: Array) -> Array:
         return jax.vmap(lambda one, u: one.prox(u, 1 / rho))(h, v)
 
-    def step(w: Array, u: Array, z: Array) -> tuple[Array, Array, Array]:
+    def step(_: Any, now: _Carry) -> _Carry:
+        w, u, z, rho = now[:4]
         # (71): the flow is projected on the dual ball of radius alpha A_e.
         q = w[edges.i] - w[edges.j] + 2 * u
-        kept = jax.vmap(lambda a, t: penalty.prox(a, t))(q, edges.reach)
+        kept = jax.vmap(lambda a, t: penalty.prox(a, t))(q, edges.reach / rho)
         fresh = (q - kept) / 2
-        new = z if h is None else w + z - kept_by_h(w + z)
+        new = z if h is None else w + z - kept_by_h(w + z, rho)
         away = edges.at_nodes(2 * fresh - u, 2 * new - z)
-        return own_steps(w, w - away), fresh, new
+        return now._replace(w=own_steps(w, w - away, rho), u=fresh, z=new)
 
-    def body(carry: tuple) -> tuple:
-        was = jax.lax.fori_loop(0, _CHECK_EVERY - 1, lambda _, c: step(*c), carry[:3])
-        new = step(*was)
-        size = 1 + jnp.max(jnp.stack([_largest(one) for one in new]))
-        moved = [_largest(a - b) for a, b in zip(new, was, strict=True)]
-        return *new, jnp.max(jnp.stack(moved)) / size, carry[4] + 1
+    def body(before: _Carry) -> _Carry:
+        was = jax.lax.fori_loop(0, _CHECK_EVERY - 1, step, before)
+        new = step(0, was)
+        moved = [_largest(a - b) for a, b in zip(new[:3], was[:3], strict=True)]
+        # Flows have the size that rho gives them: they are measured by their own, or
+        # by a small part of the models', below which they are rounding.
+        size = 1 + _largest(new.w)
+        sizes = [size, *(jnp.maximum(_largest(u), 1e-3 * size) for u in new[1:3])]
+        rests = [m / one for m, one in zip(moved, sizes, strict=True)]
+        left = jnp.max(jnp.stack(rests))
+        new = new._replace(left=left, checks=before.checks + 1)
+        return _balanced(was, new)
 
-    def go_on(carry: tuple) -> Array:
-        return (carry[3] > until) & (carry[4] < _MOST_CHECKS)
+    def go_on(now: _Carry) -> Array:
+        return (now.left > until) & (now.checks < _MOST_CHECKS)
 
     zero = jnp.zeros((population.n_agents, d))
     flows = jnp.zeros((edges.i.shape[0], d))
-    first = (zero, flows, zero, jnp.asarray(jnp.inf), 0)
-    w, u, z, left, _ = jax.lax.while_loop(go_on, body, first)
+    first = _Carry(zero, flows, zero, jnp.asarray(rho), jnp.asarray(jnp.inf), 0)
+    end = jax.lax.while_loop(go_on, body, first)
     # What h left of it is where w is, and keeps its zeros and its constraints.
-    return (w if h is None else kept_by_h(w + z)), u, left
+    w = end.w if h is None else kept_by_h(end.w + end.z, end.rho)
+    return w, end.rho * end.u, end.left
+
+
+def _balanced(was: _Carry, now: _Carry) -> _Carry:
+    """Rho changed so that models and flows come to rest together.
+
+    Each is measured by how far it still moves, relative to its size. Less and less
+    often, for the method converges with any rho that stays.
+    """
+    moved = jax.tree.map(jnp.subtract, now[:3], was[:3])
+    flowed = jnp.hypot(jnp.linalg.norm(moved[1]), jnp.linalg.norm(moved[2]))
+    flows = jnp.hypot(jnp.linalg.norm(now.u), jnp.linalg.norm(now.z))
+    models = jnp.linalg.norm(moved[0]) * jnp.linalg.norm(now.w)
+    ratio = jnp.sqrt(flowed * flows / models)
+    due = (now.checks & (now.checks - 1)) == 0  # after 1, 2, 4, 8, ... checks
+    usable = due & jnp.isfinite(ratio) & (ratio > 0)
+    change = jnp.where(usable, jnp.clip(ratio, 0.1, 10.0), 1.0)
+    return now._replace(u=now.u / change, z=now.z / change, rho=now.rho * change)
 
 
 def _have_kinks(population: Population) -> Any:
