@@ -150,7 +150,9 @@ def _run_primal_dual(
 
     zero = jnp.zeros((population.n_agents, d))
     flows = jnp.zeros((edges.i.shape[0], d))
-    first = _Carry(zero, flows, zero, jnp.asarray(rho), jnp.asarray(jnp.inf), 0)
+    first = _Carry(
+        zero, flows, zero, jnp.asarray(rho), jnp.asarray(jnp.inf), jnp.asarray(0)
+    )
     end = jax.lax.while_loop(go_on, body, first)
     # What h left of it is where w is, and keeps its zeros and its constraints.
     w = end.w if h is None else kept_by_h(end.w + end.z, end.rho)
