@@ -93,7 +93,8 @@ def private(
         aggregation: As in `tacita.simulate`; only a mean covers a letter with the
             noise of the others. With a `tacita.SecureSum`, or "secure", the noise is
             that of the sum, spread over the agents, and what is returned has the sum
-            in it.
+            in it; a budget against the coordinator then holds against its colluders
+            too, or, where nobody colludes, against another agent.
         in_step: On a graph, whether every letter will arrive in its round, as in
             `tacita.simulate` without `asynchronous=`. `GossipSGD` needs less noise then
             against who sees the last models only.
