@@ -52,6 +52,8 @@ class Question:
         rounds: Rounds in which the agent takes part; with a participation below 1,
             all rounds of the plan.
         participation: Probability of taking part in a round.
+        forced: Of a plan, rounds in which an agent takes part whatever was drawn, at
+            most: delays force everybody to be active now and then.
         active: Agents active in every round, or None if their number varies.
         total: All rounds of the run, where `rounds` counts the agent's own.
         in_step: Whether everybody who is active works with the letters of the round
@@ -68,6 +70,7 @@ class Question:
     agent: int
     rounds: int
     participation: float = 1.0
+    forced: int = 0
     active: int | None = None
     total: int | None = None
     in_step: bool = False
