@@ -19,6 +19,7 @@ from tacita.privacy.example_gradients import (
     clipped_sum,
     example_norms,
     lengths_along,
+    rows_apart,
 )
 from tacita.privacy.noise_schedule import NoiseSchedule
 from tacita.privacy.noisy import Noisy
@@ -31,6 +32,7 @@ from tacita.problem.model.linear import (
     Softmax,
 )
 from tacita.problem.model.per_agent import kinds_of
+from tacita.problem.model.wrapped import OneByOne
 from tacita.problem.oracles import Full, Minibatch, Oracle
 from tacita.problem.population import Local, Population
 from tacita.problem.quantised import inside, unquantised
@@ -134,8 +136,12 @@ class Clipped:
         """The inner oracle's: losses are within the bound of whoever asks.
 
         One record moves it by at most bound/C times what it moves a gradient, whatever
-        the relation and the unit: noise in that ratio makes a loss no dearer.
+        the relation and the unit: noise in that ratio makes a loss no dearer. As for
+        gradients, a network of a user's sees every row alone: what it does to a whole
+        batch, such as a normalisation, would let one record move the losses of all.
         """
+        if not rows_apart(local.model):
+            local = replace(local, model=OneByOne(local.model))
         return self.oracle.loss(local, draw, w, bound)
 
     @property
