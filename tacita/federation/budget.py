@@ -14,7 +14,6 @@ from tacita.federation.account import Account
 from tacita.federation.description import Description
 from tacita.federation.desk import ChargeLetter, no_charge
 from tacita.federation.setting import Setting, blank_setting
-from tacita.federation.sum_setting import dearest_of
 from tacita.federation.watchers import refuse_late_groups, told_of
 from tacita.integer_noise import SPREAD
 from tacita.privacy import (
@@ -31,6 +30,7 @@ from tacita.privacy.accounting.guarantee import Assumption, violated
 from tacita.privacy.clipped import schedule_of
 from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.letters.question import ARRIVALS_SEEN
+from tacita.privacy.letters.secure_sum import most_curious
 from tacita.problem.stream import stream_of
 from tacita.runtime.seat import split_numbers
 from tacita.trace import PrivacyReport
@@ -226,7 +226,7 @@ def _prices(algorithm: Any, setting: Setting, agent: int) -> dict[int, Guarantee
     asked = Question(scope=scope, agent=agent, rounds=1, assumed=_assumed(setting))
     numbers = range(1, setting.run.rounds + 1)
     if isinstance(algorithm, Summed):
-        dearest = dearest_of(algorithm)
+        dearest = most_curious(algorithm.aggregation)
         asked = replace(asked, scope=Scope(dearest, promise["unit"], relation))
 
     def price(question: Question) -> Guarantee:

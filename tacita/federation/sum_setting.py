@@ -18,6 +18,7 @@ from tacita.federation.work import Outline
 from tacita.job import records
 from tacita.job.calls import call
 from tacita.privacy import Observer, private
+from tacita.privacy.letters.secure_sum import most_curious
 from tacita.problem import Problem
 from tacita.trees import in_double_precision
 
@@ -72,16 +73,6 @@ def observer_of(algorithm: Summed) -> Observer:
     return Observer.COLLUDERS if colluding else Observer.COORDINATOR
 
 
-def dearest_of(algorithm: Summed) -> Observer:
-    """Who learns most of those who are shown sums.
-
-    An agent takes its own noise out of a broadcast. Where nobody colludes with the
-    coordinator, that is more than the coordinator can.
-    """
-    reader = observer_of(algorithm)
-    return Observer.NEIGHBOUR if reader == Observer.COORDINATOR else reader
-
-
 @in_double_precision
 def with_sum(run: Description) -> Description:
     """The same description, with noise and grid set for its budget."""
@@ -100,7 +91,7 @@ def with_sum(run: Description) -> Description:
         asked,
         epsilon=float(told["epsilon"]),
         delta=float(told["delta"]),
-        observer=dearest_of(asked),
+        observer=most_curious(asked.aggregation),
         rounds=run.rounds,
         unit=str(told.get("unit", "record")),
         norm=told.get("norm"),

@@ -85,6 +85,8 @@ class Job:
         if isinstance(late, Pace):
             # Who is heard is no draw that anybody could count on.
             asked["participation"] = 1.0
+        elif late is not None and late.most_delay is not None:
+            asked["most_delay"] = int(late.most_delay)
         return asked | {"in_step": late is None}
 
     def audited(self) -> dict[str, Any]:

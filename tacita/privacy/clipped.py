@@ -19,11 +19,20 @@ from tacita.privacy.example_gradients import (
     clipped_sum,
     example_norms,
     lengths_along,
+    rows_apart,
 )
 from tacita.privacy.noise_schedule import NoiseSchedule
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Relation, Scope, Unit, word
-from tacita.problem.model.linear import Linear, Logistic, Model, Softmax
+from tacita.problem.model.linear import (
+    GeneralisedLinear,
+    Linear,
+    Logistic,
+    Model,
+    Softmax,
+)
+from tacita.problem.model.per_agent import kinds_of
+from tacita.problem.model.wrapped import OneByOne
 from tacita.problem.oracles import Full, Minibatch, Oracle
 from tacita.problem.population import Local, Population
 from tacita.problem.quantised import inside, unquantised
@@ -127,8 +136,12 @@ class Clipped:
         """The inner oracle's: losses are within the bound of whoever asks.
 
         One record moves it by at most bound/C times what it moves a gradient, whatever
-        the relation and the unit: noise in that ratio makes a loss no dearer.
+        the relation and the unit: noise in that ratio makes a loss no dearer. As for
+        gradients, a network of a user's sees every row alone: what it does to a whole
+        batch, such as a normalisation, would let one record move the losses of all.
         """
+        if not rows_apart(local.model):
+            local = replace(local, model=OneByOne(local.model))
         return self.oracle.loss(local, draw, w, bound)
 
     @property
@@ -204,7 +217,7 @@ class Clipped:
             unit: One `record`, or all records of the `client` at once.
             model: Whose gradients. An empty row has none in a linear model, as the
                 table says; the biases of a network learn from it, so there emptying a
-                record is no less than replacing it.
+                record is no less than replacing it (`learns_from_empty`).
         """
         relation, unit = word(Relation, relation), word(Unit, unit)
         samples = inputs.whole(samples=samples)
@@ -217,13 +230,22 @@ class Clipped:
                     "finite sensitivity; use sampling='without_replacement'"
                 )
             used = 1
-        silent = model is None or isinstance(model, Linear | Logistic | Softmax)
+        silent = model is None or not learns_from_empty(model)
         once = relation == Relation.ADD_REMOVE and silent
         return (1 if once else 2) * bound / used
 
     def rows_used(self, rows: int) -> int:
         """As many as the inner oracle."""
         return self.oracle.rows_used(rows)
+
+
+def learns_from_empty(model: Model) -> bool:
+    """Whether a row of zeros may have a gradient, as in networks with biases.
+
+    >>> learns_from_empty(Linear(3))
+    False
+    """
+    return not all(isinstance(one, GeneralisedLinear) for one in kinds_of(model))
 
 
 def without_noise(oracle: Oracle) -> Oracle:

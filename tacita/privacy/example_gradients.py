@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,14 @@ from jax import Array
 
 from tacita.problem.model import products
 from tacita.problem.model.layers import LayerGradient, Perceptron
-from tacita.problem.model.linear import Linear, Logistic, Model, Softmax
+from tacita.problem.model.linear import (
+    GeneralisedLinear,
+    Linear,
+    Logistic,
+    Model,
+    Softmax,
+)
+from tacita.problem.model.per_agent import kinds_of
 
 #: Rows shorter than this count as this long. Their squares may vanish in float32, and
 #: a length taken for zero would let a huge residual through.
@@ -56,7 +63,7 @@ def clipped_sum(model: Model, w: Array, batch: Batch, norm: Any, micro: int) -> 
         sizes = jnp.maximum(_lengths(residual), _SHORTEST)
         factor = weights * _shrink(sizes * batch.row_lengths(), norm)
         return (jnp.reshape(factor, (-1, 1)) * residual).T.dot(x).reshape(-1)
-    if isinstance(model, Perceptron):
+    if _by_layers(model):
         layers, norms = _layers_and_norms(model, w, batch)
         return model.added_up(layers, weights * _shrink(norms, norm))
 
@@ -79,13 +86,27 @@ def example_norms(model: Model, w: Array, batch: Batch, micro: int) -> Array:
         sizes = _lengths(residual) if isinstance(model, Softmax) else jnp.abs(residual)
         # Infinity times zero is no number, and no longer than any norm.
         return _numbers(sizes * batch.row_lengths())
-    if isinstance(model, Perceptron):
+    if _by_layers(model):
         return _layers_and_norms(model, w, batch)[1]
     norms = jax.lax.map(
         lambda rows: _lengths(example_grads(model, w, *rows)),
         _in_microbatches((x, y), micro),
     )
     return norms.reshape(-1)[: y.shape[0]]
+
+
+def rows_apart(model: Model) -> bool:
+    """Whether no row's loss can depend on other rows, by what the model is.
+
+    Of a loss, or a network, of a user's own nobody knows: it may normalise a batch.
+    """
+    known = all(isinstance(one, GeneralisedLinear) for one in kinds_of(model))
+    return known or _by_layers(model)
+
+
+def _by_layers(model: Model) -> TypeGuard[Perceptron]:
+    """Whether gradients come in layers; not those of a loss of a user's own."""
+    return isinstance(model, Perceptron) and model.loss is None
 
 
 def _layers_and_norms(

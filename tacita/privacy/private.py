@@ -58,6 +58,7 @@ def private(
     schedule: NoiseSchedule | str | None = None,
     aggregation: Choice = None,
     in_step: bool = False,
+    most_delay: int | None = None,
     liars: int = 0,
     noise_kind: str | None = None,
 ) -> A:
@@ -93,10 +94,13 @@ def private(
         aggregation: As in `tacita.simulate`; only a mean covers a letter with the
             noise of the others. With a `tacita.SecureSum`, or "secure", the noise is
             that of the sum, spread over the agents, and what is returned has the sum
-            in it.
+            in it; a budget against the coordinator then holds against its colluders
+            too, or, where nobody colludes, against another agent.
         in_step: On a graph, whether every letter will arrive in its round, as in
             `tacita.simulate` without `asynchronous=`. `GossipSGD` needs less noise then
             against who sees the last models only.
+        most_delay: That of `tacita.Asynchronous`, in which everybody is active once in
+            so many events, whatever `participation` draws.
         liars: How many agents are assumed to lie: their noise hides nobody.
         noise_kind: "float" for floating-point Gaussians, or "integers", exact ones on a
             grid, as federations use by default; then every noisy gradient, or letter,
@@ -158,6 +162,7 @@ def private(
             participation=participation,
             aggregation=rule,
             in_step=in_step,
+            most_delay=_delay(most_delay),
             liars=liars,
         ),
         scope=Scope(known_observer(ready, observer), unit, relation),
@@ -187,6 +192,10 @@ def _refuse_kind(problem: Problem, kind: str, quantile: float | None) -> None:
         )
 
 
+def _delay(most: int | None) -> int | None:
+    return None if most is None else check.count(0, most_delay=most)
+
+
 def _refuse_for_sums(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
@@ -205,8 +214,13 @@ def rounds_within(
     observer: str,
     participation: Any = 1.0,
     unit: str = "record",
+    aggregation: Choice = None,
+    most_delay: int | None = None,
+    liars: int = 0,
 ) -> int:
     """How many rounds a budget lasts at the noise that the algorithm has.
+
+    Arguments are those of `private`.
 
     >>> import tacita
     >>> problem = tacita.problem.synthetic.logistic(agents=5, features=3, samples=100)
@@ -220,7 +234,14 @@ def rounds_within(
     scope = Scope(who, unit, relation_of(ready))
 
     def build(rounds: int) -> Guarantee:
-        turns = planned(problem, rounds, participation)
+        turns = planned(
+            problem,
+            rounds,
+            participation,
+            aggregation,
+            most_delay=_delay(most_delay),
+            liars=check.count(0, liars=liars),
+        )
         return largest(ready, problem, turns, scope, delta)[1]
 
     return affordable_rounds(build, epsilon=epsilon, delta=delta)

@@ -17,9 +17,14 @@ from tacita.privacy.accounting.calibrate import calibrate_noise
 from tacita.privacy.accounting.compose import account
 from tacita.privacy.accounting.guarantee import Guarantee
 from tacita.privacy.clipped import Promise
-from tacita.privacy.letters.on_grid import rounding_of
 from tacita.privacy.letters.question import Increment, Question
-from tacita.privacy.letters.secure_sum import honest_noises, increment_of, weight_of
+from tacita.privacy.letters.secure_sum import (
+    honest_noises,
+    increment_of,
+    most_curious,
+    rounding_of_increment,
+    weight_of,
+)
 from tacita.privacy.scope import Observer, Scope
 from tacita.problem.problem import Problem
 from tacita.trees import replace
@@ -48,15 +53,16 @@ def private_sum(
 ) -> Summed:
     """The algorithm in a secure sum whose noise is set for a budget.
 
-    Against the coordinator the noise is set for the coordinator and all who collude.
-    Noise that is set already is checked, and refused if it is too little.
+    Against the coordinator the noise is set for whoever learns most of the sums that
+    it opens (`most_curious`). Noise that is set already is checked, and refused if it
+    is too little.
     """
     heard, rule = _agreed(problem, rule, participation)
     sums = Summed(algorithm=algorithm, aggregation=rule)
     sums.refuse_problem(problem)
     who = spend.known_observer(sums, observer)
-    if who == Observer.COORDINATOR and rule.colluding:
-        who = Observer.COLLUDERS
+    if who == Observer.COORDINATOR:
+        who = most_curious(rule)
     scope = Scope(who, unit, relation)
     promise = Promise(epsilon=epsilon, delta=delta, scope=scope)
     oracle = replace(algorithm.oracle, promise=promise)
@@ -65,7 +71,8 @@ def private_sum(
         made = Summed(algorithm=replace(algorithm, oracle=oracle), aggregation=rule)
         _require_enough(spend.largest(made, problem, turns, scope, delta)[1], promise)
         return made
-    plan = _Plan(problem, algorithm, scope, rounds)
+    asked = Question(scope=scope, agent=0, rounds=rounds).seen_as(problem)
+    plan = _Plan(problem, algorithm, asked.scope, rounds)
     largest = plan.largest(rule.largest)
     multiplier = plan.multiplier(epsilon, delta)
     while True:
@@ -167,9 +174,10 @@ class _Plan:
     def grid(self, multiplier: float, agents: int, honest: int, largest: float) -> Grid:
         """The grid and everybody's noise."""
         entries = self.problem.dim
+        increments = [moved for _, moved in self._moved]
         slack = max(
-            rounding_of(moved.rows, entries, self.scope.relation)
-            for _, moved in self._moved
+            rounding_of_increment(moved, entries, self.scope) for moved in increments
         )
-        about = (entries, agents, honest, largest, slack)
+        parts = max(moved.parts for moved in increments)
+        about = (entries, agents, honest, largest, slack, parts)
         return fitted(multiplier, self.change, *about)

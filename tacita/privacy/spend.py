@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -53,10 +54,12 @@ def planned(
     rounds: int,
     participation: Any,
     aggregation: Any = None,
+    most_delay: float | None = None,
     **known: Any,
 ) -> Turns:
     """What a plan can say of participation: a probability per agent.
 
+    With `most_delay` everybody is active at first, and once in so many rounds at least.
     What else is `known`, `looked`, `seeded`, `in_step` and `liars`, goes into every
     question.
     """
@@ -67,6 +70,9 @@ def planned(
     chances = np.broadcast_to(np.asarray(chance, dtype=float), (n,))
     join = aggregation or Mean()
     whole = {"active": active, "total": rounds, "aggregation": join}
+    if most_delay is not None:
+        # ceil(rounds/B): between two that are forced lie B - 1 silent ones.
+        whole["forced"] = math.ceil(rounds / max(float(most_delay), 1.0))
     question = partial(Question, **whole, **known)
     return Turns(np.full((1, n), rounds), chances, question)
 

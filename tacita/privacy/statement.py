@@ -139,6 +139,7 @@ def forecast(
     delta: float | None = None,
     aggregation: Choice = None,
     in_step: bool = False,
+    most_delay: int | None = None,
     liars: int = 0,
     agent: int | None = None,
     assumed: tuple[Assumption, ...] = (),
@@ -146,14 +147,15 @@ def forecast(
     """What a run would cost: which epsilon, for whom, at the noise that is set.
 
     With participation below 1 the bounds hold over the draw of who takes part.
-    `in_step` and `liars` are as in `tacita.private`. With `agent`, its number, it tells
-    what that one spends; else what the agent does that spends most. What the plan rests
-    on besides is `assumed`.
+    `in_step`, `most_delay` and `liars` are as in `tacita.private`. With `agent`, its
+    number, it tells what that one spends; else what the agent does that spends most.
+    What the plan rests on besides is `assumed`.
     """
     rounds = inputs.whole(rounds=rounds)
     algorithm = summed(algorithm, aggregation)
     looked = looks_at_rows(algorithm, problem)
     known = {"looked": looked, "in_step": in_step, "liars": liars, "assumed": assumed}
+    known["most_delay"] = most_delay
     turns = planned(problem, rounds, participation, aggregation, **known)
     ready = algorithm.resolve(problem)
     made = _report(ready, problem, turns, rounds, delta, agent)

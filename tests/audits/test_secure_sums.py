@@ -49,7 +49,7 @@ def audited(algorithm: Any, observer: str = "coordinator", **more: Any) -> Any:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("observer", "rule"),
-    [("coordinator", {}), ("colluders", {"least": 4, "colluding": 1})],
+    [("neighbour", {}), ("colluders", {"least": 4, "colluding": 1})],
 )
 def test_the_right_sum_stands(observer, rule):
     """And the audit sees most of what is claimed."""

@@ -159,6 +159,18 @@ def test_an_account_counts_on_letters_in_time_only_where_none_is_late(tacita_, s
     late = ("--set", "run.asynchronous={most_delay=2}")
     assert "mixing" in said
     assert "mixing" not in tacita_.ok("privacy", "account", small, *change, *late)
+    # With a chance of taking part, delays force nodes to be active once in B events.
+    rare = (*change, "--set", "run.participation=0.1", "--set")
+    spent = [
+        re.findall(
+            r"neighbour +record +([\d.]+)", tacita_.ok("privacy", "account", *line)
+        )
+        for line in (
+            (small, *rare, 'run.asynchronous={law="geometric"}'),
+            (small, *rare, "run.asynchronous={most_delay=2}"),
+        )
+    ]
+    assert 1.3 * float(spent[0][0]) < float(spent[1][0])
 
 
 def test_a_plan_for_fed_plt_uses_its_theorem(tacita_, small):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -18,6 +19,7 @@ from tacita.privacy import Clipped, Noisy, gradient_noise
 from tacita.privacy.example_gradients import _in_microbatches
 from tacita.problem import Differentiable
 from tacita.problem.model import networks
+from tacita.problem.model.differentiable import Custom
 from tacita.problem.model.regulariser import NonConvex
 from tacita.trees import tree_rows
 
@@ -434,3 +436,28 @@ def test_batches_larger_than_an_agent_are_refused():
     oracle = Clipped(norm=1.0, oracle=tacita.Minibatch(size=8))
     with pytest.raises(tacita.TacitaError, match="batch=8 exceeds"):
         tacita.simulate(problem, tacita.FedAvg(step_size=0.1, oracle=oracle), 1)
+
+
+@pytest.mark.parametrize("inside", ("loss", "network"))
+def test_losses_that_look_at_all_rows_move_no_more_than_their_own(inside):
+    """A user's loss or network may mix a batch: clipped, every row is shown alone."""
+    network: Any = tacita.problem.mlp(2, hidden=(2,), classes=None)
+    if inside == "loss":
+        mixing = dataclasses.replace(network, loss=lambda s, y: (s - jnp.mean(y)) ** 2)
+    else:
+        mixing = Custom(
+            dim=network.dim,
+            example_losses=lambda w, x, y: (x @ w[:2] + w[-1] - jnp.mean(y)) ** 2,
+            initial=network.start,
+        )
+    clipped, w = tacita.Clipped(norm=1.0), jnp.zeros(network.dim)
+    told = []
+    for label in (0.0, 1000.0):
+        y = np.array([label, 0.0, 0.0, 0.0])
+        made = tacita.from_arrays(np.zeros((4, 2)), y, [0] * 4, model=mixing)
+        local = made.population.local(tree_rows(made.population.rows, 0))
+        gradient = clipped.grad(local, None, w)
+        told.append((gradient, clipped.loss(local, None, w, 3.0)))
+    (before, loss), (after, other) = told
+    assert np.linalg.norm(after - before) <= clipped.sensitivity("replace_one", 4)
+    assert other - loss == pytest.approx(3.0 / 4)

@@ -176,6 +176,36 @@ def test_activity_that_delays_force_is_counted():
     assert 0 < curves["epsilon"][0][half] < curves["epsilon"][0][-1]
 
 
+@pytest.mark.parametrize(("chance", "bound"), [(0.1, 2), (0.3, 4), (0.05, 9)])
+def test_a_plan_covers_activity_that_delays_force(chance, bound):
+    """By the exact law of how often a node is active, which everybody sees."""
+    problem = tacita.problem.synthetic.logistic(
+        agents=3, features=2, samples=20, graph=tacita.problem.graph.ring(3)
+    )
+    noisy = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=1.0))
+    plan: Any = {"rounds": 30, "participation": chance, "most_delay": bound}
+    gossip = tacita.GossipSGD(step_size=0.1, oracle=noisy)
+    planned = tacita.privacy.forecast(problem, gossip, **plan).row("neighbour")
+    # (silent events since the last active one, turns): at first everybody is active.
+    law = {(0, 1): 1.0}
+    for _ in range(29):
+        after: dict[tuple[int, int], float] = {}
+        for (idle, turns), p in law.items():
+            active = 1.0 if idle + 1 >= bound else chance
+            for now, share in (
+                ((0, turns + 1), active),
+                ((idle + 1, turns), 1 - active),
+            ):
+                after[now] = after.get(now, 0.0) + p * share
+        law = after
+    # delta of a mixture that is seen: the mean of the deltas.
+    delta = sum(
+        p * tacita.privacy.gaussian_delta(0.5 / 0.1 / turns**0.5, planned.epsilon)
+        for (_, turns), p in law.items()
+    )
+    assert 1e-8 < delta <= planned.delta
+
+
 def test_a_resumed_run_has_the_same_curves(run, problem, algorithm, tmp_path):
     chosen = {"participation": 2, "seed": 3, "checkpoint": tmp_path}
     tacita.simulate(problem, algorithm, 3, **chosen)

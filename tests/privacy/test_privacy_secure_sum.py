@@ -11,7 +11,7 @@ import pytest
 import tacita
 from tacita.aggregation.secure.plan import effective_noise
 from tacita.gaussian_table import BASE, REACH, table
-from tacita.privacy import forecast, gaussian_delta
+from tacita.privacy import PoissonReplaced, forecast, gaussian_delta
 from tacita.privacy.letters import Question, letters_of
 from tacita.privacy.letters.secure_sum import rounding_of
 from tacita.privacy.scope import Scope
@@ -176,6 +176,10 @@ def test_outsiders_see_sizes_and_times():
         (tacita.ClientDPFedAvg(), {"unit": "client"}),
         (tacita.DPSGD(oracle=tacita.Minibatch(size=10)), {}),
         (tacita.DPSGD(oracle=tacita.Minibatch(size=10, sampling="poisson")), {}),
+        (
+            tacita.DPSGD(oracle=tacita.Minibatch(size=10, sampling="poisson")),
+            {"relation": "replace_one"},
+        ),
         (tacita.DPSGD(step_size=0.5), {"participation": 5}),
         (tacita.DPSGD(step_size=0.5), {"participation": 0.9}),
     ],
@@ -192,6 +196,31 @@ def test_a_budget_is_kept_and_nearly_used(algorithm, more):
     assert 0.97 < spent <= 1.0
     assert told.row("coordinator", unit).epsilon < spent
     assert told.promise["observer"] == "colluders"
+
+
+def test_where_nobody_colludes_the_budget_holds_against_another_agent():
+    """Who takes its own noise out of a sum, which the coordinator cannot."""
+    safe = tacita.private(some(), tacita.DPSGD(), **BUDGET, aggregation="secure")
+    told = forecast(some(), safe, rounds=20)
+    assert 0.97 < told.row("neighbour").epsilon <= 1.0
+    assert all(row.epsilon <= 1.0 for row in told.rows if row.unit == "record")
+    assert told.promise["observer"] == "neighbour"
+
+
+def test_poisson_batches_of_a_sum_are_rounded_twice():
+    """A record, and the one in its place: half the change each, and sqrt(d) steps."""
+    problem = some()
+    rule = tacita.SecureSum(largest=50.0, step=2.0**-4, multiples=[1])
+    batch = tacita.Minibatch(size=10, sampling="poisson")
+    oracle = tacita.Clipped(norm=1.0, oracle=batch)
+    inner = tacita.ServerGD(step_size=0.5, oracle=oracle)
+    sums = tacita.aggregation.Summed(algorithm=inner, aggregation=rule).resolve(problem)
+    asked = Question(scope=Scope("neighbour"), agent=0, rounds=9, active=6)
+    ((one, times),) = letters_of(sums).theorem(problem, asked).curve.releases
+    change = 2 * (1 / 10 * 16 + math.sqrt(problem.dim))
+    noise = math.sqrt(5 * 256**2 - 4)
+    assert times == 9 and one.multiplier == pytest.approx(noise / change, rel=1e-9)
+    assert isinstance(one.sampling, PoissonReplaced)
 
 
 @pytest.mark.long
@@ -232,7 +261,7 @@ def test_unequal_agents_are_all_within_the_budget():
         algorithm = tacita.FedAvg(step_size=0.5, local_steps=1, weights=weights)
         safe = tacita.private(problem, algorithm, **BUDGET, aggregation="secure")
         told = forecast(problem, safe, rounds=20)
-        assert 0.97 < told.row("coordinator").epsilon <= 1
+        assert 0.97 < told.row("neighbour").epsilon <= 1
         whole = 120 if weights == "samples" else 4
         noises[weights] = safe.aggregation.noise_std / whole
     assert noises["samples"] < noises["uniform"] / 2

@@ -142,6 +142,7 @@ def fitted(
     honest: int,
     largest: float,
     slack: float = 0.0,
+    parts: int = 1,
 ) -> Grid:
     """The grid on which `honest` noises are `multiplier` times a change.
 
@@ -159,7 +160,7 @@ def fitted(
         finest *= 2
 
     def grid(step: float, word: int) -> Grid:
-        wanted = multiplier * change_in_steps(change, step, d, slack)
+        wanted = multiplier * change_in_steps(change, step, d, slack, parts)
         sigma = math.sqrt((wanted**2 + SMOOTHING) / honest)
         return Grid(step, word, multiples(sigma))
 
@@ -198,9 +199,14 @@ def refuse_wrap(
         )
 
 
-def change_in_steps(change: float, step: float, d: int, slack: float = 0.0) -> float:
-    """How far one unit moves a letter on the grid: rounding adds 1 a coordinate."""
-    return change * (1 + slack) / step + math.sqrt(d)
+def change_in_steps(
+    change: float, step: float, d: int, slack: float = 0.0, parts: int = 1
+) -> float:
+    """How far one unit moves a letter on the grid: rounding adds 1 a coordinate.
+
+    As often as a change is made of `parts`, each of which is rounded on its own.
+    """
+    return change * (1 + slack) / step + parts * math.sqrt(d)
 
 
 def sigma_of(each: tuple[int, ...]) -> float:

@@ -182,11 +182,6 @@ def gradient_increment(
         )
     oracle, samples = clipped_oracle(algorithm, agent), int(problem.counts[agent])
     sampling, _ = _sampling(oracle, samples, asked, scope)
-    if isinstance(sampling, PoissonReplaced):
-        check.refuse(
-            "Poisson batches in a secure sum are accounted for relation='add_remove' "
-            "only; use that relation, or sampling='without_replacement'"
-        )
     used, how = oracle.drawn(samples)
     change = oracle.sensitivity(
         scope.relation, samples, unit=scope.unit, model=problem.model

@@ -176,7 +176,11 @@ def letters_of(algorithm: Any) -> Letters:
 
 def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee:
     """What one agent's data is guaranteed, or a refusal."""
-    found = letters_of(algorithm).theorem(problem, question)
+    asked = question.seen_as(problem)
+    found = letters_of(algorithm).theorem(problem, asked)
+    if asked.scope != question.scope:
+        told = "an emptied record, from which this model learns, is a replaced one; "
+        found = replace(found, scope=question.scope).noting(before=told)
     notes = [believed("the number of rows of every agent is public")]
     graph = problem.graph
     if isinstance(algorithm, GraphAlgorithm) and graph is not None and graph.from_rows:

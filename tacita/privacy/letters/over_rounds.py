@@ -54,8 +54,16 @@ def over_rounds(one: Guarantee, question: Question) -> Guarantee:
         return replace(one, curve=GaussianCurve(0.0))
     if question.participation == 1.0:
         return one.repeat(question.rounds)
-    curve = take_part(one.curve, question.participation)
-    return replace(one, curve=curve.repeat(question.rounds)).noting(
+    # Which rounds are forced follows from the draws, which know no rows; no more than
+    # these are, and one that is forced costs more than one that may be drawn.
+    forced = min(question.forced, question.rounds)
+    drawn, curve = question.rounds - forced, GaussianCurve(0.0)
+    if forced:
+        curve = one.curve.repeat(forced)
+    if drawn:
+        some = take_part(one.curve, question.participation)
+        curve = compose(curve, some.repeat(drawn))
+    return replace(one, curve=curve).noting(
         believed("participation is drawn independently of the data"),
         after="; participation mixture",
     )

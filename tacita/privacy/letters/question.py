@@ -19,10 +19,10 @@ from tacita.privacy.accounting.guarantee import (
     enforced,
     violated,
 )
-from tacita.privacy.accounting.subsampling import Sampling
-from tacita.privacy.clipped import Clipped, clipping_of
+from tacita.privacy.accounting.subsampling import PoissonReplaced, Sampling
+from tacita.privacy.clipped import Clipped, clipping_of, learns_from_empty
 from tacita.privacy.noisy import Noisy
-from tacita.privacy.scope import Observer, Scope
+from tacita.privacy.scope import Observer, Relation, Scope, Unit
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.population import Population
@@ -52,6 +52,8 @@ class Question:
         rounds: Rounds in which the agent takes part; with a participation below 1,
             all rounds of the plan.
         participation: Probability of taking part in a round.
+        forced: Of a plan, rounds in which an agent takes part whatever was drawn, at
+            most: delays force everybody to be active now and then.
         active: Agents active in every round, or None if their number varies.
         total: All rounds of the run, where `rounds` counts the agent's own.
         in_step: Whether everybody who is active works with the letters of the round
@@ -68,6 +70,7 @@ class Question:
     agent: int
     rounds: int
     participation: float = 1.0
+    forced: int = 0
     active: int | None = None
     total: int | None = None
     in_step: bool = False
@@ -82,6 +85,21 @@ class Question:
     def plain(self) -> bool:
         """Whether letters are joined by their mean and nobody lies: rounds contract."""
         return self.aggregation.additive and self.liars == 0
+
+    def seen_as(self, problem: Problem) -> Question:
+        """The question that theorems are asked in place of this one.
+
+        A record that is emptied has become another one. Where a model learns from empty
+        rows nothing more is known of it, and `replace_one` has the tighter theorems:
+        with half a change each, two Poisson batches lie on either side of one without
+        the record.
+        """
+        scope = self.scope
+        emptied = scope.relation == Relation.ADD_REMOVE and scope.unit == Unit.RECORD
+        if not (emptied and learns_from_empty(problem.model)):
+            return self
+        as_replaced = Scope(scope.observer, scope.unit, Relation.REPLACE_ONE)
+        return replace(self, scope=as_replaced)
 
     def releases(
         self,
@@ -118,6 +136,14 @@ class Increment:
     rows: int
     sampling: Sampling | None = None
     notes: tuple[Assumption, ...] = ()
+
+    @property
+    def parts(self) -> int:
+        """Of how many changes it is made that a grid rounds apart.
+
+        In a Poisson batch a record comes on its own, and so does its replacement.
+        """
+        return 2 if isinstance(self.sampling, PoissonReplaced) else 1
 
 
 def number_of(value: Any, agent: int) -> float:

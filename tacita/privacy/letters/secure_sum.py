@@ -33,7 +33,7 @@ from tacita.privacy.letters.dispatch import Letters, letters_of
 from tacita.privacy.letters.on_grid import rounding_of
 from tacita.privacy.letters.over_rounds import over_rounds
 from tacita.privacy.letters.question import Increment, Question
-from tacita.privacy.scope import Observer, Scope
+from tacita.privacy.scope import Observer, Relation, Scope
 from tacita.problem.problem import Problem
 
 _THEOREM = (
@@ -88,6 +88,13 @@ def weight_of(algorithm: Any, problem: Problem, agent: int) -> float:
     return float(problem.counts[agent]) if algorithm.weights == "samples" else 1.0
 
 
+def rounding_of_increment(moved: Increment, entries: int, scope: Scope) -> float:
+    """What double precision adds to a change of the sum, relatively."""
+    # Of two parts each is half of the change, as that of an emptied record is.
+    relation = Relation.ADD_REMOVE if moved.parts == 2 else scope.relation
+    return rounding_of(moved.rows, entries, relation)
+
+
 def weighted_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarray:
     """By how much one unit moves the sum, for every agent."""
     found = []
@@ -96,6 +103,15 @@ def weighted_changes(algorithm: Any, problem: Problem, scope: Scope) -> np.ndarr
         moved = increment_of(algorithm, problem, question)
         found.append(weight_of(algorithm, problem, agent) * moved.change)
     return np.array(found)
+
+
+def most_curious(rule: SecureSum) -> Observer:
+    """Who learns most of those who are shown sums: a budget has to hold against it.
+
+    The coordinator with all who collude. Where nobody does, another agent, which takes
+    its own noise out of a broadcast: that is more than the coordinator can.
+    """
+    return Observer.COLLUDERS if rule.colluding else Observer.NEIGHBOUR
 
 
 def honest_noises(
@@ -145,7 +161,8 @@ def _secure_sum(algorithm: Summed, problem: Problem, question: Question) -> Guar
         weight_of(algorithm, problem, question.agent) * moved.change,
         step,
         entries,
-        rounding_of(moved.rows, entries, scope.relation),
+        rounding_of_increment(moved, entries, scope),
+        moved.parts,
     )
     honest = honest_noises(rule, scope.observer, question.liars, question)
     noise = effective_noise(honest, rule.each)
