@@ -108,8 +108,8 @@ class Account:
         made = self._ledger.built_on(self._name, self._run)
         if made > checkpoint:
             raise OutOfStep(
-                f"the folder of this run was put back from a backup: its checkpoint is "
-                f"number {checkpoint}, and the ledger {self._ledger.path} has a letter "
+                f"the folder of this run was put back from a backup, or its notes are "
+                f"damaged: its checkpoint is number {checkpoint}, and the ledger {self._ledger.path} has a letter "
                 f"made from number {made}; put the newest folder back, {_LEAVE}"
             )
         self.checkpoint = checkpoint

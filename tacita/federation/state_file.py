@@ -64,6 +64,8 @@ class StateFile:
         self._key, self._identity, self._durable = key, identity, durable
         #: Digest of the newest state, how many notes it has, and where they end.
         self._state, self._count, self._end = b"", 0, 0
+        #: What was noted since the state that was loaded.
+        self.noted: list[bytes] = []
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def save(self, words: Mapping[str, Any], **groups: Sequence[np.ndarray]) -> None:
@@ -106,7 +108,7 @@ class StateFile:
                 sync_folder(path.parent)
         self._count, self._end = self._count + 1, self._end + len(whole)
 
-    def notes(self) -> list[bytes]:
+    def _notes(self) -> list[bytes]:
         """What was noted since the state that was loaded."""
         path = self.path.with_name(NOTES)
         content = path.read_bytes() if path.exists() else b""
@@ -139,6 +141,7 @@ class StateFile:
         if letter.identity != self._identity:
             self._refuse("belongs to another run or party")
         self._state, self._count, self._end = told, 0, 0
+        self.noted = self._notes()
         order, *unique = letter.arrays
         words = read_table(letter.text, "the checkpoint", wire.most_text("state"))
         arrays = (unique[i] for i in order)
