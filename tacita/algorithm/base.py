@@ -129,6 +129,14 @@ class Algorithm:
         """
         return "it is not known to look at rows through its oracle only"
 
+    def step_before_noise(self) -> Any:
+        """How far a gradient of length 1 moves what gets the algorithm's own noise.
+
+        None where it adds none. Numbers much larger than such steps have no digits for
+        them: agents of a federation take none, whoever chooses the steps.
+        """
+        return None
+
     def drawn_steps(self) -> float | None:
         """Local steps of a round on average, where their number is drawn."""
         return None

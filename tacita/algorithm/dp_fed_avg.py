@@ -18,7 +18,7 @@ Private Recurrent Language Models", ICLR 2018, with the fixed denominator.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -73,6 +73,10 @@ class DPFedAvg(StepsFromZero, ServerAlgorithm):
     joining: ClassVar[Joining] = Joining(Around.BROADCAST, Rules.ANY, no_sum=None)
     purpose: ClassVar[str] = "private training with few letters, noise in each"
     source: ClassVar[str] = "B. McMahan et al., FedAvg, with noise in every letter"
+
+    def step_before_noise(self) -> Any:
+        """A local step."""
+        return None if self.noise_std is None else self.step_size
 
     def init(self, w: Array) -> tuple[ModelState, Array]:
         """Start from w; the first broadcast is the mean of the starts."""

@@ -136,6 +136,10 @@ class DPNorm(GraphAlgorithm):
         printed = Graph.from_edges(nodes, pairs, weights[once])
         return GTVMin(replace(by_degree, graph=printed), 1 / (2 * self.alpha)).solve()
 
+    def step_before_noise(self) -> Any:
+        """An inner step."""
+        return None if self.noise_std is None else self.step_size
+
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w, with letters z = 0."""
         averaged = (w, jnp.zeros((), w.dtype)) if self.publish == "average" else ()

@@ -109,6 +109,10 @@ class FedSPD(ServerAlgorithm):
                     "use state='public', or paper_noise=True to reproduce the paper"
                 )
 
+    def step_before_noise(self) -> Any:
+        """A local step, 1/(rho + gamma)."""
+        return None if self.noise_std is None else 1 / (self.rho + self.gamma)
+
     def init(self, w: Array) -> tuple[State, Array]:
         """u_i = y_i = w, lam_i = 0."""
         return State(w, jnp.zeros_like(w)), w

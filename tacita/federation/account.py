@@ -52,12 +52,17 @@ class Account:
         """Write a release down; without content, one of which no more is known."""
         # What another folder said in the same round is a release of its own.
         mine = identity.kind == "answer"
+        run = identity.run if mine else f"{identity.run} elsewhere"
+        about = {"round": identity.round, "phase": f"phase-{identity.phase}"}
+        if content is not None and self._ledger.unknown(self._name, run=run, **about):
+            # It counts as a letter that this folder does not know of: one that was put
+            # back, started again and shown no receipt, says another one.
+            run = f"{run} again"
         self._charge(
-            run=identity.run if mine else f"{identity.run} elsewhere",
-            round=identity.round,
-            phase=f"phase-{identity.phase}",
+            run=run,
             content=content,
             checkpoint=None if content is None else self.checkpoint,
+            **about,
         )
 
     def note(self, kind: str, number: int, content: bytes) -> None:
@@ -108,9 +113,10 @@ class Account:
         made = self._ledger.built_on(self._name, self._run)
         if made > checkpoint:
             raise OutOfStep(
-                f"the folder of this run was put back from a backup: its checkpoint is "
-                f"number {checkpoint}, and the ledger {self._ledger.path} has a letter "
-                f"made from number {made}; put the newest folder back, {_LEAVE}"
+                "the folder of this run was put back from a backup, or its notes are "
+                f"damaged: its checkpoint is number {checkpoint}, and the ledger "
+                f"{self._ledger.path} has a letter made from number {made}; put the "
+                f"newest folder back, {_LEAVE}"
             )
         self.checkpoint = checkpoint
 

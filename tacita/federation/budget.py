@@ -27,7 +27,7 @@ from tacita.privacy import (
     private,
 )
 from tacita.privacy.accounting.guarantee import Assumption, violated
-from tacita.privacy.clipped import schedule_of
+from tacita.privacy.clipped import schedule_of, with_regulariser_last
 from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.letters.question import ARRIVALS_SEEN
 from tacita.privacy.letters.secure_sum import most_curious
@@ -161,7 +161,7 @@ def _noised(setting: Setting) -> Any:
             "a ledger charges every round in full, and records of a stream are in one "
             "round each; use sampling='permutation' in a federation with a budget"
         )
-    return private(
+    made: Any = private(
         setting.known,
         setting.roles.algorithm,
         epsilon=float(told["epsilon"]),
@@ -171,6 +171,9 @@ def _noised(setting: Setting) -> Any:
         noise_kind=_noise_kind(setting),
         **setting.promise,
     )
+    if isinstance(made, Summed):
+        return made
+    return replace(made, oracle=with_regulariser_last(made.oracle))
 
 
 def _noise_kind(setting: Setting) -> str | None:

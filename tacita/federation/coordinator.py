@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -182,7 +183,7 @@ class Coordinator(Program):
             self.deliver(post, [self.note("withdraw", a, end) for a in self.run.agents])
             raise
         write_private(path.with_name(_OFFER), self._offer)
-        write_private(path, json.dumps({"consents": self.consents, "rows": rows}))
+        write_private(path, _to_be_kept(self.consents, rows))
         return rows
 
     def _gather(self, post: Post, wait: float) -> dict[str, str]:
@@ -290,6 +291,20 @@ class Coordinator(Program):
         return found
 
 
+def _to_be_kept(consents: Mapping[str, str], rows: Mapping[str, int]) -> str:
+    """Who accepted, and with how many rows, to be written down.
+
+    With a digest: a digit of a number of rows that was changed would change what its
+    agent's letters weigh.
+    """
+    told = {"consents": dict(consents), "rows": dict(rows)}
+    return json.dumps({**told, "digest": _digest(told)})
+
+
+def _digest(told: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
 def _kept_consents(path: Path, needed: Sequence[str] = ()) -> dict[str, Any]:
     """Who accepted, and with how many rows, as it was written down.
 
@@ -299,6 +314,8 @@ def _kept_consents(path: Path, needed: Sequence[str] = ()) -> dict[str, Any]:
     """
     try:
         kept = read_table(path.read_bytes(), "the file", MOST_TEXT["consents"])
+        if kept.pop("digest") != _digest(kept):
+            raise LetterRefused("it was changed")
         rows = {str(name): int(count) for name, count in kept["rows"].items()}
         if not set(needed) <= set(rows):
             raise LetterRefused("rows are missing")

@@ -95,16 +95,30 @@ _NEEDED = {
 }
 
 
-def _require_finite(name: str, value: Any) -> None:
-    """Refuse numbers that the canonical text, which is JSON, cannot hold."""
+#: The smallest and the largest number of a description, besides 0, in double and in
+#: single precision. Processors round what is below their smallest number to zero:
+#: gradients clipped to 1e-307, and steps of 1e307, would make letters of the usual size
+#: whose noise is gone. Products of several numbers have to be far from there.
+_WITHIN = {False: (1e-60, 1e60), True: (1e-12, 1e12)}
+
+
+def _require_usual(name: str, value: Any, least: float, most: float) -> None:
+    """Refuse numbers that JSON cannot hold, or with which noise could vanish."""
     if isinstance(value, Mapping):
         for key, entry in value.items():
-            _require_finite(f"{name}.{key}", entry)
+            _require_usual(f"{name}.{key}", entry, least, most)
     elif isinstance(value, list | tuple):
         for entry in value:
-            _require_finite(name, entry)
+            _require_usual(name, entry, least, most)
     elif isinstance(value, float) and not math.isfinite(value):
         refuse(f"expected {name} finite, got {name}={value}; correct it")
+    elif isinstance(value, int | float) and not (
+        value == 0 or least <= abs(value) <= most
+    ):
+        refuse(
+            f"expected {name} between {least:g} and {most:g}, or 0, got "
+            f"{name}={str(value)[:60]}; choose units in which it is"
+        )
 
 
 @dataclass(frozen=True)
@@ -141,7 +155,7 @@ class Description:
                     refuse(f"unknown key {table}.{key}; {check.nearest(key, known)}")
                 if (test := known[key]) is not None:
                     test(**{f"{table}.{key}": value})
-                _require_finite(f"{table}.{key}", value)
+                _require_usual(f"{table}.{key}", value, *_WITHIN[self._single])
             for key in _NEEDED.get(table, ()):
                 if content.get(key) is None:
                     refuse(f"missing key {table}.{key}; add it")
@@ -153,6 +167,12 @@ class Description:
         if not self.agents or len(set(self.agents)) != len(self.agents):
             refuse("a run needs agents, each named once")
         self._require_small()
+
+    @property
+    def _single(self) -> bool:
+        """Whether it is computed in single precision."""
+        told = self.tables["problem"]
+        return isinstance(told, Mapping) and told.get("dtype") == "float32"
 
     def _require_small(self) -> None:
         for what, count, most in (

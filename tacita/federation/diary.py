@@ -90,14 +90,16 @@ class Diary:
     def arrivals(self) -> list[list[int]] | None:
         """Whose letters every round took, as `tacita.Arrivals`; None of many agents.
 
-        None as well where a power cut took the note of a round: without it another run
-        would be played again.
+        None as well where a power cut took the note of a round, or one was changed:
+        without it another run would be played again.
         """
         if len(self._agents) > _MANY_AGENTS:
             return None
         place = {name: number for number, name in enumerate(self._agents)}
         heard = {k: note["who"] for k, note in self._in_order() if "who" in note}
-        if [*heard] != [*range(1, self._rounds + 1)]:
+        whole = [*heard] == [*range(1, self._rounds + 1)]
+        names = (name for who in heard.values() for name in who)
+        if not whole or not all(name in place for name in names):
             return None
         return [[place[name] for name in who] for who in heard.values()]
 

@@ -69,7 +69,7 @@ class Party:
         self.receipts = Receipts()
         #: What it had said when it started.
         self._began: When = (0, 0)
-        #: Number of its newest checkpoint.
+        #: Number of its newest checkpoint; a note beside one counts as the next.
         self._checkpoint = 0
         self.patience = Patience()
         #: Bytes of the largest letter that is read: one of the run, or an offer.
@@ -234,13 +234,24 @@ class Party:
         if account is not None:
             account.checkpoint = self._checkpoint
 
+    def _note(self, content: bytes) -> None:
+        """Write down what changed since the checkpoint.
+
+        It has a number as checkpoints do: what the ledger holds of later steps shows
+        that a note is missing, or was changed.
+        """
+        self.desk.state_file.note(content)
+        account, self._checkpoint = self.desk.account, self._checkpoint + 1
+        if account is not None:
+            account.checkpoint = self._checkpoint
+
     def _recall(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The checkpoint, if there is one."""
         saved, account = self.desk.state_file.load(), self.desk.account
         if saved is not None:
             words, groups = saved
             self.receipts.restore(words["heard_from"], groups["receipts"])
-            self._checkpoint = words["checkpoint"]
+            self._checkpoint = words["checkpoint"] + len(self.desk.state_file.noted)
             # Later than the program before it, though the clock may have been set back.
             latest = max(self.desk.pen.started, words["started"] + 1)
             self.desk.pen = replace(self.desk.pen, started=latest)

@@ -160,7 +160,7 @@ class ServerAgent(Party):
         if phase >= self._server.phases or not arrays:
             raise LetterRefused(f"there is no exchange {phase}")
         told = self._server.exchanges[phase].told.for_compiled(arrays[:-1])
-        require_bounded(arrays, largest=largest_entry(self._seat.algorithm))
+        require_bounded(arrays, largest=largest_entry(self._seat.algorithm, number))
         if arrays[-1].shape != () or arrays[-1].dtype != np.int64:
             raise LetterRefused("the question does not name the letter last counted")
         counted = int(arrays[-1])

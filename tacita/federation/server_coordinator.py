@@ -70,7 +70,7 @@ class ServerCoordinator(Party):
         self._waiting: set[int] = set()
         self._counted: set[int] = set()
         self._heard = 0
-        self._open = OpenQuestions(n)
+        self._open = OpenQuestions(n, desk.state_file)
         #: The round of every agent's last letter that was counted.
         self._credited = np.zeros(n, np.int64)
         #: Agents whose answer is written and waits to be fetched, first come first.
@@ -165,6 +165,7 @@ class ServerCoordinator(Party):
             self._close(now)
         self._since = now
         self._open.close_all()
+        self._open.tidy()
         for agent in range(len(self.agents)):
             self._say(agent, now)
 
@@ -356,17 +357,16 @@ class ServerCoordinator(Party):
 
     def _save(self) -> None:
         members = np.asarray(self._members, np.int64)
-        rounds, old = self._open.old
         more, own = self._own_parts()
         self._keep(
-            {"when": self._when, "old": rounds} | more,
+            {"when": self._when} | more,
             agents=[self._open.asked, self._credited, members],
             state=to_list(self.state),
             told=to_list(self.broadcast),
             kept=self._tally.kept,
-            old=old,
             own=own,
         )
+        self._open.tidy()
 
     def _own_parts(self) -> tuple[dict[str, Any], list[np.ndarray]]:
         """Words and arrays that a special kind of coordinator keeps besides."""
@@ -374,7 +374,7 @@ class ServerCoordinator(Party):
 
     def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
         asked, credited, members = groups["agents"]
-        self._open.restore(asked, words["old"], groups["old"])
+        self._open.restore(asked, words.get("old", ()), groups.get("old", ()))
         self._credited = credited.copy()
         self._members, self._when = members.tolist(), tuple(words["when"])
         work, phase = self._work, self._when[1]

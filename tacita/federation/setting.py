@@ -160,7 +160,7 @@ def setting_of(run: Description, own: Problem, rows: int | None = None) -> Setti
         graph=outline.graph,
         aggregation=choices.aggregation_of(known, ready, rule, who),
     )
-    joint = on_graph or isinstance(ready, Summed)
+    joint = on_graph or isinstance(ready, Summed) or ready.least_active > 1
     return Setting(run, own, known if joint else own, roles)
 
 

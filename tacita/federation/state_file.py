@@ -7,6 +7,9 @@ changed without knowing that secret.
 What changes little is noted beside it: a second file of notes that belong to this very
 state, each written behind the last. That takes one wait for the disk where a new state
 takes two and a new file. A note that is not whole was not followed by any letter.
+
+What is large and does not change is put aside, in a file of its own: a state that only
+names it is short.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from tacita.federation.json_words import read_table
 from tacita.federation.wire import Identity, Letter, LetterRefused
 
 NAME, NOTES = "party.state", "party.notes"
+_ASIDE = "told-{}.state"
 _MAGIC = b"TACITST1"
 _DIGEST = 32
 #: Bytes before the letter: what the file is, and its digest.
@@ -45,15 +49,23 @@ class StateFile:
         key: Secret of the party; 32 bytes.
         identity: Which federation, run and party the state belongs to.
         durable: Whether to wait for the disk; False only to measure what that costs.
+        name: Of the file.
     """
 
     def __init__(
-        self, folder: Path, key: bytes, identity: Identity, durable: bool = True
+        self,
+        folder: Path,
+        key: bytes,
+        identity: Identity,
+        durable: bool = True,
+        name: str = NAME,
     ) -> None:
-        self.path = folder / NAME
+        self.path = folder / name
         self._key, self._identity, self._durable = key, identity, durable
         #: Digest of the newest state, how many notes it has, and where they end.
         self._state, self._count, self._end = b"", 0, 0
+        #: What was noted since the state that was loaded.
+        self.noted: list[bytes] = []
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def save(self, words: Mapping[str, Any], **groups: Sequence[np.ndarray]) -> None:
@@ -96,7 +108,7 @@ class StateFile:
                 sync_folder(path.parent)
         self._count, self._end = self._count + 1, self._end + len(whole)
 
-    def notes(self) -> list[bytes]:
+    def _notes(self) -> list[bytes]:
         """What was noted since the state that was loaded."""
         path = self.path.with_name(NOTES)
         content = path.read_bytes() if path.exists() else b""
@@ -129,11 +141,39 @@ class StateFile:
         if letter.identity != self._identity:
             self._refuse("belongs to another run or party")
         self._state, self._count, self._end = told, 0, 0
+        self.noted = self._notes()
         order, *unique = letter.arrays
         words = read_table(letter.text, "the checkpoint", wire.most_text("state"))
         arrays = (unique[i] for i in order)
         sizes = words.pop("groups").items()
         return words, {name: [*islice(arrays, size)] for name, size in sizes}
+
+    def put_aside(self, number: int, arrays: Sequence[np.ndarray]) -> None:
+        """Keep arrays under a number; when this returns they are on the disk."""
+        self._aside(number).save({"number": number}, aside=arrays)
+
+    def aside(self, number: int) -> list[np.ndarray]:
+        """What was put aside under a number; refused if it is not whole."""
+        file = self._aside(number)
+        words, groups = file.load() or ({}, {})
+        if words.get("number") != number:
+            file._refuse("is missing, or was put in place of another")
+        return groups["aside"]
+
+    def all_aside(self) -> set[int]:
+        """The numbers of everything that is put aside."""
+        first, last = _ASIDE.split("{}")
+        names = (path.name for path in self.path.parent.glob(_ASIDE.format("*")))
+        numbers = (name.removeprefix(first).removesuffix(last) for name in names)
+        return {int(number) for number in numbers if number.isdecimal()}
+
+    def drop_aside(self, number: int) -> None:
+        """Delete what no state names any more."""
+        self._aside(number).path.unlink(missing_ok=True)
+
+    def _aside(self, number: int) -> StateFile:
+        told = self._key, self._identity, self._durable
+        return StateFile(self.path.parent, *told, _ASIDE.format(number))
 
     def _digest(self, content: bytes) -> bytes:
         return hmac.digest(self._key, content, "sha256")

@@ -93,7 +93,7 @@ class SumAgent(ServerAgent):
         step = refusing(self._machine.heard, sender, kind, content)
         sends = self._written(step)
         if step.writes:
-            self.desk.state_file.note(sum_parts.as_note(step.writes))
+            self._note(sum_parts.as_note(step.writes))
         sum_parts.post(self._put_out, sends)
 
     def _written(self, step: Step, when: When | None = None) -> Iterable[Send]:
@@ -152,6 +152,6 @@ class SumAgent(ServerAgent):
         super()._restore(words, groups)
         if "sum" in words:
             self._secret = groups["own"][1].tobytes()
-            notes = self.desk.state_file.notes()
+            notes = self.desk.state_file.noted
             kept, rows = sum_parts.of_parts(words["sum"], groups["own"], notes)
             self._machine = self._new_machine(rows, kept)

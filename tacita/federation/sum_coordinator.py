@@ -148,7 +148,7 @@ class SumCoordinator(ServerCoordinator):
             # A set that stands is not asked for again: who was heard belongs to it.
             stamps = b"".join(self.receipts.of(a).tobytes() for a in self.agents)
             told = (*step.writes, Keep(_STAMPS, stamps))
-            self.desk.state_file.note(sum_parts.as_note(told))
+            self._note(sum_parts.as_note(told))
         sum_parts.post(self._put_out, sends)
         if self._machine.stage != stage:
             self._since = now
@@ -203,7 +203,7 @@ class SumCoordinator(ServerCoordinator):
 
     def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
         super()._restore(words, groups)
-        notes = self.desk.state_file.notes()
+        notes = self.desk.state_file.noted
         kept, _ = sum_parts.of_parts(words["sum"], groups["own"], notes)
         stamps = np.frombuffer(kept.pop(_STAMPS, b""), np.int64).reshape(-1, WORDS)
         for agent, stamp in zip(self.agents, stamps, strict=False):

@@ -238,7 +238,7 @@ def require_bounded(
         # Written so that NaN is refused; numbers up to this do not overflow below.
         if array.dtype.kind == "f" and array.size:
             if not (array.max() < largest and array.min() > -largest):
-                beyond = f"2^{math.log2(largest):.0f}"
+                beyond = f"2^{math.log2(largest):.3g}"
                 raise LetterRefused(f"the letter holds NaN or entries beyond {beyond}")
     if most_norm is not None and not norm_of(arrays) <= most_norm:
         raise LetterRefused(f"a letter with a norm beyond {most_norm:g}")

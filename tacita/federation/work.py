@@ -15,6 +15,7 @@ from tacita.aggregation import Aggregation, Mean
 from tacita.algorithm.base import Algorithm, GraphAlgorithm, Round
 from tacita.compiled import kept
 from tacita.federation.shapes import Form
+from tacita.federation.wire import LetterRefused
 from tacita.problem import moduli
 from tacita.problem.graph import Graph
 from tacita.problem.moduli import Moduli
@@ -25,16 +26,36 @@ from tacita.runtime.seat import Seat, combine, split_numbers
 from tacita.trees import replace, tree_rows
 
 #: What an agent takes where its local steps get noise: steps from larger numbers would
-#: lose the digits that a record changes, and those of the noise.
-_LARGEST_BEFORE_NOISE = 2.0**20
+#: lose the digits that a record changes, and those of the noise. Besides, so many times
+#: the longest step that one gradient makes, which is for the description to say: a
+#: mean of a million records still has eight digits of each.
+_LARGEST_BEFORE_NOISE, _MOST_STEPS = 2.0**20, 2.0**26
+#: The shortest step that is taken: products with smaller numbers may vanish.
+_SHORTEST = 1e-12
 
 
-def largest_entry(algorithm: Algorithm) -> float | None:
+def largest_entry(algorithm: Algorithm, number: int = 1) -> float | None:
     """The largest entry of what an agent is told, or of a neighbour's letter.
 
-    None for what any letter may hold.
+    None for what any letter may hold. It says nothing of rows: they decide the noise,
+    and whoever asks sees what is refused.
+
+    Args:
+        algorithm: With one agent's own numbers.
+        number: The round, for steps may shrink.
+
+    Raises:
+        LetterRefused: Steps of that round are so short that noise may vanish.
     """
-    return None if algorithm.noise_std is None else _LARGEST_BEFORE_NOISE
+    if algorithm.noise_std is None:
+        return None
+    step, norm = algorithm.in_round(number).step_before_noise(), algorithm.oracle.norm
+    if step is None or norm is None:
+        return _LARGEST_BEFORE_NOISE
+    longest = float(np.min(np.asarray(step)) * np.min(np.asarray(norm)))
+    if not longest >= _SHORTEST:
+        raise LetterRefused(f"steps of {longest:.2g} are too short for their noise")
+    return min(_LARGEST_BEFORE_NOISE, _MOST_STEPS * longest)
 
 
 def refuse_theory() -> NoReturn:

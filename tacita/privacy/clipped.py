@@ -270,6 +270,17 @@ def with_std(oracle: Oracle, std: Any) -> Oracle:
     return inside(oracle, change)
 
 
+def with_regulariser_last(oracle: Oracle) -> Oracle:
+    """The oracle with its noise, if there is any, before the regulariser."""
+
+    def change(inner: Any) -> Any:
+        return (
+            replace(inner, regulariser_last=True) if isinstance(inner, Noisy) else inner
+        )
+
+    return inside(oracle, change)
+
+
 def clipping_of(oracle: Oracle) -> Clipped | None:
     """The clipping of an oracle, under noise or not; None where there is none."""
     inner = without_noise(oracle)

@@ -19,7 +19,7 @@ from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.oracles import Full, Oracle
 from tacita.problem.population import Local, Population
 from tacita.problem.quantised import Quantised
-from tacita.trees import frozen, needed, replace, static
+from tacita.trees import flag, frozen, needed, replace, static
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -40,6 +40,11 @@ class Noisy:
         noise_kind: "float" for floating-point Gaussians, or "integers": gradients of
             the rows are rounded to a grid and get noise of exact integers, as in
             federations; needs double precision.
+        regulariser_last: Whether the regulariser's gradient is added after the noise,
+            as it is with integers, and as agents of a federation do: at a huge model,
+            which is for others to choose, what rows add, and floating-point noise,
+            would be rounded to its digits. A simulation has nobody to fear, and the
+            same bits on any number of devices with the regulariser before the noise.
         correlation: Refused: noise that is correlated over the rounds gains nothing
             where every record is in every round.
 
@@ -53,6 +58,7 @@ class Noisy:
     oracle: Oracle = Full()
     schedule: NoiseSchedule | None = None
     noise_kind: str = integer_noise.noise_kind()
+    regulariser_last: bool = flag(False)
     correlation: None = static(default=None)
 
     def __post_init__(self) -> None:
@@ -129,13 +135,9 @@ class Noisy:
         return gaussian_pairs.drawn(key, steps, size)
 
     def grad(self, local: Local, draw: tuple[Any, Array], w: Array) -> Array:
-        """The inner oracle's gradient + std N(0, I).
-
-        With exact noise the regulariser comes after it: at a huge w, which is for
-        others to choose, what rows add would be rounded to its digits first.
-        """
+        """The inner oracle's gradient + std N(0, I)."""
         rows, noise = draw
-        if self.noise_kind == "float":
+        if self.noise_kind == "float" and not self.regulariser_last:
             return self._with_noise(self.oracle.grad(local, rows, w), noise, 1.0)
         data = self.oracle.grad(_of_rows(local), rows, w)
         return self._with_noise(data, noise, 1.0) + local.regulariser.grad(w)

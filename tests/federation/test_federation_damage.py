@@ -14,8 +14,10 @@ import pytest
 import tacita
 from tacita.federation import Agent, Hub, PostRoom
 from tacita.federation.agent import Policy
-from tacita.federation.coordinator import _kept_consents
+from tacita.federation.coordinator import _kept_consents, _to_be_kept
 from tacita.federation.description import Description
+from tacita.federation.diary import NAME as NOTES
+from tacita.federation.diary import Diary
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.seal import PrivateKeys
 from tacita.federation.setting import keys_of, setting_of
@@ -121,11 +123,28 @@ def test_a_changed_byte_in_a_policy_is_refused_or_another_policy(tmp_path):
     assert refused > len(POLICY) / 2
 
 
-def test_a_changed_byte_in_a_consent_is_refused_or_a_consent(tmp_path):
+def test_a_changed_byte_in_consents_is_refused(tmp_path):
+    """A digit of a number of rows once changed what letters weigh, unseen."""
     path = tmp_path / "accepted.json"
-    path.write_text('{"consents": {"ada": "aa"}, "rows": {"ada": 12, "bob": 7}}')
+    told = {"consents": {"ada": "aa"}, "rows": {"ada": 12, "bob": 7}}
+    path.write_text(_to_be_kept(**told))
+    assert _kept_consents(path) == told
     for _ in changed(path, len(path.read_bytes())):
-        try:
-            assert _kept_consents(path)
-        except tacita.TacitaError as refusal:
-            assert "asked once more" in str(refusal)
+        with pytest.raises(tacita.TacitaError, match="asked once more"):
+            _kept_consents(path)
+
+
+def test_a_changed_byte_in_notes_on_rounds_ends_no_run(tmp_path):
+    """A name that nobody has ended a program whose run was over."""
+    diary = Diary(tmp_path, NAMES, rounds=2)
+    for number in (1, 2):
+        diary.ended(number, ["ada", "cyd"])
+    path = tmp_path / NOTES
+    known = diary.arrivals()
+    assert known == [[0, 2], [0, 2]]
+    found = []
+    for _ in changed(path, len(path.read_bytes())):
+        again = Diary(tmp_path, NAMES, rounds=2)
+        assert again.attendance() and again.turns() and again.traffic()
+        found.append(again.arrivals())
+    assert None in found

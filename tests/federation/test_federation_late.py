@@ -21,7 +21,9 @@ from tacita.federation.in_process import (
     run_in_process,
 )
 from tacita.federation.setting import blank_setting
+from tacita.federation.state_file import StateFile
 from tacita.federation.thread_post import PostRoom
+from tacita.federation.wire import Identity
 from tacita.problem import synthetic
 from tests.federation.mortals import Mortal
 from tests.federation.test_federation_parties import _Gone
@@ -123,6 +125,51 @@ def test_large_letters_are_fetched_in_the_order_in_which_they_came(
     expected = played(problem, FED_BUFF, arrivals)
     np.testing.assert_allclose(shared.model(), expected, rtol=0, atol=1e-12)
     assert np.bincount(arrivals.agents.ravel()).tolist() == [3] * AGENTS
+
+
+def test_old_broadcasts_lie_on_the_disk_as_long_as_somebody_answers_them(
+    problem, tmp_path
+):
+    """Memory and checkpoints once held one for every agent that was away."""
+    terms = {"participation": 1, "asynchronous": True}
+    town = Watched(tmp_path, problem, FED_BUFF, 12, 3, **terms)
+    home = tmp_path / COORDINATOR
+    sizes, aside = set(), []
+    parties = town.made.parties()
+    save = parties[COORDINATOR].desk.state_file.save
+
+    def saved(words: Any, **groups: Any) -> None:
+        save(words, **groups)
+        sizes.add(sum(len(g) for name, g in groups.items() if name != "receipts"))
+        aside.append(len([*home.glob("told-*.state")]))
+
+    parties[COORDINATOR].desk.state_file.save = saved
+    far = {name: 1.0 + 2.0 * i for i, name in enumerate(town.made.names)}
+    shared = town.run(Faults(far=far), parties)[COORDINATOR].model()
+    expected = played(problem, FED_BUFF, town.arrivals())
+    np.testing.assert_allclose(shared, expected, rtol=0, atol=1e-12)
+    assert len(sizes) == 1 and max(aside) > 2
+    assert not [*home.glob("told-*.state")]
+
+
+def test_an_old_broadcast_that_was_changed_is_refused(tmp_path):
+    who = Identity("town", "run", "state", 0, 0, "hub", "hub")
+    shelf = StateFile(tmp_path, bytes(32), who)
+    for number in (3, 4):
+        shelf.put_aside(number, [np.full(5, float(number))])
+    assert shelf.all_aside() == {3, 4} and shelf.aside(4)[0][0] == 4.0
+    first, second = (tmp_path / f"told-{number}.state" for number in (3, 4))
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(tacita.TacitaError, match="in place of another"):
+        shelf.aside(4)
+    content = bytearray(first.read_bytes())
+    content[-1] ^= 1
+    first.write_bytes(content)
+    with pytest.raises(tacita.TacitaError, match="damaged or was changed"):
+        shelf.aside(3)
+    shelf.drop_aside(3)
+    with pytest.raises(tacita.TacitaError, match="is missing"):
+        shelf.aside(3)
 
 
 @pytest.mark.long

@@ -34,14 +34,14 @@ def saved(folder: Path, *notes: bytes, number: int = 1) -> StateFile:
 def found(folder: Path, **about: bytes) -> list[bytes]:
     made = state(folder, **about)
     assert made.load() is not None
-    return made.notes()
+    return made.noted
 
 
 def test_notes_come_back_in_their_order_and_go_on(tmp_path: Path):
     saved(tmp_path, b"one", b"", b"three" * 1000)
     again = state(tmp_path)
     again.load()
-    assert again.notes() == [b"one", b"", b"three" * 1000]
+    assert again.noted == [b"one", b"", b"three" * 1000]
     again.note(b"four")
     assert found(tmp_path)[3:] == [b"four"]
 

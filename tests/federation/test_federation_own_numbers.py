@@ -23,6 +23,7 @@ from tacita.federation.thread_post import PostRoom
 from tacita.federation.wire import LetterRefused, require_bounded
 from tacita.federation.work import largest_entry
 from tacita.privacy import Ledger, letters_of
+from tacita.schedule import Geometric
 from tests.cases import case_of
 from tests.federation.test_federation_crash import Mortal
 from tests.federation.towns import NAMES, Town, run_of, simulated
@@ -232,6 +233,42 @@ def test_steps_before_noise_take_no_huge_model(kind: str):
         require_bounded([np.full(3, 2.0**21)], largest=largest_entry(noisy))
     for other in (tacita.DPFedAvg(step_size=0.1), tacita.FedAvg()):
         require_bounded([np.full(3, 2.0**46)], largest=largest_entry(other))
+
+
+def test_the_shorter_the_steps_before_noise_the_smaller_the_model():
+    """A coordinator could choose steps of 1e-10, and a model that swallowed noise."""
+    told: dict[str, Any] = {"noise_std": 1.0, "oracle": tacita.Clipped(norm=2.0)}
+    usual = tacita.DPFedAvg(step_size=0.1, **told)
+    assert largest_entry(usual) == 2.0**20
+    for short in (
+        tacita.DPFedAvg(step_size=1e-10, **told),
+        tacita.FedSPD(rho=1e10 - 1.0, gamma=1.0, **told),
+        tacita.DPNorm(step_size=1e-10, **told),
+    ):
+        assert largest_entry(short) == pytest.approx(2.0**27 * 1e-10)
+    shrinks = tacita.DPFedAvg(step_size=Geometric(start=0.1, factor=0.01), **told)
+    assert largest_entry(shrinks, 3) == pytest.approx(2.0**27 * 1e-5)
+    with pytest.raises(LetterRefused, match="too short for their noise"):
+        largest_entry(shrinks, 9)
+
+
+def test_floating_point_noise_is_in_a_gradient_before_the_regulariser(tmp_path: Path):
+    """Else a huge l2 w, which a coordinator chooses, rounds rows and noise away."""
+    run = describe("FedAvg", bound=6.0, algorithm={"step_size": 0.1})
+    run.tables["privacy"]["noise_kind"] = "float"  # pyright: ignore
+    made = party.setting_of(run, own_problem(run, rows()))
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ready, _ = with_budget(made, "ada", ledger, None)
+    oracle = ready.roles.algorithm.oracle
+    assert oracle.noise_kind == "float" and oracle.regulariser_last
+
+
+def test_a_budget_of_an_algorithm_that_needs_two_agents(tmp_path: Path):
+    """Each sets its noise by itself, and was told that one agent is too few."""
+    table = {"step_size": 0.1, "eta": 0.5, "local_steps": 2.0, "fixed": True}
+    same = describe("FedAvg", algorithm={"step_size": 0.1, "local_steps": 2})
+    run = describe("TAMUNA", algorithm={"name": "TAMUNA", **table})
+    assert noise(run, tmp_path) == pytest.approx(noise(same, tmp_path))
 
 
 def test_a_report_says_whose_noise_it_is():

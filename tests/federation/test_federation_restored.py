@@ -20,6 +20,7 @@ from tacita.federation.driving import TICK, send
 from tacita.federation.in_process import COORDINATOR, InProcess, InProcessPost
 from tacita.federation.party import Diverged
 from tacita.federation.receipts import BLANK, OutOfStep, Pen
+from tacita.federation.state_file import NOTES
 from tacita.federation.wire import Identity, Letter
 from tacita.privacy import Ledger, gaussian_guarantee
 from tests.cases import case_of
@@ -373,6 +374,42 @@ def test_a_folder_and_a_ledger_of_different_ages_are_refused(case, which, tmp_pa
             made.make("agent-0").start(post.now)
         charged = ledger.rounds("agent-0", "coordinator", "run")
         assert len(charged) == (5 if which == "folder" else 8)  # or the run as a whole
+
+
+def test_a_folder_that_was_found_old_is_charged_anew_for_what_it_still_says(tmp_path):
+    """Receipts that were shown once may be held back from the program started again."""
+    made, open_ledger = with_ledger(tmp_path, FED_PLT)
+    with open_ledger() as ledger:
+        parties, post = started(made)
+        advance(parties, post, lambda: parties["agent-0"].round >= 2)
+        agent = parties["agent-0"]
+        agent._settle(elsewhere=False)
+        name = agent._identity("answer", "coordinator", (3, 0))
+        for _ in range(2):  # the same letter again costs nothing
+            agent.desk.charge(name, b"another letter of round 3")
+        # All eight rounds, and this one twice.
+        curve: Any = ledger.curve("agent-0")
+        assert curve.mu == pytest.approx(0.02 * 9**0.5)
+
+
+def test_a_lost_note_shows_once_the_ledger_holds_a_later_step(tmp_path):
+    """Notes beside a checkpoint are as old as it is, or the folder is refused."""
+    made, open_ledger = with_ledger(tmp_path, FED_PLT)
+    with open_ledger():
+        parties, post = started(made)
+        advance(parties, post, lambda: parties["agent-0"].round >= 2)
+        agent = parties["agent-0"]
+        agent._note(b"what was agreed")
+        agent.desk.account.note("set", 2, b"a word that must not be given otherwise")
+    with open_ledger():
+        made.make("agent-0").start(post.now)
+    notes = tmp_path / "agent-0" / NOTES
+    content = bytearray(notes.read_bytes())
+    content[-1] ^= 1
+    for damaged in (content, content[:-1], b""):
+        notes.write_bytes(damaged)
+        with open_ledger(), pytest.raises(OutOfStep, match="put back from a backup"):
+            made.make("agent-0").start(post.now)
 
 
 def test_charges_that_no_checkpoint_followed_are_no_restore(tmp_path):

@@ -23,7 +23,7 @@ from tacita.federation import (
     make_request,
 )
 from tacita.federation.budget import with_budget
-from tacita.federation.coordinator import _kept_consents, _rows
+from tacita.federation.coordinator import _kept_consents, _rows, _to_be_kept
 from tacita.federation.description import Description
 from tacita.federation.membership import require_partners
 from tacita.federation.own_rows import blank_problem
@@ -168,7 +168,7 @@ def test_a_run_with_a_deadline_goes_on_without_who_was_removed(town: ByHand, tab
     proposed = Coordinator({**run.tables, "name": "try"}, me, folder=centre)
     assert proposed.run.digest == run.digest
     keep(centre, run, town)
-    accepted = json.dumps({"consents": {}, "rows": {}})
+    accepted = _to_be_kept({}, {})
     write_private(centre / run.digest / "accepted.json", accepted)
     home = keep(town.folder / "home", run, town)
     town.hub.remove("cyd")
@@ -249,7 +249,7 @@ def test_a_number_of_rows_without_end_is_refused(town: ByHand):
 
 def test_kept_consents_of_another_run_are_refused(tmp_path: Path):
     path = tmp_path / "accepted.json"
-    path.write_text('{"consents": {}, "rows": {"ada": 3}}')
+    path.write_text(_to_be_kept({}, {"ada": 3}))
     assert _kept_consents(path, ["ada"])["rows"] == {"ada": 3}
     with pytest.raises(tacita.TacitaError, match="asked once more"):
         _kept_consents(path, NAMES)

@@ -1,6 +1,7 @@
 """FedSPD-DP: vectors, and letters of neighbouring clients compared directly."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from papers.fed_spd.common.sensitivities import (
 )
 from tacita.check import TacitaError
 from tacita.privacy import WithoutReplacement, account
+from tacita.privacy.letters.local_steps import hits
 from tacita.privacy.letters.primal_dual_steps import printed_claim, printed_epsilon
 from tacita.theory.gaussian import epsilon_of_mu
 
@@ -35,6 +37,15 @@ def test_vectors(vectors):
         public = public_state_sensitivity(batch=row["b"], **local)
         assert public == pytest.approx(row["public_state_per_sample"], rel=1e-9)
         assert public <= 4 * row["G"] / (row["b"] * (row["rho"] + row["gamma"]))
+
+
+@pytest.mark.parametrize("ratio", [1, 10**4, 10**10, 10**20])
+def test_hits_of_long_steps_are_all_counted(ratio: int):
+    """Beyond gamma/rho = 1e8 the closed form counted one of ten."""
+    steps, a = 10, Fraction(ratio, ratio + 1)
+    exact = [sum((steps - j) ** k * a**j for j in range(steps)) for k in (0, 1)]
+    expected = [float(one / steps) for one in exact]
+    assert hits(float(a), steps) == pytest.approx(expected, rel=1e-12)
 
 
 # Q, gamma -> printed lemma, true one-round sensitivity

@@ -16,7 +16,7 @@ from tacita.problem import graph, synthetic
 from tacita.problem.population import Population
 from tacita.runtime.seat import Seat
 from tacita.schedule import Geometric, Polynomial
-from tacita.trees import tree_rows
+from tacita.trees import double_precision, tree_rows
 
 DELTA = 1e-5
 SHRINKS = Polynomial(start=0.2, power=0.5)
@@ -257,3 +257,32 @@ def test_a_secure_sum_has_noise_for_the_longest_step():
     with pytest.raises(tacita.TacitaError, match="grow for ever"):
         growing = tacita.FedAvg(step_size=Polynomial(start=0.1, power=-0.5))
         tacita.private(PROBLEM, growing, aggregation="secure", **about)
+
+
+def test_a_huge_model_rounds_no_noise_away():
+    """What rows add was once rounded to the digits of l2 w, which others choose."""
+    signs = np.array([1.0] * 10 + [-1.0] * 5)  # of all gradients but the first
+    x = np.tile([1.0, 0.0], (16, 1))
+    inner = Clipped(norm=0.25)
+    oracle = Noisy(std=0.01, oracle=inner, regulariser_last=True)
+    w = np.array([2.0**49, 0.0])
+
+    def answers(first: float) -> set[float]:
+        """The gradient's first entry without the regulariser's, of many draws."""
+        y = -1e30 * np.append(first, signs)
+        problem = tacita.from_arrays(x, y, np.zeros(16, int), "linear", l2=1.0)
+        with double_precision():
+            population = oracle.prepare(problem.population)
+            local = population.local(tree_rows(population.rows, 0))
+            l2 = np.asarray(local.regulariser.grad(jnp.asarray(w)))
+
+            def one(key: jax.Array) -> jax.Array:
+                draw = tree_rows(oracle.draws(local, key, 1), 0)
+                return oracle.grad(local, draw, jnp.asarray(w))
+
+            found = jax.vmap(one)(jax.random.split(jax.random.key(0), 300))
+            return set((np.asarray(found) - l2)[:, 0].tolist())
+
+    # 6/64 and 4/64 on digits of 1/8, the second a tie: noise must decide, not rows.
+    assert answers(1.0) & answers(-1.0)
+    assert len(answers(-1.0)) > 1

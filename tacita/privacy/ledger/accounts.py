@@ -139,6 +139,12 @@ class Accounts:
             row.round or 0 for row in mine if (row.observer, row.run) == (observer, run)
         }
 
+    def unknown(self, agent: str, *, run: str, round: int, phase: str) -> bool:
+        """Whether a letter is charged of which no more is known than that it may be."""
+        self._store.whole()
+        known = (self._store.release(agent, who, run, round, phase) for who in Observer)
+        return any(row is not None and row.content is None for row in known)
+
     def built_on(self, agent: str, run: str) -> int:
         """The newest checkpoint that a letter of a run was made from; 0 for none."""
         self._store.whole()

@@ -158,17 +158,27 @@ def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarant
     use = _use(algorithm, problem, question, 2 * gamma, hidden)
     if hidden:
         return _hidden(algorithm, problem, question, use)
-    # A letter carries noise 2 noise_std/(rho + gamma_t). With a = gamma/(rho + gamma):
-    # a hit at step r moves the mean iterate by (1 - a^(Q-r))/(Q rho) times its change.
-    a = gamma / (rho + gamma)
-    if not is_constant(algorithm.gamma):
-        one_hit, all_hits = 1.0, (steps + 1) / 2  # the limit of a -> 1, a bound
-    else:
-        one_hit = (1 - a**steps) / (steps * (1 - a))
-        all_hits = (1 - a * one_hit) / (1 - a)
+    # A letter carries noise 2 noise_std/(rho + gamma_t).
+    a = gamma / (rho + gamma) if is_constant(algorithm.gamma) else 1.0  # a bound
+    one_hit, all_hits = hits(a, steps)
     change = use.change * (one_hit * use.times if use.times else all_hits)
     release = _release(algorithm, problem, question, change)
     return _rounds(question, use, release, noise, "public-state sensitivity; ")
+
+
+def hits(a: float, steps: int) -> tuple[float, float]:
+    """How far one hit, and one in every step, move the mean of so many iterates.
+
+    In units of the change over rho + gamma, with a = gamma/(rho + gamma): a hit at step
+    r moves it by (1 + a + ... + a^(Q-r-1))/Q. Added up term by term: near a = 1 the
+    closed form loses all its digits, and gamma/rho is for a coordinator to choose.
+
+    >>> hits(1.0, 3)
+    (1.0, 2.0)
+    """
+    powers = a ** np.arange(steps)
+    left = steps - np.arange(steps)
+    return float(np.sum(powers)) / steps, float(np.sum(left * powers)) / steps
 
 
 def _release(
