@@ -194,8 +194,8 @@ def audit(
     scope = Scope(known_observer(ready, observer), relation=relation_of(ready))
     if isinstance(ready, Summed) and scope.observer == Observer.EAVESDROPPER:
         check.refuse(
-            "broker and outsiders see sizes and times of a secure sum only, nothing to "
-            "audit; use observer='coordinator' or 'colluders'"
+            "an eavesdropper of a secure sum is told no more than the coordinator; use "
+            "observer='coordinator' or 'colluders'"
         )
     rounds, runs = inputs.whole(rounds=rounds), inputs.whole(12, runs=runs)
     confidence = inputs.inside_unit(confidence=confidence)

@@ -98,6 +98,8 @@ class Budgeted(Wrapper):
         if self.averages == Averages.ACTIVE:
             heard = jnp.where(speaks > 0, speaks, 1)
             letter = jax.tree.map(lambda leaf: leaf / heard, letter)
+            # Who is silent has not answered: a sum is that of the others' letters.
+            now = now._replace(active=jnp.round(speaks * now.active))
         made = self.algorithm.combine(key, inner, letter, now)
         if before is not None and self.averages == Averages.ACTIVE:
             made = jax.tree.map(

@@ -13,6 +13,7 @@ import numpy as np
 from tacita import check
 from tacita.aggregation import Choice, SecureSum, Summed
 from tacita.algorithm.base import Algorithm
+from tacita.algorithm.wrapper import Wrapper
 from tacita.integer_noise import refuse_single
 from tacita.privacy import inputs
 from tacita.privacy.accounting.calibrate import affordable_rounds, calibrate_noise
@@ -252,6 +253,12 @@ def _clipped(problem: Problem, algorithm: Any, norm: float | None) -> Any:
     if not isinstance(algorithm, Algorithm):
         check.refuse(
             f"expected an algorithm such as tacita.FedAvg(...), got {algorithm!r}"
+        )
+    if isinstance(algorithm, Wrapper):
+        inner = type(algorithm.algorithm).__name__
+        check.refuse(
+            f"noise is set for the algorithm inside of {type(algorithm).__name__}: "
+            f"give tacita.private the {inner}, and put the rest around what it returns"
         )
     oracle = without_noise(algorithm.oracle)
     if isinstance(oracle, Clipped):

@@ -168,7 +168,7 @@ def test_rounding_that_is_left_out_on_a_coarse_grid_is_refuted():
 
 
 def test_outsiders_and_exact_audits_are_refused():
-    with pytest.raises(tacita.TacitaError, match="sizes and times"):
+    with pytest.raises(tacita.TacitaError, match="no more than the coordinator"):
         audited(planned(), "eavesdropper")
     with pytest.raises(tacita.TacitaError, match="without --exact"):
         tacita.audits.audit_exactly(problem(), planned(), rounds=ROUNDS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -20,6 +22,7 @@ from papers.fed_spd.common.sensitivities import (
     one_round_sensitivity,
     public_state_sensitivity,
 )
+from tacita.algorithm.base import Round
 from tacita.privacy import (
     Clipped,
     NoiseSchedule,
@@ -37,6 +40,7 @@ from tacita.privacy import (
 from tacita.privacy.accounting.curve import LossCurve, renyi
 from tacita.privacy.accounting.profiles import batch_profile
 from tacita.privacy.accounting.releases import SampledGaussian
+from tacita.privacy.budgets import Spoken
 
 DELTA = 1e-4
 
@@ -485,6 +489,28 @@ def test_a_spent_client_falls_silent_and_the_others_go_on(algorithm):
             tacita.simulate(problem, silent, k, seed=0).params for k in (1, 3)
         )
         np.testing.assert_array_equal(one, three)
+
+
+def test_the_sum_of_those_who_still_speak_is_not_that_of_all():
+    """One of three speaks: its update counts once, as its noise is for."""
+    summed = tacita.ClientDPFedAvg(clip=1.0, cohort=3.0, noise_std=2.0, step_size=0.1)
+    silent = tacita.privacy.Budgeted(algorithm=summed, turns=[5, 0, 0])
+    update, key = jnp.array([0.6, 0.8]), jax.random.key(0)
+    # The mean of its letter and of two that weigh nothing.
+    mean = Spoken(update / 3, jnp.asarray(1 / 3))
+    now = Round(n_agents=3, h=None, number=1, active=3)
+    (with_it, _), _ = silent.combine(key, (jnp.zeros(2), jnp.zeros(2)), mean, now)
+    nothing = Spoken(jnp.zeros(2), jnp.asarray(1 / 3))
+    (noise, _), _ = silent.combine(key, (jnp.zeros(2), jnp.zeros(2)), nothing, now)
+    np.testing.assert_allclose(with_it - noise, update / 3, atol=1e-6)
+    # Who never speaks costs nothing, and the report tells of the one who does.
+    problem = unit_rows(agents=3, samples=4)
+    scope = Scope("final_model", "client", "add_remove")
+    spent = [
+        guarantee(silent, problem, Question(scope=scope, agent=i, rounds=4)).mu
+        for i in (0, 1)
+    ]
+    assert spent == [pytest.approx(2 / 2), 0.0]
 
 
 SETTING = {"runs": 20_000, "rounds": 100, "chance": 1.0, "samples": 325}

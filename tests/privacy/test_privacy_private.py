@@ -14,6 +14,7 @@ from tacita.algorithm import solvers
 from tacita.audits.transcript import watch
 from tacita.privacy import (
     AdaptiveClipping,
+    Budgeted,
     Clipped,
     Noisy,
     Poisson,
@@ -208,6 +209,7 @@ def test_too_much_noise_is_refused_with_what_would_fit(problem):
         (tacita.FedAvg(), {"norm": -1.0}, "norm"),
         (tacita.FedAvg(oracle=tacita.Minibatch(size=99)), {}, "batch=99 exceeds"),
         ("FedAvg", {}, "expected an algorithm"),
+        (Budgeted(algorithm=tacita.FedAvg(), turns=2.0), {}, "give .* the FedAvg"),
     ),
 )
 def test_refusals(problem, algorithm, change, message):

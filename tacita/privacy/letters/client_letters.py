@@ -9,6 +9,7 @@ from typing import Any
 from tacita import check
 from tacita.algorithm import ClientDPFedAvg
 from tacita.privacy.accounting.compose import account
+from tacita.privacy.accounting.curve import GaussianCurve
 from tacita.privacy.accounting.guarantee import Guarantee, believed
 from tacita.privacy.accounting.subsampling import (
     Poisson,
@@ -104,16 +105,16 @@ def _client_dp_fed_avg(
                 "a fixed number of clients in every round is accounted for "
                 "relation='replace_one' only; use that, or a probability"
             )
-    if question.rounds == 0:
-        check.refuse("expected rounds >= 1, got rounds=0")
     one = account(
         **scope.words,
         noise_std=present_noise(algorithm, algorithm.noise_std),
         sensitivity=(2 if replaced else 1) * _longest(algorithm, question),
-        rounds=question.rounds,
+        rounds=max(question.rounds, 1),
         sampling=sampling,
         clipped=True,
     )
+    if question.rounds == 0:
+        one = dataclasses.replace(one, curve=GaussianCurve(0.0))
     return one.noting(
         believed(
             "the noise is the coordinator's own, who is honest, tells nobody, and is "
