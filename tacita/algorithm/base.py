@@ -83,6 +83,11 @@ class Phase(NamedTuple):
     combine: Callable[[Array, Kept, Letter, Round], tuple[Kept, Broadcast]]
 
 
+#: Of local steps that get noise, how many times as long an entry of a model may be: a
+#: mean of a million records still has eight binary digits of each.
+MOST_STEPS = 2.0**26
+
+
 class Algorithm:
     """What both kinds share. Abstract: algorithms derive from the two classes below."""
 
@@ -130,10 +135,10 @@ class Algorithm:
         return "it is not known to look at rows through its oracle only"
 
     def step_before_noise(self) -> Any:
-        """How far a gradient of length 1 moves what gets the algorithm's own noise.
+        """How far a gradient of length 1 moves what gets noise after local steps.
 
-        None where it adds none. Numbers much larger than such steps have no digits for
-        them: agents of a federation take none, whoever chooses the steps.
+        None where no letter does. Entries of a model beyond `MOST_STEPS` times the
+        longest such step have no digits for it: agents take none, whoever chooses both.
         """
         return None
 

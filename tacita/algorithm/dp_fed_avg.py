@@ -76,7 +76,7 @@ class DPFedAvg(StepsFromZero, ServerAlgorithm):
 
     def step_before_noise(self) -> Any:
         """A local step."""
-        return None if self.noise_std is None else self.step_size
+        return self.step_size
 
     def init(self, w: Array) -> tuple[ModelState, Array]:
         """Start from w; the first broadcast is the mean of the starts."""

@@ -138,7 +138,7 @@ class DPNorm(GraphAlgorithm):
 
     def step_before_noise(self) -> Any:
         """An inner step."""
-        return None if self.noise_std is None else self.step_size
+        return self.step_size
 
     def init(self, w: Array, edges: Edges) -> tuple[State, Array]:
         """Start from w, with letters z = 0."""

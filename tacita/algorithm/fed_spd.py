@@ -111,7 +111,7 @@ class FedSPD(ServerAlgorithm):
 
     def step_before_noise(self) -> Any:
         """A local step, 1/(rho + gamma)."""
-        return None if self.noise_std is None else 1 / (self.rho + self.gamma)
+        return 1 / (self.rho + self.gamma)
 
     def init(self, w: Array) -> tuple[State, Array]:
         """u_i = y_i = w, lam_i = 0."""

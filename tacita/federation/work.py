@@ -12,7 +12,7 @@ from jax import Array
 
 from tacita import check
 from tacita.aggregation import Aggregation, Mean
-from tacita.algorithm.base import Algorithm, GraphAlgorithm, Round
+from tacita.algorithm.base import MOST_STEPS, Algorithm, GraphAlgorithm, Round
 from tacita.compiled import kept
 from tacita.federation.shapes import Form
 from tacita.federation.wire import LetterRefused
@@ -26,10 +26,8 @@ from tacita.runtime.seat import Seat, combine, split_numbers
 from tacita.trees import replace, tree_rows
 
 #: What an agent takes where its local steps get noise: steps from larger numbers would
-#: lose the digits that a record changes, and those of the noise. Besides, so many times
-#: the longest step that one gradient makes, which is for the description to say: a
-#: mean of a million records still has eight digits of each.
-_LARGEST_BEFORE_NOISE, _MOST_STEPS = 2.0**20, 2.0**26
+#: lose the digits that a record changes, and those of the noise.
+_LARGEST_BEFORE_NOISE = 2.0**20
 #: The shortest step that is taken: products with smaller numbers may vanish.
 _SHORTEST = 1e-12
 
@@ -55,7 +53,7 @@ def largest_entry(algorithm: Algorithm, number: int = 1) -> float | None:
     longest = float(np.min(np.asarray(step)) * np.min(np.asarray(norm)))
     if not longest >= _SHORTEST:
         raise LetterRefused(f"steps of {longest:.2g} are too short for their noise")
-    return min(_LARGEST_BEFORE_NOISE, _MOST_STEPS * longest)
+    return min(_LARGEST_BEFORE_NOISE, MOST_STEPS * longest)
 
 
 def refuse_theory() -> NoReturn:

@@ -121,6 +121,18 @@ def test_a_question_out_of_bounds_gets_no_answer():
         assert np.any(letter != 0) == answers
 
 
+def test_a_question_without_digits_for_a_step_gets_no_answer():
+    """Whatever bound the description has: a coordinator chooses it, and the steps."""
+    problem = some()
+    rule = tacita.SecureSum(largest=10.0, broadcast=2.0**50)
+    oracle = tacita.Clipped(norm=1.0)
+    short = tacita.DPFedAvg(step_size=1e-10, local_steps=2, oracle=oracle)
+    sums = Summed(algorithm=short, aggregation=rule)
+    for size, answers in ((0.001, True), (0.01, False)):
+        letter = ask(problem, sums, np.full(3, size))
+        assert np.any(letter != 0) == answers
+
+
 def ask(problem, sums, told):
     from tacita.problem.oracles import AgentOracle
 

@@ -268,6 +268,26 @@ def test_a_full_disk_keeps_the_letter_back(path, short, monkeypatch):
         assert ledger.verify() == 9
 
 
+def test_an_end_that_finds_no_room_keeps_the_letter_back(path, monkeypatch):
+    """A short write raises nothing by itself: a letter would leave without its end."""
+    real = os.pwrite
+    filled(path)
+    with Ledger(path) as ledger:
+        place = ledger._store._end_file
+
+        def full(file, content, at):
+            return real(file, content[:-1] if file == place else content, at)
+
+        with monkeypatch.context() as now:
+            now.setattr(end.os, "pwrite", full)
+            with pytest.raises(BrokenLedger, match="No space left"):
+                charge(ledger, 50)
+        charge(ledger, 50)
+        assert ledger.verify() == 9
+    with open(end.path_of(path), "rb") as file:
+        assert end.read_end(file.fileno()) == (9, Ledger(path, read_only=True).head())
+
+
 def test_others_may_not_read_it(path):
     path.parent.chmod(0o755)
     filled(path)

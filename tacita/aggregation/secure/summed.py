@@ -11,7 +11,14 @@ from jax import Array
 
 from tacita import check
 from tacita.aggregation.secure.rule import SecureSum
-from tacita.algorithm.base import Algorithm, Averages, Gradients, Round, ServerAlgorithm
+from tacita.algorithm.base import (
+    MOST_STEPS,
+    Algorithm,
+    Averages,
+    Gradients,
+    Round,
+    ServerAlgorithm,
+)
 from tacita.algorithm.wrapper import Wrapper
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.oracles import AgentOracle
@@ -124,7 +131,10 @@ class Summed(Wrapper):
     ) -> tuple[Any, Array]:
         """What rows add; nothing to a question that is out of bounds."""
         state, added = self.algorithm.increment(key, oracle, state, inbox)
-        most = self.aggregation.broadcast
+        most, norm = self.aggregation.broadcast, oracle.oracle.norm
+        step = self.algorithm.step_before_noise()
+        if step is not None and norm is not None:
+            most = jnp.minimum(most, MOST_STEPS * step * norm)
         within = [jnp.all(jnp.abs(leaf) <= most) for leaf in jax.tree.leaves(inbox)]
         return state, jnp.where(jnp.all(jnp.asarray(within)), added, 0)
 
