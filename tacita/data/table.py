@@ -14,10 +14,12 @@ from tacita.check import count, nearest, one_of, refuse
 from tacita.data.catalog import Task
 from tacita.data.dataset import Dataset
 from tacita.data.suspicious import (
+    alike_but_for_capitals,
     nothing_held_out,
     refuse_keys,
     refuse_names,
     refuse_spaces,
+    rows_left_out,
     stray_labels,
 )
 from tacita.data.table_file import read_frame
@@ -46,6 +48,7 @@ def read_table(
     test_share: float = 0.0,
     seed: int = 0,
     max_levels: int = 100,
+    classes: Sequence[Any] | None = None,
 ) -> Dataset:
     """Read a CSV or Parquet file.
 
@@ -70,6 +73,9 @@ def read_table(
         seed: Of that draw.
         max_levels: A text column with more levels is refused: most likely it is a name
             or a key.
+        classes: Of a classification, all values that the target may have, in the order
+            of their numbers, where they are known beforehand: rows may then be of one
+            class only. None takes those of the rows.
     """
     one_of(("refuse", "drop", "impute"), missing=missing)
     if isinstance(missing_values, str):
@@ -89,6 +95,7 @@ def read_table(
     if not chosen:
         refuse_keys(frame[list(features)], path)
     frame = frame[[*features, *wanted]]
+    whole = frame
     if missing == "drop":
         frame = frame.dropna(ignore_index=True)
         if frame.empty:
@@ -103,7 +110,7 @@ def read_table(
         _within_reach(frame[column], path)
     for column in frame.columns:
         refuse_spaces(frame[column], path)
-    y, task, classes = _target(frame[target], task, path)
+    y, task, names = _target(frame[target], task, path, classes)
     holder = None if agent is None else frame[agent].to_numpy()
     groups = np.zeros(len(frame)) if holder is None else holder.astype(str)
     test = hold_out_rows(groups, test_share, seed)
@@ -123,11 +130,13 @@ def read_table(
         test=test,
         scale=scale,
         target_name=target,
-        classes=classes,
+        classes=names,
         agent=holder,
         notes=(
             *_notes(frame, missing),
-            *stray_labels(y, classes),
+            *rows_left_out(frame, whole, agent),
+            *alike_but_for_capitals(frame),
+            *stray_labels(y, names),
             *nothing_held_out(test, test_share),
         ),
     )
@@ -178,10 +187,15 @@ def _is_number(column: Any) -> bool:
 
 
 def _target(
-    column: Any, task: Task | None, path: Path
+    column: Any, task: Task | None, path: Path, classes: Sequence[Any] | None
 ) -> tuple[np.ndarray, Task, tuple[str, ...]]:
     """The target as numbers, the kind of task, the names of the classes."""
     number = _is_number(column) and not types.is_bool_dtype(column)
+    if classes is not None:
+        if task == "regression":
+            refuse(f"classes={list(classes)!r} goes with task='classification' only")
+        names = _class_names(classes)
+        return _coded(_words(column), names, path), "classification", names
     if task is None:
         if not number and column.nunique() > _FEW:
             _check_words(column.astype(object).map(str), path)
@@ -202,6 +216,27 @@ def _target(
             f"target {column.name!r} has one value only; there is nothing to predict"
         )
     return codes, task, tuple(word(level) for level in levels)
+
+
+def _class_names(classes: Sequence[Any]) -> tuple[str, ...]:
+    names = () if isinstance(classes, str) else tuple(word(one) for one in classes)
+    if len(set(names)) < max(2, len(names)):
+        refuse(
+            f"expected classes a list of two or more values, each once, got {classes!r}"
+        )
+    return names
+
+
+def _coded(words: Any, names: tuple[str, ...], path: Path) -> np.ndarray:
+    """Every row's place among the classes."""
+    codes = words.map({name: place for place, name in enumerate(names)})
+    if codes.isna().any():
+        row = int(np.argmax(codes.isna()))
+        refuse(
+            f"target {words.name!r} of {path} is {words.iloc[row]!r} in data row "
+            f"{row + 1}, which is none of classes={list(names)[:10]}"
+        )
+    return codes.to_numpy(int)
 
 
 def _levels(frame: Frame, path: Path, max_levels: int) -> dict[str, list[str]]:
@@ -262,6 +297,12 @@ def _check_words(column: Any, path: Path) -> None:
         refuse(
             f"{told} holds numbers written as {str(words[dressed].iloc[0])!r}; write "
             "them in digits, a decimal point and, where needed, a plain minus"
+        )
+    if plain.all() and np.abs(pd.to_numeric(words).astype(float)).max() >= 2**63:
+        longest = max(words, key=len)
+        refuse(
+            f"{told} holds whole numbers of up to {len(longest)} digits, {longest!r} "
+            "for one; leave it out, or write measures with a decimal point"
         )
     if plain.mean() >= 0.5 and not plain.all():
         stray = str(words[~plain].iloc[0])
