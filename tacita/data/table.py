@@ -25,13 +25,10 @@ from tacita.data.suspicious import (
 from tacita.data.table_file import read_frame
 from tacita.data.tabular import Frame, assemble
 from tacita.data.test_rows import hold_out_rows
+from tacita.data.words import refuse_dressed_numbers, refuse_many
 from tacita.encoding import LARGEST, word
 
 _FEW = 20
-#: Signs among the digits of a number that pandas takes for text.
-_DRESS = r"[\s_'\u2019$\u20ac\u00a3%]"
-#: A day as one writes it: 2026-01-31, 31.1.2026, 1/31/2026, with or without a time.
-_DAY = r"(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})([ T].*)?"
 
 
 def read_table(
@@ -198,7 +195,7 @@ def _target(
         return _coded(_words(column), names, path), "classification", names
     if task is None:
         if not number and column.nunique() > _FEW:
-            _check_words(column.astype(object).map(str), path)
+            refuse_dressed_numbers(column.astype(object).map(str), path)
         whole = number and bool((column.astype(float) % 1 == 0).all())
         few = whole and column.nunique() <= _FEW
         task = "classification" if few or not number else "regression"
@@ -248,8 +245,8 @@ def _levels(frame: Frame, path: Path, max_levels: int) -> dict[str, list[str]]:
             refuse(f"column {name!r} of {path} is a date; turn it into a number first")
         if not _is_number(column):
             words = _words(column)
-            _check_words(words, path)
-            _check_levels(words, path, max_levels)
+            refuse_dressed_numbers(words, path)
+            refuse_many(words, path, max_levels)
             levels[name] = sorted(words.dropna().unique())
     return levels
 
@@ -275,57 +272,6 @@ def _filled(
             column = column.fillna(filled[name])
         columns[name] = column
     return pd.DataFrame(columns), filled
-
-
-def _check_words(column: Any, path: Path) -> None:
-    """Refuse what is no category: numbers with commas or a stray word, and dates."""
-    words, told = column.dropna(), f"column {column.name!r} of {path}"
-    plain, joined = _are_numbers(words), _are_numbers(words.str.replace(",", ""))
-    commas = joined & ~plain
-    if commas.any() and joined.mean() >= 0.5:
-        refuse(
-            f"{told} holds numbers with commas, {str(words[commas].iloc[0])!r} for "
-            "one; write them with a decimal point and without commas"
-        )
-    dressed = (
-        _are_numbers(
-            words.str.replace(_DRESS, "", regex=True).str.replace("\u2212", "-")
-        )
-        & ~plain
-    )
-    if dressed.any() and (dressed | plain).mean() >= 0.5:
-        refuse(
-            f"{told} holds numbers written as {str(words[dressed].iloc[0])!r}; write "
-            "them in digits, a decimal point and, where needed, a plain minus"
-        )
-    if plain.all() and np.abs(pd.to_numeric(words).astype(float)).max() >= 2**63:
-        longest = max(words, key=len)
-        refuse(
-            f"{told} holds whole numbers of up to {len(longest)} digits, {longest!r} "
-            "for one; leave it out, or write measures with a decimal point"
-        )
-    if plain.mean() >= 0.5 and not plain.all():
-        stray = str(words[~plain].iloc[0])
-        refuse(
-            f"{told} holds numbers and the text {stray!r}; "
-            f"correct it, or take missing_values=[{stray!r}] if it means an empty cell"
-        )
-    if words.str.fullmatch(_DAY).mean() >= 0.5:
-        refuse(f"{told} is a date; leave it out, or turn it into a number first")
-
-
-def _are_numbers(words: Any) -> np.ndarray:
-    return ~np.isnan(np.asarray(pd.to_numeric(words, errors="coerce"), float))
-
-
-def _check_levels(column: Any, path: Path, max_levels: int) -> None:
-    """Refuse text with too many values: names, keys."""
-    if column.nunique() > max_levels:
-        refuse(
-            f"column {column.name!r} of {path} is text with {column.nunique()} "
-            f"different values; leave it out of features, or raise "
-            f"max_levels={max_levels}"
-        )
 
 
 def _notes(frame: Frame, missing: str) -> tuple[str, ...]:

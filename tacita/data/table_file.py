@@ -117,7 +117,7 @@ class _Text:
         return frame
 
     def _columns(self, **options: Any) -> Frame:
-        empty = {"na_values": self.missing_values} | options
+        empty: dict[str, Any] = {"na_values": self.missing_values} | options
         return pd.read_csv(
             self.path, sep=self.separator, skipinitialspace=True, **empty
         )

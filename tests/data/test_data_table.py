@@ -344,6 +344,13 @@ def test_the_types_of_parquet(tmp_path):
     assert data.classes == ("x", "y") and data.agent_names == ("7", "8")
 
 
+def test_a_text_column_without_a_word_is_refused(tmp_path):
+    frame = FRAME.assign(pet=pd.Series([None] * len(FRAME), dtype="str"))
+    frame.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(TacitaError, match="'pet' of .* is empty; leave it out"):
+        read_table(tmp_path / "a.parquet", target="ill", missing="impute")
+
+
 def test_dates_missing_files_and_folders_are_refused(tmp_path):
     frame = FRAME.assign(day=pd.date_range("2026-01-01", periods=6))
     frame.to_parquet(tmp_path / "d.parquet")
