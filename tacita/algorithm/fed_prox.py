@@ -5,7 +5,8 @@ MLSys 2020. In the book's form
 
     w_i = argmin_v  f_i(v) + (1/eta) ||v - w||^2,
 
-exactly (linear models: one linear system) or by local gradient steps.
+exactly (linear models: one linear system) or by local gradient steps. Exact answers
+need no gradients, so that losses with kinks have them, too.
 """
 
 from __future__ import annotations
@@ -23,10 +24,9 @@ from tacita.algorithm.base import (
     descend,
 )
 from tacita.algorithm.joining import Around, Joining, Rules
-from tacita.algorithm.solvers import exact_prox
+from tacita.problem import proximal
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
-from tacita.theory import descent
 from tacita.trees import count, frozen, needed, one_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class FedProx(ServerAlgorithm):
         step_size: Of the local steps; None lets theory choose, with smoothness L,
             1 / (L + 2/eta).
         local_steps: Gradient steps on the proximal problem; None solves it exactly,
-            by Newton's method from the shared model.
+            from the shared model.
         oracle: How agents compute gradients of f_i.
         weights: "uniform" mean, or weighted by the agents' number of "samples".
     """
@@ -65,10 +65,11 @@ class FedProx(ServerAlgorithm):
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 10"
 
     def refuse_problem(self, problem: Problem) -> None:
-        """The exact proximal step needs a Hessian."""
+        """Also refuses what has no exact answer, where there are no local steps."""
         super().refuse_problem(problem)
         if self.local_steps is None:
-            descent.require_linear(problem, "FedProx without local_steps")
+            who, remedy = "FedProx without local_steps", "give local_steps="
+            proximal.require_exact(problem, self.oracle, who, remedy)
 
     def gradients(self) -> Gradients:
         """One a local step; the exact answer takes curvature."""
@@ -85,7 +86,7 @@ class FedProx(ServerAlgorithm):
     ) -> tuple[ModelState, Array]:
         """argmin_v f_i(v) + (1/eta)||v - w||^2, from v = w."""
         if self.local_steps is None:
-            w = exact_prox(oracle.local, inbox, inbox, self.eta / 2)
+            w = proximal.toward(oracle.local, inbox, inbox, 2 / self.eta)
         else:
             # v <- v - step * (g_i(v) + (2/eta)(v - w))
             w = descend(

@@ -19,10 +19,10 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Gradients, Number
 from tacita.algorithm.defaults import proximal_step_size
-from tacita.problem.newton import exact_prox, newton_step, residual_of
+from tacita.problem import proximal
+from tacita.problem.newton import newton_step, residual_of
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
-from tacita.theory import descent
 from tacita.trees import count, filled, frozen
 
 if TYPE_CHECKING:
@@ -90,14 +90,14 @@ class ExactProx(_ExactGradients):
 
     def check(self, problem: Problem, oracle: Oracle) -> None:
         """Only linear models have a proximal point that can be computed."""
-        super().check(problem, oracle)
-        descent.require_linear(problem, "ExactProx")
+        remedy = "take another solver, such as GradientDescent"
+        proximal.require_exact(problem, oracle, "ExactProx", remedy)
 
     def solve(
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any
     ) -> Array:
         """prox_{rho f_i}(v)."""
-        return exact_prox(oracle.local, w, v, rho)
+        return proximal.toward(oracle.local, w, v, 1 / rho)
 
 
 class _Memory(NamedTuple):

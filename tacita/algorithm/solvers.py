@@ -37,7 +37,6 @@ from tacita.algorithm.second_order import (
     LocalSolver,
     Newton,
     QuasiNewton,
-    exact_prox,
 )
 from tacita.algorithm.variance_reduced import SAGA, SVRG
 from tacita.problem.oracles import AgentOracle, Oracle
@@ -57,7 +56,6 @@ __all__ = [
     "Newton",
     "QuasiNewton",
     "Solver",
-    "exact_prox",
 ]
 
 

@@ -8,23 +8,49 @@ with kinks, Newton's method for the others; with an h, proximal steps with momen
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tacita import check
 from tacita.problem import least_absolute
 from tacita.problem.model import ridge
 from tacita.problem.model.linear import Huber, Kinked, Linear, Logistic, Softmax
-from tacita.problem.model.per_agent import PerAgent
+from tacita.problem.model.per_agent import PerAgent, kinds_of
+from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.newton import exact_prox, finished, root, steepest
+from tacita.problem.oracles import Full, Oracle
 from tacita.problem.population import Local
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
 
 #: Models whose losses have gradients everywhere, and a known largest curvature.
 Smooth = Linear | Huber | Logistic | Softmax
 
 _MOST_STEPS = 20_000
+
+
+def require_exact(problem: Problem, oracle: Oracle, who: str, remedy: str) -> None:
+    """Refuse models without an exact step, and gradients that it would not ask for."""
+    kinds = kinds_of(problem.model)
+    if not all(isinstance(model, Smooth | Kinked) for model in kinds):
+        check.refuse(
+            f"{who} solves its local problems exactly for linear models only; {remedy}"
+        )
+    squared = isinstance(problem.population.regulariser, SquaredL2)
+    if not squared and any(isinstance(model, Kinked) for model in kinds):
+        check.refuse(
+            f"{who} solves local problems of losses with kinks for a squared "
+            "regulariser only; use l2= in place of regulariser="
+        )
+    if not isinstance(oracle, Full):
+        check.refuse(
+            f"{who} needs exact gradients, got oracle={type(oracle).__name__}; use "
+            f"oracle=Full(), or {remedy}"
+        )
 
 
 def toward(local: Local, w: Array, v: Array, pull: Any, h: Any = None) -> Array:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacita import check
-from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.schedule import largest
 
 if TYPE_CHECKING:
@@ -138,9 +137,3 @@ def smoothness(problem: Problem) -> float:
 def strong_convexity(problem: Problem) -> float:
     """mu, the smallest of all agents'."""
     return problem.moduli.smallest
-
-
-def require_linear(problem: Problem, who: str) -> None:
-    """Refuse models whose local problem has no computable exact solution."""
-    if not isinstance(problem.model, Linear | Logistic | Softmax):
-        check.refuse(f"{who} needs a linear model; give local_steps= and step_size=")

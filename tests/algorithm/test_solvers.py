@@ -16,9 +16,9 @@ from tacita.algorithm.solvers import (
     Mixed,
     Newton,
     QuasiNewton,
-    exact_prox,
 )
 from tacita.privacy import gradient_noise
+from tacita.problem.newton import exact_prox
 from tacita.problem.oracles import SAMPLINGS, AgentOracle
 from tacita.theory import fed_plt as theory
 
