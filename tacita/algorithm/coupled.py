@@ -13,9 +13,7 @@ from tacita.problem import moduli, proximal
 from tacita.problem.gtv import nodes
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.gtv.gtvmin import GTVMin
-from tacita.problem.model.linear import Kinked
-from tacita.problem.model.per_agent import kinds_of
-from tacita.problem.oracles import AgentOracle, Full
+from tacita.problem.oracles import AgentOracle
 from tacita.trees import replace, ruled
 
 if TYPE_CHECKING:
@@ -121,15 +119,9 @@ class SolvedByNodes(Coupled):
         super().refuse_problem(problem)
         if self.solver is not None:
             return
-        name = type(self).__name__
-        kinds, known = kinds_of(problem.model), proximal.Smooth | Kinked
-        if not all(isinstance(model, known) for model in kinds):
-            check.refuse(
-                f"{name} solves its local problems exactly for linear models only; "
-                "give solver=tacita.solvers.GradientDescent(step_size=..., ...)"
-            )
-        if not isinstance(self.oracle, Full):
-            check.refuse(f"{name} without a solver needs exact gradients, oracle=Full")
+        who = f"{type(self).__name__} without a solver"
+        remedy = "give solver=tacita.solvers.GradientDescent(step_size=..., ...)"
+        proximal.require_exact(problem, self.oracle, who, remedy)
         free = np.flatnonzero(~self.held(problem))
         if not len(free) or problem.population.regulariser.curvature_bounds[0] > 0:
             return

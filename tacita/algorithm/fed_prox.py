@@ -5,8 +5,8 @@ MLSys 2020. In the book's form
 
     w_i = argmin_v  f_i(v) + (1/eta) ||v - w||^2,
 
-exactly (linear models: one linear system; losses with kinks too) or by local gradient
-steps.
+exactly (linear models: one linear system) or by local gradient steps. Exact answers
+need no gradients, so that losses with kinks have them, too.
 """
 
 from __future__ import annotations
@@ -65,10 +65,11 @@ class FedProx(ServerAlgorithm):
     source: ClassVar[str] = "A. Jung, Federated Learning, Algorithm 10"
 
     def refuse_problem(self, problem: Problem) -> None:
-        """The exact proximal step is not known for every model."""
+        """Also refuses what has no exact answer, where there are no local steps."""
         super().refuse_problem(problem)
         if self.local_steps is None:
-            proximal.require_known(problem.population, "FedProx without local_steps")
+            who, remedy = "FedProx without local_steps", "give local_steps="
+            proximal.require_exact(problem, self.oracle, who, remedy)
 
     def gradients(self) -> Gradients:
         """One a local step; the exact answer takes curvature."""

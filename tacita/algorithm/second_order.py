@@ -90,8 +90,8 @@ class ExactProx(_ExactGradients):
 
     def check(self, problem: Problem, oracle: Oracle) -> None:
         """Not every model has a proximal point that can be computed."""
-        super().check(problem, oracle)
-        proximal.require_known(problem.population, "ExactProx")
+        remedy = "take another solver, such as GradientDescent"
+        proximal.require_exact(problem, oracle, "ExactProx", remedy)
 
     def solve(
         self, key: Array, oracle: AgentOracle, w: Array, v: Array, rho: Any

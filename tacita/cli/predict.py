@@ -43,7 +43,7 @@ def predict(
             "every agent of this run has a model of its own; say whose with --agent, "
             f"one of {', '.join(str(one) for one in model.nodes[:20])}"
         )
-    rows = tacita.data.read_frame(table, separator)
+    rows = tacita.data.read_frame(table, separator, levels=model.levels)
     words = model.predict_frame(rows, agent, told=str(table)).to_csv(index=False)
     surplus = model.surplus(rows)
     if surplus:

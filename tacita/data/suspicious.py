@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ _KEY = re.compile(r"(.*[ _.-])?(id|key|uuid|nr|no|number)|rowid|index|(id|nr)[ _
 _ORDERED = 20
 #: Rows from which on a label that occurs once is worth a word.
 _MANY = 100
+#: Agents that a note names.
+_LISTED = 5
 
 
 def refuse_keys(frame: Any, path: Path) -> None:
@@ -66,17 +69,70 @@ def refuse_names(frame: Any, path: Path) -> None:
 
 
 def refuse_spaces(column: Any, path: Path) -> None:
-    """Refuse two values that look alike: they differ in spaces at their ends only."""
-    if types.is_numeric_dtype(column) or types.is_bool_dtype(column):
-        return
+    """Refuse two values that look alike.
+
+    They differ in spaces only, or in how letters with accents are coded.
+    """
     seen: dict[str, str] = {}
-    for value in column.dropna().astype(str).unique():
-        first = seen.setdefault(value.strip(), value)
+    for value in _values(column):
+        first = seen.setdefault(_as_seen(value), value)
         if first != value:
+            spaced = "".join(first.split()) != "".join(value.split())
+            what = "in how letters are coded" if spaced else "in spaces"
             refuse(
                 f"column {column.name!r} of {path} holds {first!r} and {value!r}, "
-                "which differ in spaces only; write them alike"
+                f"which differ {what} only; write them alike"
             )
+
+
+def _values(column: Any) -> list[str]:
+    """The words of a column, each once; none of a column of numbers."""
+    if types.is_numeric_dtype(column) or types.is_bool_dtype(column):
+        return []
+    return column.dropna().astype(str).unique().tolist()
+
+
+def _as_seen(value: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", value).split())
+
+
+def alike_but_for_capitals(frame: Any) -> tuple[str, ...]:
+    """A note on every column with two values that differ in capitals only.
+
+    >>> alike_but_for_capitals(pd.DataFrame({"ill": ["yes", "no", "Yes"]}))
+    ("column 'ill' holds 'yes' and 'Yes', taken for two values: is one misspelt?",)
+    """
+    notes = []
+    for name in frame.columns:
+        seen: dict[str, str] = {}
+        for value in _values(frame[name]):
+            first = seen.setdefault(value.casefold(), value)
+            if first != value:
+                notes.append(
+                    f"column {name!r} holds {first!r} and {value!r}, taken for two "
+                    "values: is one misspelt?"
+                )
+                break
+    return tuple(notes)
+
+
+def rows_left_out(kept: Any, of: Any, agent: str | None) -> tuple[str, ...]:
+    """A note on rows that were dropped, and on agents all of whose rows were.
+
+    >>> of = pd.DataFrame({"age": [1.0, None, None], "site": ["a", "a", "b"]})
+    >>> rows_left_out(of.dropna(), of, "site")
+    ("2 of 3 rows left out for an empty cell, all of agent 'b'",)
+    """
+    gone = len(of) - len(kept)
+    if not gone:
+        return ()
+    note = f"{gone} of {len(of)} rows left out for an empty cell"
+    if agent is not None:
+        lost = sorted(set(of[agent].dropna()) - set(kept[agent]), key=str)
+        named = ", ".join(repr(one) for one in lost[:_LISTED])
+        more = f" and {len(lost) - _LISTED} more" if len(lost) > _LISTED else ""
+        note += f", all of agent {named}{more}" if lost else ""
+    return (note,)
 
 
 def refuse_repeated(header: Any, path: Path) -> None:

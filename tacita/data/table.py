@@ -14,22 +14,21 @@ from tacita.check import count, nearest, one_of, refuse
 from tacita.data.catalog import Task
 from tacita.data.dataset import Dataset
 from tacita.data.suspicious import (
+    alike_but_for_capitals,
     nothing_held_out,
     refuse_keys,
     refuse_names,
     refuse_spaces,
+    rows_left_out,
     stray_labels,
 )
 from tacita.data.table_file import read_frame
 from tacita.data.tabular import Frame, assemble
 from tacita.data.test_rows import hold_out_rows
+from tacita.data.words import refuse_dressed_numbers, refuse_many
 from tacita.encoding import LARGEST, word
 
 _FEW = 20
-#: Signs among the digits of a number that pandas takes for text.
-_DRESS = r"[\s_'\u2019$\u20ac\u00a3%]"
-#: A day as one writes it: 2026-01-31, 31.1.2026, 1/31/2026, with or without a time.
-_DAY = r"(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})([ T].*)?"
 
 
 def read_table(
@@ -46,6 +45,7 @@ def read_table(
     test_share: float = 0.0,
     seed: int = 0,
     max_levels: int = 100,
+    classes: Sequence[Any] | None = None,
 ) -> Dataset:
     """Read a CSV or Parquet file.
 
@@ -70,6 +70,9 @@ def read_table(
         seed: Of that draw.
         max_levels: A text column with more levels is refused: most likely it is a name
             or a key.
+        classes: Of a classification, all values that the target may have, in the order
+            of their numbers, where they are known beforehand: rows may then be of one
+            class only. None takes those of the rows.
     """
     one_of(("refuse", "drop", "impute"), missing=missing)
     if isinstance(missing_values, str):
@@ -89,6 +92,7 @@ def read_table(
     if not chosen:
         refuse_keys(frame[list(features)], path)
     frame = frame[[*features, *wanted]]
+    whole = frame
     if missing == "drop":
         frame = frame.dropna(ignore_index=True)
         if frame.empty:
@@ -103,7 +107,7 @@ def read_table(
         _within_reach(frame[column], path)
     for column in frame.columns:
         refuse_spaces(frame[column], path)
-    y, task, classes = _target(frame[target], task, path)
+    y, task, names = _target(frame[target], task, path, classes)
     holder = None if agent is None else frame[agent].to_numpy()
     groups = np.zeros(len(frame)) if holder is None else holder.astype(str)
     test = hold_out_rows(groups, test_share, seed)
@@ -123,11 +127,13 @@ def read_table(
         test=test,
         scale=scale,
         target_name=target,
-        classes=classes,
+        classes=names,
         agent=holder,
         notes=(
             *_notes(frame, missing),
-            *stray_labels(y, classes),
+            *rows_left_out(frame, whole, agent),
+            *alike_but_for_capitals(frame),
+            *stray_labels(y, names),
             *nothing_held_out(test, test_share),
         ),
     )
@@ -178,13 +184,18 @@ def _is_number(column: Any) -> bool:
 
 
 def _target(
-    column: Any, task: Task | None, path: Path
+    column: Any, task: Task | None, path: Path, classes: Sequence[Any] | None
 ) -> tuple[np.ndarray, Task, tuple[str, ...]]:
     """The target as numbers, the kind of task, the names of the classes."""
     number = _is_number(column) and not types.is_bool_dtype(column)
+    if classes is not None:
+        if task == "regression":
+            refuse(f"classes={list(classes)!r} goes with task='classification' only")
+        names = _class_names(classes)
+        return _coded(_words(column), names, path), "classification", names
     if task is None:
         if not number and column.nunique() > _FEW:
-            _check_words(column.astype(object).map(str), path)
+            refuse_dressed_numbers(column.astype(object).map(str), path)
         whole = number and bool((column.astype(float) % 1 == 0).all())
         few = whole and column.nunique() <= _FEW
         task = "classification" if few or not number else "regression"
@@ -204,6 +215,27 @@ def _target(
     return codes, task, tuple(word(level) for level in levels)
 
 
+def _class_names(classes: Sequence[Any]) -> tuple[str, ...]:
+    names = () if isinstance(classes, str) else tuple(word(one) for one in classes)
+    if len(set(names)) < max(2, len(names)):
+        refuse(
+            f"expected classes a list of two or more values, each once, got {classes!r}"
+        )
+    return names
+
+
+def _coded(words: Any, names: tuple[str, ...], path: Path) -> np.ndarray:
+    """Every row's place among the classes."""
+    codes = words.map({name: place for place, name in enumerate(names)})
+    if codes.isna().any():
+        row = int(np.argmax(codes.isna()))
+        refuse(
+            f"target {words.name!r} of {path} is {words.iloc[row]!r} in data row "
+            f"{row + 1}, which is none of classes={list(names)[:10]}"
+        )
+    return codes.to_numpy(int)
+
+
 def _levels(frame: Frame, path: Path, max_levels: int) -> dict[str, list[str]]:
     """The levels of every column that is not of numbers."""
     levels = {}
@@ -213,8 +245,8 @@ def _levels(frame: Frame, path: Path, max_levels: int) -> dict[str, list[str]]:
             refuse(f"column {name!r} of {path} is a date; turn it into a number first")
         if not _is_number(column):
             words = _words(column)
-            _check_words(words, path)
-            _check_levels(words, path, max_levels)
+            refuse_dressed_numbers(words, path)
+            refuse_many(words, path, max_levels)
             levels[name] = sorted(words.dropna().unique())
     return levels
 
@@ -240,51 +272,6 @@ def _filled(
             column = column.fillna(filled[name])
         columns[name] = column
     return pd.DataFrame(columns), filled
-
-
-def _check_words(column: Any, path: Path) -> None:
-    """Refuse what is no category: numbers with commas or a stray word, and dates."""
-    words, told = column.dropna(), f"column {column.name!r} of {path}"
-    plain, joined = _are_numbers(words), _are_numbers(words.str.replace(",", ""))
-    commas = joined & ~plain
-    if commas.any() and joined.mean() >= 0.5:
-        refuse(
-            f"{told} holds numbers with commas, {str(words[commas].iloc[0])!r} for "
-            "one; write them with a decimal point and without commas"
-        )
-    dressed = (
-        _are_numbers(
-            words.str.replace(_DRESS, "", regex=True).str.replace("\u2212", "-")
-        )
-        & ~plain
-    )
-    if dressed.any() and (dressed | plain).mean() >= 0.5:
-        refuse(
-            f"{told} holds numbers written as {str(words[dressed].iloc[0])!r}; write "
-            "them in digits, a decimal point and, where needed, a plain minus"
-        )
-    if plain.mean() >= 0.5 and not plain.all():
-        stray = str(words[~plain].iloc[0])
-        refuse(
-            f"{told} holds numbers and the text {stray!r}; "
-            f"correct it, or take missing_values=[{stray!r}] if it means an empty cell"
-        )
-    if words.str.fullmatch(_DAY).mean() >= 0.5:
-        refuse(f"{told} is a date; leave it out, or turn it into a number first")
-
-
-def _are_numbers(words: Any) -> np.ndarray:
-    return ~np.isnan(np.asarray(pd.to_numeric(words, errors="coerce"), float))
-
-
-def _check_levels(column: Any, path: Path, max_levels: int) -> None:
-    """Refuse text with too many values: names, keys."""
-    if column.nunique() > max_levels:
-        refuse(
-            f"column {column.name!r} of {path} is text with {column.nunique()} "
-            f"different values; leave it out of features, or raise "
-            f"max_levels={max_levels}"
-        )
 
 
 def _notes(frame: Frame, missing: str) -> tuple[str, ...]:

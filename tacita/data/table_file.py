@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api import types
 
 from tacita.check import TacitaError, refuse
 from tacita.data.suspicious import refuse_repeated
@@ -17,6 +19,12 @@ from tacita.data.tabular import Frame
 _MOST_NAMES = 1 << 16
 #: What parts fields by any number of spaces and tabs.
 _SPACES = r"\s+"
+#: What a cell may say in place of nothing, as pandas has it but for "None": patients
+#: with no allergy are not patients of whom it is not known.
+_EMPTY = (
+    *("", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "<NA>"),
+    *("#NA", "#N/A", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
 
 
 def read_frame(
@@ -24,6 +32,7 @@ def read_frame(
     separator: str = ",",
     missing_values: Sequence[str] = (),
     agent: str | None = None,
+    levels: Mapping[str, Sequence[Any]] | None = None,
 ) -> Frame:
     """The table in a CSV or Parquet file, columns as pandas reads them.
 
@@ -32,6 +41,8 @@ def read_frame(
         separator: Between the fields of a text file.
         missing_values: Further ways in which a cell says that it is empty.
         agent: The column that names agents, if there is one: 007 stays 007.
+        levels: Of columns that are known to be categories, the values they may have:
+            a number that is written as one of them stays as it is written.
     """
     if not path.is_file():
         refuse(f"there is no file {path}; check the path")
@@ -45,7 +56,7 @@ def read_frame(
         elif kind.lower() in (".csv", ".csv.gz", ".tsv", ".txt"):
             tabs = kind.lower() == ".tsv" and separator == ","
             parted = "\t" if tabs else separator
-            frame = _text(path, parted, list(missing_values), agent)
+            frame = _Text(path, parted, list(missing_values)).read(agent, levels or {})
         else:
             refuse(f"cannot tell the format of {path}; name it .csv or .parquet")
     except TacitaError:
@@ -71,23 +82,60 @@ def read_frame(
     return frame.set_axis(names, axis=1)
 
 
-def _text(
-    path: Path, separator: str, missing_values: list[str], agent: str | None
-) -> Frame:
-    # The first row too: with more cells than the header pandas would shift it.
-    top = pd.read_csv(path, sep=separator, header=None, nrows=2, skipinitialspace=True)
-    refuse_repeated(top, path)
-    held = [name for name in top.iloc[0] if str(name).strip() == agent]
-    frame = pd.read_csv(
-        path,
-        sep=separator,
-        na_values=missing_values,
-        skipinitialspace=True,
-        dtype=dict.fromkeys(held, str),
-    )
-    for name in held:
-        frame[name] = _names(frame[name])
-    return frame
+@dataclass(frozen=True)
+class _Text:
+    """A text file, which pandas reads once, and some of its columns as words again."""
+
+    path: Path
+    separator: str
+    missing_values: list[str]
+
+    def read(self, agent: str | None, levels: Mapping[str, Sequence[Any]]) -> Frame:
+        # The first row too: with more cells than the header pandas would shift it.
+        top = pd.read_csv(
+            self.path,
+            sep=self.separator,
+            header=None,
+            nrows=2,
+            skipinitialspace=True,
+        )
+        refuse_repeated(top, self.path)
+        held = [name for name in top.iloc[0] if str(name).strip() == agent]
+        frame = self._columns(dtype=dict.fromkeys(held, str))
+        written = [name for name in frame if self._loses_words(frame[name])]
+        coded = [
+            name
+            for name in frame
+            if str(name).strip() in levels and types.is_numeric_dtype(frame[name])
+        ]
+        for name, words in self._words([*written, *coded]).items():
+            known = words.isin([str(one) for one in levels.get(str(name).strip(), ())])
+            kept = known if name in coded else words.notna()
+            frame[name] = words.where(kept, frame[name].astype(object))
+        for name in held:
+            frame[name] = _names(frame[name])
+        return frame
+
+    def _columns(self, **options: Any) -> Frame:
+        empty: dict[str, Any] = {"na_values": self.missing_values} | options
+        return pd.read_csv(
+            self.path, sep=self.separator, skipinitialspace=True, **empty
+        )
+
+    def _loses_words(self, column: Any) -> bool:
+        """Whether it is text with gaps, of which some may say "None"."""
+        if types.is_numeric_dtype(column) or not column.isna().any():
+            return False
+        return not column.dropna().map(lambda cell: isinstance(cell, bool)).all()
+
+    def _words(self, names: list[Any]) -> Frame:
+        """Some columns as they are written; "None" is a word like any other."""
+        if not names:
+            return {}
+        empty = [*_EMPTY, *self.missing_values]
+        return self._columns(
+            usecols=names, dtype=str, keep_default_na=False, na_values=empty
+        )
 
 
 def _names(column: Any) -> Any:

@@ -77,6 +77,15 @@ def one_hot(
     columns = {}
     for name in frame.columns:
         values = frame[name].to_numpy()
+        made = [name]
+        if name in levels:
+            made = level_names(name, levels[name], drop_first)
+        for feature in made:
+            if feature in columns:
+                refuse(
+                    f"two features would be called {feature!r}; rename the column "
+                    f"{name!r} or a value"
+                )
         if name not in levels:
             columns[name] = values.astype(float)
             continue
@@ -84,8 +93,7 @@ def one_hot(
             strange = frame[name][~frame[name].isin(levels[name])].iloc[0]
             refuse(f"column {name!r} holds {strange!r}, which is none of its levels")
         kept = list(levels[name])[1 if drop_first else 0 :]
-        called = level_names(name, levels[name], drop_first)
-        for feature, level in zip(called, kept, strict=True):
+        for feature, level in zip(made, kept, strict=True):
             columns[feature] = (values == level).astype(float)
     return pd.DataFrame(columns, index=frame.index)
 

@@ -41,7 +41,11 @@ def own_columns(run: Description, rows: OwnRows) -> tuple[np.ndarray, np.ndarray
             refuse(f"cannot read {path}: {error}")
     # A number that takes few values is still a number to a model that predicts one.
     task = "regression" if run.problem.get("model") in REGRESSIONS else None
-    table = data.read_table(path, target=target, features=columns, task=task)
+    # That all rows are of one class is for nobody to see: the run names the classes.
+    classes = None if task else run.problem.get("classes")
+    table = data.read_table(
+        path, target=target, features=columns, task=task, classes=classes
+    )
     if list(table.feature_names) != columns:
         refuse(
             f"{path} has text in one of the columns {columns}; a federation takes "

@@ -130,7 +130,9 @@ class Job:
             file = {**file, "run": unseeded}
         config = {**file, "resolved": run.config}
         info = {**run.info, "data_notes": list(self.notes)}
-        card = run.card and replace(run.card, notes=self.notes)
+        # Notes count rows and name labels; a private model leaves without them.
+        notes = self.notes if run.privacy is None else ()
+        card = run.card and replace(run.card, notes=notes)
         return replace(run, config=config, info=info, card=card)
 
 

@@ -103,8 +103,8 @@ def _require_known(population: Population) -> None:
     for model in kinds_of(population.model):
         if not isinstance(model, Linear | Huber | Logistic | Softmax):
             check.refuse(
-                f"the smoothness of {_told(model)} is not known; give step_size= "
-                "yourself"
+                f"the smoothness of {_told(model)} is not known; give step_size=, or "
+                "the rho= or eta= of exact local answers, yourself"
             )
 
 

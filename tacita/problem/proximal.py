@@ -8,7 +8,7 @@ with kinks, Newton's method for the others; with an h, proximal steps with momen
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,11 @@ from tacita.problem.model.linear import Huber, Kinked, Linear, Logistic, Softmax
 from tacita.problem.model.per_agent import PerAgent, kinds_of
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.newton import exact_prox, finished, root, steepest
-from tacita.problem.population import Local, Population
+from tacita.problem.oracles import Full, Oracle
+from tacita.problem.population import Local
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
 
 #: Models whose losses have gradients everywhere, and a known largest curvature.
 Smooth = Linear | Huber | Logistic | Softmax
@@ -29,17 +33,24 @@ Smooth = Linear | Huber | Logistic | Softmax
 _MOST_STEPS = 20_000
 
 
-def require_known(population: Population, who: str) -> None:
-    """Refuse models whose exact step is not known."""
-    kinds = kinds_of(population.model)
-    if not all(isinstance(kind, Smooth | Kinked) for kind in kinds):
+def require_exact(problem: Problem, oracle: Oracle, who: str, remedy: str) -> None:
+    """Refuse models without an exact step, and gradients that it would not ask for."""
+    kinds = kinds_of(problem.model)
+    if not all(isinstance(model, Smooth | Kinked) for model in kinds):
         check.refuse(
-            f"{who} needs a linear, huber, absolute, hinge, logistic or softmax model; "
-            "give local_steps= and step_size="
+            f"{who} solves its local problems exactly for linear models only; {remedy}"
         )
-    kinked = any(isinstance(kind, Kinked) for kind in kinds)
-    if kinked and not isinstance(population.regulariser, SquaredL2):
-        check.refuse(f"{who} needs a squared regulariser, l2, beside a loss with kinks")
+    squared = isinstance(problem.population.regulariser, SquaredL2)
+    if not squared and any(isinstance(model, Kinked) for model in kinds):
+        check.refuse(
+            f"{who} solves local problems of losses with kinks for a squared "
+            "regulariser only; use l2= in place of regulariser="
+        )
+    if not isinstance(oracle, Full):
+        check.refuse(
+            f"{who} needs exact gradients, got oracle={type(oracle).__name__}; use "
+            f"oracle=Full(), or {remedy}"
+        )
 
 
 def toward(local: Local, w: Array, v: Array, pull: Any, h: Any = None) -> Array:

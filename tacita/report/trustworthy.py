@@ -160,8 +160,10 @@ def explanation(told: dict[str, Any]) -> tuple[str, Table]:
 
 def energy(told: dict[str, Any]) -> tuple[str, Table]:
     """What the run took of the world."""
-    known, sent = told["operations"] is not None, numbers.size(told["bytes"])
-    work = numbers.spoken(told["operations"]) if known else "not known"
+    # What is None is left out where tables are kept.
+    operations, sent = told.get("operations"), numbers.size(told["bytes"])
+    known = operations is not None
+    work = numbers.spoken(operations) if known else "not known"
     joules, kilograms = told.get("joules"), told.get("kilograms")
     rows = [
         ("operations of all agents", work),

@@ -115,6 +115,13 @@ class TrainedModel:
                 columns[f"probability of {label}"] = column
         return pd.DataFrame(columns)
 
+    @property
+    def levels(self) -> dict[str, tuple[Any, ...]]:
+        """The values that every category among the columns may have."""
+        encoding = self.card.encoding
+        columns = () if encoding is None else encoding.columns
+        return {one.name: one.levels for one in columns if one.levels is not None}
+
     def surplus(self, rows: Any) -> list[str]:
         """The columns of a table that predictions do not look at."""
         encoding = self.card.encoding

@@ -60,8 +60,9 @@ def of_values(said: np.ndarray, y: np.ndarray, node: np.ndarray, n: int) -> Scor
 
     def of(rows: Any) -> dict[str, float]:
         off = said[rows] - y[rows]
-        about = y[rows] - y[rows].mean() if len(off) else off
-        spread = float(np.sum(about**2))
+        # Squares about a mean that is rounded are not zero where labels are equal.
+        differ = len(off) > 0 and np.ptp(y[rows]) > 0
+        spread = float(np.sum((y[rows] - y[rows].mean()) ** 2)) if differ else 0.0
         return {
             "MAE": _mean(np.abs(off)),
             "RMSE": float(np.sqrt(_mean(off**2))),

@@ -83,6 +83,18 @@ def test_messy_tables_are_refused_in_one_line(tacita_, folder, table, words):
     assert words in line and not Path("out.csv").exists()
 
 
+def test_codes_stay_as_they_are_written(tacita_, place):
+    """A column of 007 and a1 is text; new rows with 007 alone are no numbers."""
+    code = Column(name="code", levels=("007", "7", "a1"))
+    x = np.eye(4, 3)
+    problem = from_arrays(x, ["no", "yes"] * 2, list("sstt"), classes=("no", "yes"))
+    problem = replace(problem, encoding=Encoding(columns=(code,)), target="ill")
+    from_problem(problem, [2.0, -2.0, 0.5]).save("model")
+    Path("new.csv").write_text("code\n007\n7\n007\n7.0\n")
+    lines = tacita_("predict", "model", "new.csv").output.splitlines()[1:]
+    assert [line.split(",")[0] for line in lines] == ["yes", "no", "yes", "no"]
+
+
 def test_a_personal_model_is_chosen_by_its_agent(tacita_, place):
     Path("new.csv").write_text(NEW)
     folder = model(np.array([[1.0, 0.5, -0.5], [-1.0, 0.5, -0.5]])).save("model")

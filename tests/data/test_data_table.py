@@ -160,6 +160,10 @@ def bad_bytes(tmp_path, name, content):
         ("a.csv", b"age,ill\n1 234,0\n2 345,1\n", "written as '1 234'; write them"),
         ("a.csv", b"age,ill\n$5,0\n7,1\n", "numbers written as '$5'"),
         ("a.csv", "age,ill\n\u22125,0\n7,1\n".encode(), "a plain minus"),
+        ("a.csv", "at,ill\n\u00e9,0\ne\u0301,1\n".encode(), "letters are coded only"),
+        ("a.csv", b"pet,ill\na  b,0\na b,1\n", "'a  b' and 'a b', which differ in"),
+        ("a.csv", b"nr,ill\n%d,0\n3,1\n" % 10**20, "up to 21 digits"),
+        ("a.csv", b"pet,pet=cat,ill\ncat,1,0\ndog,2,1\n", "be called 'pet=cat'"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(tmp_path, name, content, words):
@@ -175,6 +179,42 @@ def test_a_refusal_of_the_columns_is_not_taken_for_a_broken_file(tmp_path):
     with pytest.raises(TacitaError) as caught:
         read_table(path, target="ill")
     assert str(caught.value) == f"{path} has two columns 'age'; give each its own name"
+
+
+def test_none_is_a_word_like_any_other_among_words(tmp_path):
+    text = b"pet,age,ill\nNone,None,None\ncat,7,mild\nNone,8,None\n,9,mild\n"
+    path = bad_bytes(tmp_path, "a.csv", text)
+    data = read_table(path, target="ill", missing="impute")
+    assert data.feature_names == ("pet=None", "pet=cat", "age")
+    assert data.x.tolist() == [[1, 0, 8], [0, 1, 7], [1, 0, 8], [1, 0, 9]]
+    assert data.classes == ("None", "mild")
+    with pytest.raises(TacitaError, match="'ill' .* is empty in 2 rows"):
+        read_table(path, target="ill", missing="impute", missing_values=["None"])
+
+
+def test_what_was_left_out_and_what_is_nearly_alike_is_noted(tmp_path):
+    text = b"age,site,ill\n1,a,no\n,b,yes\n2,a,No\n3,c,yes\n"
+    path = bad_bytes(tmp_path, "a.csv", text)
+    data = read_table(path, target="ill", agent="site", missing="drop")
+    assert data.notes == (
+        "1 of 4 rows left out for an empty cell, all of agent 'b'",
+        "column 'ill' holds 'no' and 'No', taken for two values: is one misspelt?",
+    )
+
+
+def test_classes_that_are_known_need_not_all_be_there(tmp_path):
+    path = bad_bytes(tmp_path, "a.csv", b"age,ill\n1,1.0\n2,1.0\n")
+    data = read_table(path, target="ill", classes=[0, 1])
+    assert data.y.tolist() == [1, 1] and data.classes == ("0", "1")
+    for classes, words in (
+        (["0", "2"], r"is '1' in data row 1, which is none of classes=\['0', '2'\]"),
+        ("01", "expected classes a list"),
+        ([1, 1.0], "each once, got"),
+    ):
+        with pytest.raises(TacitaError, match=words):
+            read_table(path, target="ill", classes=classes)
+    with pytest.raises(TacitaError, match="goes with task='classification' only"):
+        read_table(path, target="ill", classes=[0, 1], task="regression")
 
 
 def test_infinite_numbers_are_named_where_gaps_are_imputed(tmp_path):
@@ -302,6 +342,13 @@ def test_the_types_of_parquet(tmp_path):
     assert data.x[:, 3].tolist() == [1, 0, 1, 1]
     assert data.x[:, 4].tolist() == [1, 0, 1, 1]
     assert data.classes == ("x", "y") and data.agent_names == ("7", "8")
+
+
+def test_a_text_column_without_a_word_is_refused(tmp_path):
+    frame = FRAME.assign(pet=pd.Series([None] * len(FRAME), dtype="str"))
+    frame.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(TacitaError, match="'pet' of .* is empty; leave it out"):
+        read_table(tmp_path / "a.parquet", target="ill", missing="impute")
 
 
 def test_dates_missing_files_and_folders_are_refused(tmp_path):

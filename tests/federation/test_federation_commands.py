@@ -149,6 +149,17 @@ def test_rows_are_read_from_every_kind_of_file_alike(tmp_path: Path):
         own_problem(describe(problem=gone), table)
 
 
+def test_rows_of_one_class_are_read_like_any_others(tmp_path: Path):
+    """An agent that ended because of its labels would tell of them."""
+    told = {**run_of()["problem"], "columns": ["x0"], "classes": ["0", "1"]}
+    for label, sign in ((0, -1), (1, 1)):
+        table = pd.DataFrame({"x0": np.arange(4.0), "y": label})
+        table.to_csv(tmp_path / "a.csv", index=False)
+        for rows in (table, tmp_path / "a.csv"):
+            made = own_problem(describe(problem=told), rows)
+            assert made.stacked()[1].tolist() == [[sign] * 4]
+
+
 @pytest.mark.parametrize("model", ["linear", "ridge"])
 def test_a_target_of_zeros_and_ones_is_a_number_to_a_linear_model(tmp_path, model):
     table = pd.DataFrame({"x0": np.arange(8.0), "y": np.arange(8) % 2})

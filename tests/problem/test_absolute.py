@@ -11,6 +11,7 @@ import pytest
 
 import tacita
 from tacita.problem import Absolute, GTVMin, Penalty, least_absolute
+from tacita.problem.model.regulariser import NonConvex
 
 ROBUST = json.loads(
     (Path(__file__).parent.parent / "aggregation/vectors.json").read_text()
@@ -93,6 +94,32 @@ def test_weights_of_agents_count(nodes):
     relaxed = tacita.simulate(heavy, tacita.FedRelax(alpha=0.05), 150, record=())
     exact = GTVMin(heavy, alpha=0.05).solve()
     np.testing.assert_allclose(relaxed.agents, exact, atol=1e-5)
+
+
+def test_fed_plt_reaches_the_optimum_by_exact_answers(nodes):
+    x, y, counts = nodes.stacked()
+    held = np.repeat(np.arange(5), counts)
+    made = tacita.from_arrays(x.reshape(60, 2), y.ravel(), held, model="absolute", l2=1)
+    exact = tacita.FedPLT(rho=1.0, solver=tacita.solvers.ExactProx())
+    run = tacita.simulate(made, exact, 150, record=(), start=np.array([40.0, -9.0]))
+    np.testing.assert_allclose(run.params, made.solve(), atol=1e-8)
+
+
+def test_exact_answers_are_refused_where_there_are_none(nodes):
+    bent = tacita.from_arrays(
+        np.eye(2),
+        [1.0, 2.0],
+        [0, 1],
+        model="absolute",
+        regulariser=NonConvex(weight=1.0),
+        graph=tacita.problem.graph.complete(2),
+    )
+    for algorithm in (tacita.FedRelax(alpha=1.0), tacita.FedProx(eta=1.0)):
+        with pytest.raises(tacita.TacitaError, match="a squared regulariser only"):
+            tacita.simulate(bent, algorithm, 1)
+    batch = tacita.FedProx(eta=1.0, oracle=tacita.Minibatch(size=2))
+    with pytest.raises(tacita.TacitaError, match="needs exact gradients, got oracle=M"):
+        tacita.simulate(nodes, batch, 1)
 
 
 def test_steps_by_theory_are_refused(nodes):

@@ -100,6 +100,9 @@ def test_scores_are_those_of_scikit_learn(trained):
         assert scores.pooled[name] == pytest.approx(score(y, said), rel=1e-12)
         own = [score(y[agent == a], said[agent == a]) for a in "abcd"]
         np.testing.assert_allclose(scores.by_node[name], [*own, np.nan], rtol=1e-12)
+    alike = np.full(len(y), 0.1)  # whose mean is rounded
+    scores = tacita.validate(problem, run, (x, alike, agent), intercept=True).scores
+    assert np.isnan(scores.by_node["R2"]).all() and np.isnan(scores.pooled["R2"])
 
 
 @pytest.mark.parametrize("kind", ["softmax", "logistic"])

@@ -233,6 +233,9 @@ def test_privacy_travels_with_the_model_and_says_what_it_does_not_cover(job, tmp
     assert row.epsilon == pytest.approx(2.0, rel=1e-4) and row.assumptions
     assert any("scaled to mean 0" in one for one in back.not_covered)
     assert "not_covered" in json.loads((tmp_path / "model.json").read_text())
+    # Notes on the data are of rows, too: they stay with the run.
+    kept = job.with_algorithm(safe).simulate()
+    assert kept.info["data_notes"] and kept.card.notes == ()
     # An epsilon never stands alone.
     for statement in ({"epsilon": 1.0}, {"rows": [{"epsilon": 1.0}]}):
         with pytest.raises(tacita.TacitaError, match="statement of privacy"):

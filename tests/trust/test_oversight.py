@@ -173,7 +173,7 @@ def test_energy_follows_from_the_users_numbers_only():
         energy(problem, tacita.ProxSkip(step_size=0.1), run)
 
 
-def test_a_run_whose_work_is_not_counted_is_examined_all_the_same():
+def test_a_run_whose_work_is_not_counted_is_examined_all_the_same(tmp_path):
     nodes = synthetic.linear(agents=4, features=2, samples=6, graph=graph.ring(4))
     algorithm = tacita.FedRelax(alpha=0.5)
     run = tacita.simulate(nodes, algorithm, 2, record=())
@@ -182,5 +182,7 @@ def test_a_run_whose_work_is_not_counted_is_examined_all_the_same():
     sentence, table = trustworthy.energy(told.energy)
     assert sentence.startswith("Training took work that is not counted and ")
     assert table.rows[0] == ("operations of all agents", "not known")
+    page = tacita.report.write_report(told.attach(run), tmp_path)
+    assert "work that is not counted" in page.read_text()
     with pytest.raises(tacita.TacitaError, match="give gradients="):
         examine(nodes, algorithm, run, joules_per_operation=1e-9, joules_per_byte=1.0)
