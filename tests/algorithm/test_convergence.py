@@ -139,7 +139,7 @@ def test_fed_plt_reaches_the_optimum_with_every_solver(algorithm):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("model", ["absolute", "hinge", "huber"])
+@pytest.mark.parametrize("model", ["hinge", "huber"])
 def test_losses_that_gradients_do_not_solve_by_exact_steps(model):
     """Losses with kinks, or with curvature that jumps, have proximal points."""
     random = np.random.default_rng(0)
