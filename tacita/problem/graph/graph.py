@@ -133,8 +133,9 @@ class Graph:
         """Return the same graph for `networkx`, weights in the attribute "weight"."""
         import networkx as nx  # slow to import, needed only here
 
+        g = nx.Graph()
         # What its edges tell of rows they still tell after some were changed.
-        g = nx.Graph(**{name: True for name in _ORIGINS if getattr(self, name)})
+        g.graph.update({name: True for name in _ORIGINS if getattr(self, name)})
         g.add_nodes_from(self.nodes)
         edges = zip(*(part.tolist() for part in self.pairs()), strict=True)
         g.add_weighted_edges_from(
