@@ -104,6 +104,7 @@ def private_graph(
     if ledger is not None:
         _charge(ledger, alone, ready, Scope(observer, unit, row.relation), letters, run)
     made = from_vectors(letters, method, k, **options).named(problem.ids)
+    made = replace(made, from_letters=True)
     return PrivateGraph(made, letters, row)
 
 

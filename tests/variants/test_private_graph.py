@@ -93,10 +93,17 @@ def test_a_private_run_on_a_graph_that_saw_rows_says_so(nodes):
             replace(nodes, graph=made), algorithm, rounds=2
         ).row("neighbour")
         told[name] = [a for a in plan.assumptions if a["status"] == "violated"]
-    assert not told["private"]
+        told[f"{name} besides"] = [
+            a for a in plan.assumptions if "are counted besides" in a["statement"]
+        ]
+    assert not told["private"] and not told["learnt besides"]
+    # The letters of the graph have a price that this run knows nothing of.
+    assert [one["status"] for one in told["private besides"]] == ["believed"]
     assert "learnt from them without noise" in told["learnt"][0]["statement"]
     # Renaming its nodes does not make it forget.
-    assert graph.learned(nodes, k=2).named(list("abcdefgh")).from_rows
+    looked = graph.learned(nodes, k=2).named(list("abcdefgh"))
+    assert looked.from_rows
+    assert graph.Graph.from_networkx(looked.to_networkx()).from_rows
 
 
 def test_bad_choices_are_refused(nodes):

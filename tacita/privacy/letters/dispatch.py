@@ -182,14 +182,8 @@ def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee
         told = "an emptied record, from which this model learns, is a replaced one; "
         found = replace(found, scope=question.scope).noting(before=told)
     notes = [believed("the number of rows of every agent is public")]
-    graph = problem.graph
-    if isinstance(algorithm, GraphAlgorithm) and graph is not None and graph.from_rows:
-        notes.append(
-            violated(
-                "the graph says nothing of rows: it was learnt from them without noise,"
-                " so learn it with tacita.variants.private_graph"
-            )
-        )
+    if isinstance(algorithm, GraphAlgorithm):
+        notes += _origin_of_edges(problem.graph)
     if question.seeded:
         notes.append(
             believed(
@@ -199,6 +193,25 @@ def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee
         )
     notes += [*_before_the_run(problem), *question.assumed]
     return found.noting(*_origin_of_numbers(algorithm, found, question), *notes)
+
+
+def _origin_of_edges(graph: Any) -> list[Assumption]:
+    """What the edges of a graph tell of rows; what federations know has no origin."""
+    if getattr(graph, "from_rows", False):
+        return [
+            violated(
+                "the graph says nothing of rows: it was learnt from them without noise,"
+                " so learn it with tacita.variants.private_graph"
+            )
+        ]
+    if getattr(graph, "from_letters", False):
+        return [
+            believed(
+                "the letters that the graph was learnt from are counted besides: what "
+                "they cost is no part of this epsilon"
+            )
+        ]
+    return []
 
 
 def _origin_of_numbers(

@@ -47,6 +47,8 @@ class Graph:
         layout: The edges as `neighbour_sum` reads them.
         from_rows: Whether it was learnt from rows without noise: who knows its edges
             then learns of them, and private runs on it say so.
+        from_letters: Whether it was learnt from noisy letters of the nodes, which have
+            a price of their own: private runs on it say so, too.
 
     Example:
         >>> graph = Graph.from_edges(["c", "a", "b"], [("a", "b"), ("c", "b")])
@@ -64,6 +66,7 @@ class Graph:
     neighbour_counts: Array
     layout: Layout
     from_rows: bool = False
+    from_letters: bool = False
 
     @classmethod
     def from_edges(
@@ -122,13 +125,17 @@ class Graph:
         weights = None
         if weight is not None:
             weights = [value for _, _, value in g.edges(data=weight, default=1.0)]
-        return cls.from_edges(g.nodes(), edges, weights)
+        made = cls.from_edges(g.nodes(), edges, weights)
+        known = {name: bool(g.graph.get(name, False)) for name in _ORIGINS}
+        return dataclasses.replace(made, **known)
 
     def to_networkx(self) -> nx.Graph:
         """Return the same graph for `networkx`, weights in the attribute "weight"."""
         import networkx as nx  # slow to import, needed only here
 
         g = nx.Graph()
+        # What its edges tell of rows they still tell after some were changed.
+        g.graph.update({name: True for name in _ORIGINS if getattr(self, name)})
         g.add_nodes_from(self.nodes)
         edges = zip(*(part.tolist() for part in self.pairs()), strict=True)
         g.add_weighted_edges_from(
@@ -275,7 +282,9 @@ class Graph:
         return dataclasses.replace(self, nodes=nodes)
 
 
-_STATIC = ["nodes", "from_rows"]
+#: Where edges come from.
+_ORIGINS = ("from_rows", "from_letters")
+_STATIC = ["nodes", *_ORIGINS]
 jax.tree_util.register_dataclass(
     Graph,
     data_fields=[f.name for f in dataclasses.fields(Graph) if f.name not in _STATIC],
