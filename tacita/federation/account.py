@@ -24,8 +24,8 @@ class Account:
         ledger: Where.
         name: The agent.
         run: The run's digest.
-        prices: What the letters of a round cost together, by round, against each
-            observer who is told of them.
+        prices: What the letters of a round cost together, by round, against who reads
+            them.
         budget: What the policy allows, as arguments of `Ledger.allow`; it binds these
             letters whatever others who share the ledger allow. None for no limit.
     """
@@ -35,7 +35,7 @@ class Account:
         ledger: Ledger,
         name: str,
         run: str,
-        prices: Mapping[int, Guarantee | Sequence[Guarantee]],
+        prices: Mapping[int, Guarantee],
         budget: Mapping[str, Any] | None = None,
     ) -> None:
         self._ledger, self._name, self._run, self._prices = ledger, name, run, prices

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,6 @@ from tacita.federation.account import Account
 from tacita.federation.description import Description
 from tacita.federation.desk import ChargeLetter, no_charge
 from tacita.federation.setting import Setting, blank_setting
-from tacita.federation.watchers import refuse_late_groups, told_of
 from tacita.integer_noise import SPREAD
 from tacita.privacy import (
     Guarantee,
@@ -80,7 +79,6 @@ def plan_of(
     name: str,
     ledger: Ledger,
     limit: float | None,
-    separate: Sequence[Sequence[str]] | None = None,
     account: str | None = None,
 ) -> Plan:
     """Set the agent's noise for the run's budget; nothing is written.
@@ -91,9 +89,8 @@ def plan_of(
         setting: A run with a budget.
         name: The agent.
         ledger: Where its letters are charged.
-        limit: The epsilon that all its runs together may spend, against any person;
-            None for whatever this run adds.
-        separate: Observers who never compare notes, as in `Ledger.allow`.
+        limit: The epsilon that all its runs together may spend, against everybody who
+            sees anything of them; None for whatever this run adds.
         account: What its rows are called in the ledger; default its own name.
     """
     run, roles, told = setting.run, setting.roles, setting.run.privacy
@@ -106,11 +103,7 @@ def plan_of(
     scope = price.scope
     _refuse_violated(price)
     whole = {"agent": account or name, "run": run.digest, "delta": delta}
-    refuse_late_groups(ledger, whole["agent"], separate)
-    after = max(
-        ledger.after(seen, separate=separate, **whole)
-        for seen in told_of(setting, prices, separate)
-    )
+    after = ledger.after(prices, **whole)
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
             f"with this run epsilon would come to {after:.4g} against the "
@@ -193,17 +186,19 @@ def with_budget(
     name: str,
     ledger: Ledger,
     limit: float | None,
-    separate: Sequence[Sequence[str]] | None = None,
     account: str | None = None,
 ) -> tuple[Setting, ChargeLetter]:
     """Set the agent's noise for the run's budget, and how its letters are charged.
 
     As `plan_of`, whose arguments it takes; the ledger is then told what it allows.
+
+    Letters are charged to whoever reads them. Others see what was made of them, and no
+    more: as all count as one person, the reader's row stands for all.
     """
     if setting.run.privacy is None:
         return setting, no_charge
     account = account or name
-    plan = plan_of(setting, name, ledger, limit, separate, account)
+    plan = plan_of(setting, name, ledger, limit, account)
     scope = plan.price.scope
     budget = {
         "agent": account,
@@ -211,13 +206,10 @@ def with_budget(
         "delta": setting.promise["delta"],
         "unit": scope.unit,
         "relation": scope.relation,
-        "separate": separate,
     }
     ledger.allow(**budget)
     binding = None if limit is None else budget
-    seen = told_of(setting, plan.prices, separate)
-    prices = {number: [one[number] for one in seen] for number in plan.prices}
-    charge = Account(ledger, account, setting.run.digest, prices, binding)
+    charge = Account(ledger, account, setting.run.digest, plan.prices, binding)
     return plan.setting, charge
 
 

@@ -74,12 +74,7 @@ class Judge:
     @property
     def allowance(self) -> dict[str, Any]:
         """What the ledger allows the rows, as arguments of `plan_of`."""
-        policy = self._in_force.policy
-        return {
-            "limit": policy.max_epsilon,
-            "separate": policy.separate,
-            "account": self.account,
-        }
+        return {"limit": self._in_force.policy.max_epsilon, "account": self.account}
 
     def verdict(self, run: Description, offer: str, ledger: Ledger) -> Verdict:
         """Accept a run, or say no more than a word of why not.

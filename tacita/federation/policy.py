@@ -15,7 +15,6 @@ from tacita import check
 from tacita.check import refuse
 from tacita.federation.description import Description
 from tacita.job.run_file import read_toml
-from tacita.privacy.scope import people
 from tacita.trees import checked, count, flag, number, one_of, ruled, rules
 
 
@@ -35,13 +34,6 @@ def _word(**named: Any) -> str | None:
     return value
 
 
-def _groups(**named: Any) -> Sequence[Sequence[str]] | None:
-    """Refuse what is not a list of groups of observers."""
-    ((_, value),) = named.items()
-    people(value)
-    return value
-
-
 def _list() -> Any:
     return ruled(None, _words, words="a list of words")
 
@@ -56,14 +48,11 @@ class Policy:
 
     Attributes:
         max_epsilon: Largest epsilon that a run may promise, and that all runs together
-            may spend; a run without a budget is refused too, for its letters would not
-            be protected at all.
+            may spend: whoever sees anything of any run counts as one person with all
+            others. A run without a budget is refused too, for its letters would not be
+            protected at all.
         allow_unprotected: Accept runs that promise no privacy.
         max_delta: Largest delta: the chance, roughly, that the promise fails.
-        separate: Groups of observers who never compare notes, such as
-            `[["coordinator"], ["neighbour"]]`: `max_epsilon` holds against each group
-            on its own. Who is in no group counts with each; by default all observers
-            of all runs may be one person.
         observers: Against whom a run's budget may be stated.
         units: What a budget may protect: "record", or "client" for all rows at once.
         relations: How neighbouring data may differ: "replace_one", "add_remove".
@@ -102,9 +91,6 @@ class Policy:
     max_epsilon: float | None = number(check.positive)
     allow_unprotected: bool = flag(False)
     max_delta: float | None = number(check.inside_unit, 1e-5)
-    separate: Sequence[Sequence[str]] | None = ruled(
-        None, _groups, words="groups of observers"
-    )
     observers: Sequence[str] | None = _list()
     units: Sequence[str] | None = _list()
     relations: Sequence[str] | None = _list()
@@ -159,6 +145,12 @@ class Policy:
     @classmethod
     def of_words(cls, words: Mapping[str, Any]) -> Policy:
         """From the table of a policy file."""
+        if "separate" in words:
+            refuse(
+                "separate is no key of a policy any more: what a coordinator reads is "
+                "told on in broadcasts, so all observers count as one person; leave it "
+                "out"
+            )
         for key in words:
             if key not in rules(cls):
                 hint = check.nearest(key, rules(cls))

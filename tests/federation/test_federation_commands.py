@@ -242,7 +242,6 @@ def test_one_budget_for_a_server_run_and_a_graph_run(tmp_path: Path):
         graph={"edges": [["ada", "bob"], ["bob", "cyd"]]},
         **budget,
     )
-    apart = [["coordinator"], ["neighbour"]]
     settings = [party.setting_of(run, blank_problem(run)) for run in (server, graph)]
     with Ledger(tmp_path / "ledger.db") as ledger:
         _, charge = with_budget(settings[0], "bob", ledger, 1.0)
@@ -253,21 +252,6 @@ def test_one_budget_for_a_server_run_and_a_graph_run(tmp_path: Path):
             with_budget(settings[1], "bob", ledger, 1.0)
         # The same run goes on: what it charged counts once.
         with_budget(settings[0], "bob", ledger, 1.0)
-        # That these are two people has to be said before: a neighbour saw broadcasts.
-        with pytest.raises(tacita.TacitaError, match="leave separate out"):
-            with_budget(settings[1], "bob", ledger, 1.0, apart)
-    with Ledger(tmp_path / "apart.db") as ledger:
-        # An owner who knows it may say so: the coordinator sees nothing of the graph.
-        for made, run in zip(settings, (server, graph), strict=True):
-            _, charge = with_budget(made, "bob", ledger, 1.5, apart)
-            for number in range(1, run.rounds + 1):
-                name = Identity("f", run.digest, "answer", number, 0, "bob", "")
-                charge(name, b"letter")
-        learnt = [
-            ledger.learnt("bob", who, 1e-5) for who in ("coordinator", "neighbour")
-        ]
-        assert learnt == pytest.approx([1.0, 1.465], abs=2e-3)
-        assert ledger.curve("bob").epsilon(1e-5) == pytest.approx(1.465, abs=2e-3)
 
 
 def test_a_run_of_batches_fits_the_budget_it_was_made_for(tmp_path: Path):
@@ -287,17 +271,12 @@ def test_a_run_of_batches_fits_the_budget_it_was_made_for(tmp_path: Path):
             charge(Identity("f", "another run", "answer", 1, 0, "bob", ""), b"letter")
 
 
-def test_a_policy_says_who_does_not_compare_notes(tmp_path: Path):
+def test_a_policy_that_parts_observers_is_told_why_it_cannot(tmp_path: Path):
     path = tmp_path / "policy.toml"
     path.write_text('max_epsilon = 1.0\nseparate = [["coordinator"], ["neighbour"]]\n')
-    assert Policy.read(path).separate == [["coordinator"], ["neighbour"]]
-    assert Policy.anything().separate is None
-    for wrong, message in (
-        (["coordinator"], "list of groups"),
-        ([["coordinater"]], "did you mean"),
-    ):
-        with pytest.raises(tacita.TacitaError, match=message):
-            Policy.read({"separate": wrong})
+    with pytest.raises(tacita.TacitaError, match="count as one person") as refusal:
+        Policy.read(path)
+    assert "\n" not in str(refusal.value)
 
 
 def test_no_budget_for_an_algorithm_that_looks_at_the_rows(tmp_path: Path):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -107,29 +107,23 @@ class Accounts:
         agent: str,
         run: str,
         delta: float,
-        separate: Sequence[Sequence[str]] | None = None,
     ) -> float:
-        """The epsilon spent once a run is over, against whoever sees its releases.
+        """The epsilon spent once a run is over, against everybody together.
 
         Args:
             rounds: What every round of the run costs, against one observer.
             agent: Whose data it is.
             run: The run's name; its rounds that are charged already count once.
             delta: At which delta.
-            separate: Observers who never compare notes, as in `allow`.
         """
         delta = inputs.inside_unit(delta=delta)
         (observer,) = {one.scope.observer for one in rounds.values()}
         charged = self.rounds(agent, observer.value, run)
         left = Counter(one.curve for k, one in rounds.items() if k not in charged)
-        found = []
-        for person in people(separate):
-            if observer in person.observers:
-                total = self._totals.seen(agent, person).total
-                for curve, times in left.items():
-                    total = total.plus(cost_of(curve), times)
-                found.append(total.curve().epsilon(delta))
-        return max(found)
+        total = self._totals.seen(agent, people()[0]).total
+        for curve, times in left.items():
+            total = total.plus(cost_of(curve), times)
+        return total.curve().epsilon(delta)
 
     def rounds(self, agent: str, observer: str, run: str) -> set[int]:
         """The rounds of a run that are charged against an observer."""

@@ -48,6 +48,7 @@ from tacita.privacy.letters.composition import (
 from tacita.privacy.letters.mixing import by_mixing, places
 from tacita.privacy.letters.question import Increment, Question
 from tacita.privacy.scope import Relation, Scope
+from tacita.problem.graph import Graph
 from tacita.problem.oracles import Minibatch, Oracle
 from tacita.problem.problem import Problem
 from tacita.problem.quantised import Quantised
@@ -195,16 +196,18 @@ def guarantee(algorithm: Any, problem: Problem, question: Question) -> Guarantee
     return found.noting(*_origin_of_numbers(algorithm, found, question), *notes)
 
 
-def _origin_of_edges(graph: Any) -> list[Assumption]:
-    """What the edges of a graph tell of rows; what federations know has no origin."""
-    if getattr(graph, "from_rows", False):
+def _origin_of_edges(graph: Graph | None) -> list[Assumption]:
+    """What the edges of a graph tell of rows."""
+    if graph is None:
+        return []
+    if graph.from_rows:
         return [
             violated(
                 "the graph says nothing of rows: it was learnt from them without noise,"
                 " so learn it with tacita.variants.private_graph"
             )
         ]
-    if getattr(graph, "from_letters", False):
+    if graph.from_letters:
         return [
             believed(
                 "the letters that the graph was learnt from are counted besides: what "
