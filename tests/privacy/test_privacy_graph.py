@@ -152,6 +152,13 @@ def test_a_constructed_case_comes_near_the_tight_bound(oracle, exchange, share):
     assert share * tight < largest <= tight * (1 + 1e-9)
 
 
+def test_steps_that_forget_next_to_nothing_have_no_bound():
+    """1 - r has no digits then, and a bound by it would be any number."""
+    made = tacita.DPNorm(step_size=1.0, alpha=1e14, noise_std=0.1)
+    with pytest.raises(tacita.TacitaError, match="smaller alpha"):
+        letter_sensitivity(replace(made, oracle=Clipped(norm=1.5)), softmax_ring(), 0)
+
+
 def test_steps_that_may_expand_get_the_bound_for_any_gradients():
     problem = softmax_ring()
     numbers: Any = {"local_steps": 3, "alpha": 0.1, "noise_std": 0.1}

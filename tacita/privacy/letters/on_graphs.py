@@ -70,6 +70,10 @@ def _noise_in_letters(algorithm: DPNorm, edges: Any) -> np.ndarray | None:
     return np.asarray(-2 * edges.sign / here.gamma)
 
 
+#: What a step has to forget of a difference: of less, 1 - r has too few digits.
+_LEAST_FORGOTTEN = 1e-9
+
+
 class _Steps(NamedTuple):
     """Why steps may expand, "" where they do not, and what that rests on."""
 
@@ -151,6 +155,11 @@ def letter_sensitivity(
     refuse_poisson(oracle.drawn(1)[1])
     mu, norm = number_of(algorithm.step_size, agent), oracle.norm
     r = float(step_kept(algorithm, problem)[agent])
+    if not 1 - r >= _LEAST_FORGOTTEN:
+        check.refuse(
+            f"a step keeps all but {1 - r:.2g} of a difference, so that nothing bounds "
+            "what letters show of a record; choose a smaller alpha"
+        )
     _refuse_regulariser(problem, mu)
     clipped = enforced(f"every record's gradient has norm at most {norm:g}")
     steps = _Steps("a whole client changes")
