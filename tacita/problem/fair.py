@@ -42,15 +42,27 @@ def least_power(problem: Problem, q: float, weights: np.ndarray) -> np.ndarray:
         def total(w: Array) -> Array:
             return jnp.sum(jnp.asarray(weights) * (_losses(exact, w) / unit) ** (q + 1))
 
+        slope, curvature = jax.jit(jax.grad(total)), jax.jit(jax.hessian(total))
         found = minimize(
             jax.jit(total),
             first,
-            jac=jax.jit(jax.grad(total)),
-            hess=jax.jit(jax.hessian(total)),
+            jac=slope,
+            hess=curvature,
             method="trust-exact",
             options={"gtol": 1e-12, "maxiter": 500},
         )
-    return np.asarray(found.x)
+        return _polished(np.asarray(found.x), slope, curvature)
+
+
+def _polished(w: np.ndarray, slope: Any, curvature: Any) -> np.ndarray:
+    """Newton steps while slopes shrink: values round off long before they do."""
+    left = np.asarray(slope(w))
+    while True:
+        step, *_ = np.linalg.lstsq(np.asarray(curvature(w)), left)
+        after = np.asarray(slope(w - step))
+        if not np.linalg.norm(after) < np.linalg.norm(left):
+            return w
+        w, left = w - step, after
 
 
 def least_worst(problem: Problem) -> np.ndarray:
