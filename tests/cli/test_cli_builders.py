@@ -283,6 +283,12 @@ def test_a_file_of_edges_that_cannot_be_read_is_refused(place, content, words):
         graphs.from_file(str(place / "edges.csv"), ["s0", "s1"])
 
 
+def test_an_agent_may_be_called_none(place):
+    (place / "edges.csv").write_text("from,to,weight\nNone,a,2\n")
+    made = graphs.from_file(str(place / "edges.csv"), ["None", "a"])
+    assert made.n_edges == 1
+
+
 def test_names_that_begin_with_zeros_stay_names(sites, place):
     text = (place / "sites.csv").read_text()
     for site, name in (("s0", "01"), ("s1", "1"), ("s2", "2"), ("s3", "10")):
