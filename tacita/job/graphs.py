@@ -22,6 +22,8 @@ _EARTH_RADIUS_KM = 6371.0
 def from_file(path: str, ids: Sequence[Any]) -> Graph:
     """A graph from a CSV file with columns "from", "to" and, if wanted, "weight"."""
     try:
+        # With more cells than the header, as of a weight 1,5, pandas would shift rows.
+        pd.read_csv(path, header=None, nrows=2)
         frame: Any = pd.read_csv(
             path,
             skipinitialspace=True,

@@ -273,6 +273,7 @@ def test_edges_come_from_a_file_beside_the_run_file(sites, place):
     ("content", "words"),
     [
         (b"from;to\ns0;s1\n", "only one column: are they parted by commas"),
+        (b"from,to,weight\ns0,s1,1,5\n", "Expected 3 fields in line 2, saw 4"),
         (b"from,to\ns0,\n", "column 'to' of .* is empty in data row 1"),
         (b"from,to\nK\xf6ln,s1\n", "not text in UTF-8; save it in that"),
     ],
