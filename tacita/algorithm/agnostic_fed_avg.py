@@ -15,9 +15,10 @@ so p_k is proportional to exp(gamma s_k), and c keeps the weights near one.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tacita import check
@@ -28,10 +29,14 @@ from tacita.algorithm.base import (
     ServerAlgorithm,
     gradient_steps,
 )
+from tacita.problem import fair
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import count, frozen, number
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
 
 #: Weights beyond exp of this wait for c to follow: single precision ends at exp(88).
 _STEEPEST = 60.0
@@ -81,6 +86,12 @@ class AgnosticFedAvg(ServerAlgorithm):
     uses_losses: ClassVar[bool] = True
     purpose: ClassVar[str] = "a model for the agent that is served worst"
     source: ClassVar[str] = "M. Mohri et al., Agnostic Federated Learning, ICML 2019"
+
+    def goal(self, problem: Problem) -> np.ndarray:
+        """The minimiser of the worst loss; of their mean where weights stay."""
+        if self.weight_step == 0:
+            return super().goal(problem)
+        return fair.least_worst(problem)
 
     def gradients(self) -> Gradients:
         """One a local step, and a loss."""

@@ -327,9 +327,11 @@ class GraphAlgorithm(Algorithm):
 
     With `delivery = "sum"` an agent sends one letter to all its neighbours and
     receives sum_j A_ij letter_j; with "slots" it sends and receives one letter per
-    edge, along a slot axis.
+    edge, along a slot axis. `with_parts` says, in refusals, what else helps where a
+    graph falls into several parts.
     """
 
+    with_parts: ClassVar[str] = ""
     delivery: ClassVar[Delivery] = Delivery.SUM
     joining: ClassVar[Joining] = Joining(no_sum=NO_COORDINATOR)
 
@@ -356,7 +358,7 @@ class GraphAlgorithm(Algorithm):
                 "for example tacita.problem.graph.ring(n)"
             )
         if self.needs_connection():
-            problem.graph.require_connected()
+            problem.graph.require_connected(self.with_parts)
 
 
 def gradient_steps(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from jax import Array
@@ -41,6 +41,8 @@ class Coupled(GraphAlgorithm):
     penalty: Any
     h: Any
     need_connected: bool
+
+    with_parts: ClassVar[str] = ", or take need_connected=False"
 
     def needs_connection(self) -> bool:
         """As the user chose."""

@@ -17,9 +17,10 @@ the mean of local and old models. With q = 0 it is FedAvg.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tacita import check
@@ -31,10 +32,14 @@ from tacita.algorithm.base import (
     ServerAlgorithm,
     gradient_steps,
 )
+from tacita.problem import fair
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
 from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
 
 
 class Weighted(NamedTuple):
@@ -73,6 +78,17 @@ class QFedAvg(ServerAlgorithm):
     uses_losses: ClassVar[bool] = True
     purpose: ClassVar[str] = "a model that serves all agents about equally well"
     source: ClassVar[str] = "T. Li et al., q-FFL, ICLR 2020, Algorithm 2"
+
+    def goal(self, problem: Problem) -> np.ndarray:
+        """The minimiser of sum_k F_k(w)^(q+1), times the rows where those weigh."""
+        if self.q == 0:
+            return super().goal(problem)
+        rows = (
+            problem.counts
+            if self.weights == "samples"
+            else np.ones_like(problem.counts)
+        )
+        return fair.least_power(problem, float(self.q), rows / rows.mean())
 
     def gradients(self) -> Gradients:
         """One a local step, and a loss."""

@@ -21,7 +21,7 @@ _MOST_NAMES = 1 << 16
 _SPACES = r"\s+"
 #: What a cell may say in place of nothing, as pandas has it but for "None": patients
 #: with no allergy are not patients of whom it is not known.
-_EMPTY = (
+EMPTY = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "<NA>"),
     *("#NA", "#N/A", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
@@ -132,7 +132,7 @@ class _Text:
         """Some columns as they are written; "None" is a word like any other."""
         if not names:
             return {}
-        empty = [*_EMPTY, *self.missing_values]
+        empty = [*EMPTY, *self.missing_values]
         return self._columns(
             usecols=names, dtype=str, keep_default_na=False, na_values=empty
         )

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tacita.check import nearest, refuse
+from tacita.data.table_file import EMPTY
 from tacita.job.calls import call, keys_of, take_kind, told_of
 from tacita.problem import graph
 from tacita.problem.graph import Graph
@@ -21,8 +22,14 @@ _EARTH_RADIUS_KM = 6371.0
 def from_file(path: str, ids: Sequence[Any]) -> Graph:
     """A graph from a CSV file with columns "from", "to" and, if wanted, "weight"."""
     try:
+        # With more cells than the header, as of a weight 1,5, pandas would shift rows.
+        pd.read_csv(path, header=None, nrows=2)
         frame: Any = pd.read_csv(
-            path, skipinitialspace=True, dtype={"from": str, "to": str}
+            path,
+            skipinitialspace=True,
+            dtype={"from": str, "to": str},
+            keep_default_na=False,
+            na_values=list(EMPTY),
         )
     except UnicodeDecodeError:
         refuse(f"cannot read {path}: it is not text in UTF-8; save it in that encoding")

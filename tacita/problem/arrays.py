@@ -116,7 +116,7 @@ def from_arrays(
         if choice.kinds is not None:
             check.refuse(
                 "test rows are no agent's, and agents have models of several kinds; "
-                "leave test= out and use tacita.validate"
+                "leave test=, or test_share, out and use tacita.validate"
             )
         if not isinstance(test, tuple | list) or len(test) != 2:
             check.refuse("expected test=(X, y), the features and labels held out")

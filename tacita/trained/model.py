@@ -105,11 +105,11 @@ class TrainedModel:
     def predict_frame(
         self, rows: Any, node: Any = None, *, told: str = "the table"
     ) -> Any:
-        """Predictions as a pandas table; of classes with their probabilities."""
+        """Predictions as a pandas table; with probabilities, where there are any."""
         import pandas as pd  # slow to import, and arrays do without
 
         columns = {"prediction": self.predict(rows, node, told=told)}
-        if self.classes is not None:
+        if self.classes is not None and scores.has_probabilities(self.card.model):
             likely = self.predict_proba(rows, node, told=told)
             for label, column in zip(self.classes, likely.T, strict=True):
                 columns[f"probability of {label}"] = column

@@ -67,9 +67,14 @@ def codes(model: Model, found: np.ndarray) -> np.ndarray:
     return np.argmax(found, axis=1)
 
 
+def has_probabilities(model: Model) -> bool:
+    """Whether its scores stand for probabilities of classes."""
+    return model.classes is not None and not isinstance(model, Hinge)
+
+
 def probabilities(model: Model, found: np.ndarray) -> np.ndarray:
     """One probability per row and class, from scores."""
-    if isinstance(model, Hinge):
+    if not has_probabilities(model):
         refuse("the hinge loss gives classes but no probabilities; use logistic")
     if isinstance(model, Logistic):
         return np.stack([expit(-found), expit(found)], axis=1)

@@ -136,7 +136,7 @@ def test_fed_sgd_nears_the_optimum_as_its_step_shrinks():
 def test_disconnected_graphs_are_refused_unless_allowed():
     two = graph.Graph.from_edges(4, [(0, 1), (2, 3)])
     problem = synthetic.linear(agents=4, features=2, samples=6, graph=two)
-    with pytest.raises(tacita.TacitaError, match="connected|components|parts"):
+    with pytest.raises(tacita.TacitaError, match="edges, or take need_connected=False"):
         tacita.simulate(problem, tacita.FedGD(alpha=0.5), 3)
     allowed = tacita.FedGD(alpha=0.5, need_connected=False)
     run = tacita.simulate(problem, allowed, 3000)

@@ -85,6 +85,25 @@ def test_agnostic_fed_avg_reaches_the_best_worst_loss():
     np.testing.assert_allclose(plain.params, [0.0], atol=1e-8)
 
 
+def test_the_goal_of_fair_algorithms_is_their_own():
+    """Of F_1^2 + 3 F_2^2, rows weighing, the slope is zero; of the worst loss -1/4."""
+    x, y = np.ones((8, 1)), np.array([1.0, 1.0, 0.0, -2.0, 0.0, -2.0, 0.0, -2.0])
+    problem = tacita.from_arrays(x, y, [0, 0, *[1] * 6], "linear")
+    for rows, share in (("uniform", 1), ("samples", 3)):
+        (w,) = tacita.QFedAvg(q=1.0, weights=rows).goal(problem)
+        assert abs((w - 1) ** 3 + share * ((w + 1) ** 2 + 1) * (w + 1)) < 1e-10
+        plain = tacita.QFedAvg(q=0.0, weights=rows).goal(problem)
+        np.testing.assert_allclose(plain, [(1 - share) / (1 + share)], atol=1e-12)
+    np.testing.assert_allclose(
+        tacita.AgnosticFedAvg().goal(problem), [-0.25], atol=1e-8
+    )
+    fixed = tacita.AgnosticFedAvg(weight_step=0.0)
+    np.testing.assert_allclose(fixed.goal(problem), [0.0], atol=1e-12)
+    kinked = tacita.from_arrays(x, y, np.arange(8) % 2, "absolute")
+    with pytest.raises(tacita.TacitaError, match="without kinks only"):
+        tacita.AgnosticFedAvg(step_size=0.1).goal(kinked)
+
+
 def projected(mix: np.ndarray, losses: np.ndarray, step: float) -> np.ndarray:
     """The weights' step as it is in the paper: up along losses, onto the simplex."""
     up = np.asarray(mix) + step * np.asarray(losses)

@@ -273,6 +273,7 @@ def test_edges_come_from_a_file_beside_the_run_file(sites, place):
     ("content", "words"),
     [
         (b"from;to\ns0;s1\n", "only one column: are they parted by commas"),
+        (b"from,to,weight\ns0,s1,1,5\n", "Expected 3 fields in line 2, saw 4"),
         (b"from,to\ns0,\n", "column 'to' of .* is empty in data row 1"),
         (b"from,to\nK\xf6ln,s1\n", "not text in UTF-8; save it in that"),
     ],
@@ -281,6 +282,12 @@ def test_a_file_of_edges_that_cannot_be_read_is_refused(place, content, words):
     (place / "edges.csv").write_bytes(content)
     with pytest.raises(tacita.TacitaError, match=words):
         graphs.from_file(str(place / "edges.csv"), ["s0", "s1"])
+
+
+def test_an_agent_may_be_called_none(place):
+    (place / "edges.csv").write_text("from,to,weight\nNone,a,2\n")
+    made = graphs.from_file(str(place / "edges.csv"), ["None", "a"])
+    assert made.n_edges == 1
 
 
 def test_names_that_begin_with_zeros_stay_names(sites, place):

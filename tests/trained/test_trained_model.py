@@ -146,6 +146,7 @@ def test_every_kind_of_model_predicts_as_in_training_and_reloads(kind, tmp_path)
         if kind == "hinge":
             with pytest.raises(tacita.TacitaError, match="no probabilities"):
                 model.predict_proba(rows)
+            assert model.predict_frame(rows).columns.tolist() == ["prediction"]
         else:
             best = np.argmax(model.predict_proba(rows), axis=1)
             np.testing.assert_array_equal(best, codes)

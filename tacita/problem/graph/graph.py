@@ -229,8 +229,12 @@ class Graph:
         """How many parts it has between which there is no edge."""
         return self._components[0]
 
-    def require_connected(self) -> Graph:
-        """Return the graph itself; refuse one in several parts."""
+    def require_connected(self, otherwise: str = "") -> Graph:
+        """Return the graph itself; refuse one in several parts.
+
+        Args:
+            otherwise: What else would help, for the refusal.
+        """
         if self.connected:
             return self
         counts = np.asarray(self.neighbour_counts)
@@ -239,9 +243,12 @@ class Graph:
             lonely = self.nodes[int(counts.argmin())]
             refuse(
                 f"the graph has {parts} parts: node {lonely!r} has no neighbours; add "
-                "an edge to it or leave the node out"
+                f"an edge to it or leave the node out{otherwise}"
             )
-        refuse(f"the graph has {parts} parts without an edge between them; add edges")
+        refuse(
+            f"the graph has {parts} parts without an edge between them; add edges"
+            f"{otherwise}"
+        )
 
     def match(self, ids: Iterable[Hashable]) -> Graph:
         """Return this graph with node i for the i-th of the sorted agent ids.

@@ -1,0 +1,103 @@
+"""Models that are fair to agents, exactly: what fair algorithms are compared with.
+
+argmin_w  sum_i a_i f_i(w)^(q+1)       losses that are evener the larger q is
+argmin_w  max_i f_i(w)                 the least worst loss
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.optimize import minimize
+
+from tacita import check
+from tacita.problem import proximal
+from tacita.problem.model.per_agent import kinds_of
+from tacita.problem.population import Population
+from tacita.problem.solve import in_float64
+from tacita.trees import double_precision
+
+if TYPE_CHECKING:
+    from tacita.problem.problem import Problem
+
+
+def least_power(problem: Problem, q: float, weights: np.ndarray) -> np.ndarray:
+    """argmin_w sum_i a_i f_i(w)^(q+1), (d,), by Newton steps in a trust region.
+
+    Args:
+        problem: Of linear models and losses without kinks.
+        q: At least 0.
+        weights: a_i of every agent.
+    """
+    first = problem.solve()
+    with double_precision():
+        exact = _exact(problem)
+        # In units of the losses at the plain optimum, whose powers may be huge.
+        unit = max(float(np.max(_losses(exact, first))), np.finfo(float).tiny)
+
+        def total(w: Array) -> Array:
+            return jnp.sum(jnp.asarray(weights) * (_losses(exact, w) / unit) ** (q + 1))
+
+        slope, curvature = jax.jit(jax.grad(total)), jax.jit(jax.hessian(total))
+        found = minimize(
+            jax.jit(total),
+            first,
+            jac=slope,
+            hess=curvature,
+            method="trust-exact",
+            options={"gtol": 1e-12, "maxiter": 500},
+        )
+        return _polished(np.asarray(found.x), slope, curvature)
+
+
+def _polished(w: np.ndarray, slope: Any, curvature: Any) -> np.ndarray:
+    """Newton steps while slopes shrink: values round off long before they do."""
+    left = np.asarray(slope(w))
+    while True:
+        step, *_ = np.linalg.lstsq(np.asarray(curvature(w)), left)
+        after = np.asarray(slope(w - step))
+        if not np.linalg.norm(after) < np.linalg.norm(left):
+            return w
+        w, left = w - step, after
+
+
+def least_worst(problem: Problem) -> np.ndarray:
+    """argmin_w max_i f_i(w), (d,): the least bound that all losses keep."""
+    first = problem.solve()
+    with double_precision():
+        exact = _exact(problem)
+        losses = jax.jit(lambda w: _losses(exact, w))
+        slopes = jax.jit(jax.jacobian(lambda w: _losses(exact, w)))
+        begin = np.append(first, np.max(losses(first)))
+        up = np.append(np.zeros(len(first)), 1.0)
+        room = {
+            "type": "ineq",
+            "fun": lambda v: v[-1] - np.asarray(losses(v[:-1])),
+            "jac": lambda v: up - np.pad(np.asarray(slopes(v[:-1])), ((0, 0), (0, 1))),
+        }
+        found = minimize(
+            lambda v: v[-1],
+            begin,
+            jac=lambda _: up,
+            constraints=[room],
+            method="SLSQP",
+            options={"ftol": 1e-15, "maxiter": 1000},
+        )
+    return np.asarray(found.x)[:-1]
+
+
+def _exact(problem: Problem) -> Any:
+    if not all(isinstance(one, proximal.Smooth) for one in kinds_of(problem.model)):
+        check.refuse(
+            "the exact optimum of fair algorithms is known for linear models and "
+            "losses without kinks only; leave the metric 'error' out"
+        )
+    return in_float64(problem.population)
+
+
+def _losses(population: Population, w: Any) -> Any:
+    return jax.vmap(lambda rows: population.local(rows).loss(w))(population.rows)
