@@ -235,7 +235,10 @@ def test_privacy_travels_with_the_model_and_says_what_it_does_not_cover(job, tmp
     assert any("scaled to mean 0" in one for one in back.not_covered)
     assert "not_covered" in json.loads((tmp_path / "model.json").read_text())
     # Notes on the data are of rows, too: they stay with the run.
-    kept = job.with_algorithm(safe).simulate()
+    whole = tacita.private(
+        job.problem, job.algorithm, **budget | {"rounds": job.plan()["rounds"]}
+    )
+    kept = job.with_algorithm(whole).simulate()
     assert kept.info["data_notes"] and kept.card.notes == ()
     # An epsilon never stands alone.
     for statement in ({"epsilon": 1.0}, {"rows": [{"epsilon": 1.0}]}):
