@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy.optimize import minimize
 
 from tacita import check
 from tacita.problem import proximal
@@ -33,6 +32,8 @@ def least_power(problem: Problem, q: float, weights: np.ndarray) -> np.ndarray:
         q: At least 0.
         weights: a_i of every agent.
     """
+    from scipy.optimize import minimize  # slow to import, and runs do without
+
     first = problem.solve()
     with double_precision():
         exact = _exact(problem)
@@ -67,6 +68,8 @@ def _polished(w: np.ndarray, slope: Any, curvature: Any) -> np.ndarray:
 
 def least_worst(problem: Problem) -> np.ndarray:
     """argmin_w max_i f_i(w), (d,): the least bound that all losses keep."""
+    from scipy.optimize import minimize  # slow to import, and runs do without
+
     first = problem.solve()
     with double_precision():
         exact = _exact(problem)
