@@ -124,6 +124,7 @@ def test_stochastic_steps_keep_the_constraint():
     assert run.agents.min() >= 0
 
 
+@pytest.mark.long
 def test_logistic_nodes_with_a_ball():
     problem = synthetic.logistic(
         agents=4, features=2, samples=10, graph=graph.ring(4), l2=0.0

@@ -162,6 +162,7 @@ def test_what_nobody_holds_is_refused_in_words():
             tacita.simulate(nodes, tacita.FedRelax(alpha=ALPHA, penalty=free), 1)
 
 
+@pytest.mark.long
 def test_a_proof_where_the_dual_is_known():
     found = GTVMin(problem_of(["linear", "logistic"] * 3), ALPHA, "l2").certificate()
     assert abs(found.gap) < 1e-8

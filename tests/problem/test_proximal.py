@@ -55,6 +55,7 @@ def test_an_exact_step_leaves_no_slope(model):
                 assert np.all(left <= 1e-10 * before), (pull, np.max(left / before))
 
 
+@pytest.mark.long
 def test_a_huber_node_without_neighbours_is_solved_by_itself():
     """Under norms it is asked for the minimiser of its own loss, and nothing else."""
     problem = agents("huber")

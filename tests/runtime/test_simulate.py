@@ -23,6 +23,7 @@ AVERAGE = tacita.FedAvg(step_size=0.3, local_steps=2, oracle=tacita.Minibatch(si
 
 
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_hundred_seeds_equal_hundred_calls(problem):
     many = tacita.simulate(problem, AVERAGE, 5, participation=2, seeds=100)
     assert many.params.shape == (100, 3)
