@@ -68,6 +68,11 @@ class FedProx(ServerAlgorithm):
         """Also refuses what has no exact answer, where there are no local steps."""
         super().refuse_problem(problem)
         if self.local_steps is None:
+            if self.step_size is not None:
+                check.refuse(
+                    f"step_size={self.step_size!r} is of local steps, and FedProx "
+                    "without local_steps makes none; give local_steps=, or leave it out"
+                )
             who, remedy = "FedProx without local_steps", "give local_steps="
             proximal.require_exact(problem, self.oracle, who, remedy)
 

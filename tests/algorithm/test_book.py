@@ -233,6 +233,8 @@ def test_fed_prox_with_a_network_needs_local_steps():
     )
     with pytest.raises(tacita.TacitaError, match="local_steps"):
         tacita.simulate(problem, tacita.FedProx(eta=0.5), 2)
+    with pytest.raises(tacita.TacitaError, match="step_size=0.1 is of local steps"):
+        tacita.simulate(problem, tacita.FedProx(eta=0.5, step_size=0.1), 2)
     with pytest.raises(tacita.TacitaError, match="give step_size"):
         tacita.simulate(problem, tacita.FedAvg(local_steps=2), 2)
     run = tacita.simulate(
