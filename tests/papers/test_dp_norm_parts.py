@@ -160,3 +160,10 @@ def test_hours_count_a_curve_once():
     }
     assert set(hours.by_page(once, every, each).values()) == {0.0}
     assert hours.of_figure_2() & every  # which is why these are not run again
+
+
+def test_curves_that_were_kept_are_still_known():
+    """A field that an algorithm gets later must not give its curves other names."""
+    kept = parts.curves_in(hours.RESULTS / "raw")
+    first = hours.by_page(parts.Scale(2000), kept, {1: 3.6})
+    assert set(first.values()) == {0.0}
