@@ -46,6 +46,9 @@ def test_letters_are_kept_charged_and_make_the_next_graph(tmp_path: Path):
             seen = {(row.observer, row.round) for row in releases}
             spent = ledger.spent(1e-5)[name, "everybody"]
         assert ("coordinator", 1) in seen and ("neighbour", 3) in seen
+        first_run = releases[0].run
+        told = {row.observer for row in releases if row.run == first_run}
+        assert told == {"coordinator"}
         # The graph goes to neighbours too; all observers count as one person, against
         # whom it has its price beside the training.
         assert 2.0 < spent <= 4.0
