@@ -97,7 +97,8 @@ class Run:
             check.refuse(
                 "this run holds no model: it diverged, or its loss makes no predictions"
             )
-        found = self.params if self.card.nodes is None else self.agents
+        personal = self.card.nodes is not None and not self.card.shared
+        found = self.agents if personal else self.params
         told = None if self.privacy is None else self.privacy.as_dict()
         return TrainedModel(card=self.card, params=found, privacy=told)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from tacita.encoding import Encoding
 from tacita.problem import features
 from tacita.problem.model.layers import Perceptron
 from tacita.problem.model.linear import Model
+from tacita.problem.model.per_agent import PerAgent, kinds_of
 from tacita.problem.model.wrapped import Weighted
 from tacita.problem.problem import Problem
 from tacita.trained.kinds import bare, can_predict, kind_of, model_of
@@ -36,6 +37,9 @@ class ModelCard:
         classes: The labels that it gives, in the order of their codes; None for a
             regression.
         nodes: Where every node has a model of its own: the nodes' ids, else None.
+        kinds: Where their models are of several kinds: which of `model.models` each
+            node has, else None.
+        shared: Whether nodes of several kinds have their parameters in common.
         algorithm: How it was trained.
         notes: What was done to the data before, one sentence each.
     """
@@ -50,6 +54,8 @@ class ModelCard:
     target: str | None = None
     classes: tuple[Any, ...] | None = None
     nodes: Sequence[Any] | None = None
+    kinds: tuple[int, ...] | None = None
+    shared: bool = False
     algorithm: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -63,25 +69,39 @@ class ModelCard:
                 f"the encoding makes {made} features, the model takes rows of shape "
                 f"{self.row}"
             )
-        width, own = self._width, math.prod(self.row) + self.intercept
-        if width is not None and width != own:
-            check.refuse(f"expected rows of {width} features, got {own}")
-        expected = self.model.classes
+        own = math.prod(self.row) + self.intercept
+        for width in map(_width, kinds_of(self.model)):
+            if width is not None and width != own:
+                check.refuse(f"expected rows of {width} features, got {own}")
+        expected = _classes(self.model)
         if expected != (None if self.classes is None else len(self.classes)):
             check.refuse(f"expected {expected} classes, got classes={self.classes}")
+        self._check_kinds()
 
-    @property
-    def _width(self) -> int | None:
-        """How many features the model takes, where that is known."""
-        if isinstance(self.model, Perceptron):
-            return self.model.shapes[0][0]
-        return getattr(self.model, "features", None)
+    def _check_kinds(self) -> None:
+        several = isinstance(self.model, PerAgent)
+        if several != (self.kinds is not None) or (self.shared and not several):
+            check.refuse("models of several kinds need kinds, and only those have them")
+        if self.kinds is None:
+            return
+        known = range(len(kinds_of(self.model)))
+        if len(self.nodes or ()) != len(self.kinds) or not {*self.kinds} <= {*known}:
+            check.refuse("expected one of the kinds of models for every node")
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the parameters."""
         one = (self.model.dim,)
-        return one if self.nodes is None else (len(self.nodes), *one)
+        return one if self.nodes is None or self.shared else (len(self.nodes), *one)
+
+    def at(self, place: int) -> ModelCard:
+        """The card of one node's model, alone."""
+        if self.kinds is None:
+            return replace(self, nodes=None)
+        model = kinds_of(self.model)[self.kinds[place]]
+        classes = None if model.classes is None else self.classes
+        told: dict[str, Any] = {"model": model, "classes": classes}
+        return replace(self, nodes=None, kinds=None, shared=False, **told)
 
     def features(self, rows: Any, told: str) -> np.ndarray:
         """New rows as the model takes them."""
@@ -108,6 +128,8 @@ class ModelCard:
             "target": self.target,
             "classes": None if self.classes is None else list(self.classes),
             "nodes": None if self.nodes is None else [_id(n) for n in self.nodes],
+            "kinds": None if self.kinds is None else list(self.kinds),
+            "shared": self.shared,
             "algorithm": self.algorithm,
             "notes": list(self.notes),
         }
@@ -116,6 +138,7 @@ class ModelCard:
     def from_dict(cls, told: dict[str, Any], own: Model | None = None) -> ModelCard:
         """Read `as_dict` back; `own` is the model where it was given as an object."""
         encoding, classes = told["encoding"], told["classes"]
+        kinds = told.get("kinds")  # which older files do not have
         return cls(
             name=str(told["name"]),
             model=model_of(told["model"], own),
@@ -127,6 +150,8 @@ class ModelCard:
             target=told["target"],
             classes=None if classes is None else tuple(classes),
             nodes=None if told["nodes"] is None else tuple(told["nodes"]),
+            kinds=None if kinds is None else tuple(kinds),
+            shared=bool(told.get("shared", False)),
             algorithm=told["algorithm"],
             notes=tuple(told["notes"]),
         )
@@ -148,7 +173,7 @@ def card_of(
     row, encoding = _row_of(problem), problem.encoding
     if encoding is not None and row != (len(encoding.feature_names),):
         encoding = None  # the features were made into others on the way
-    classes = problem.class_names
+    kinds, classes = problem.population.rows.kind, _classes(model)
     return ModelCard(
         name=problem.name,
         model=model,
@@ -158,10 +183,25 @@ def card_of(
         bound=problem.bound,
         encoding=encoding,
         target=problem.target,
-        classes=None if model.classes is None else labels_of(classes, model.classes),
-        nodes=problem.ids if personal else None,
+        classes=None if classes is None else labels_of(problem.class_names, classes),
+        nodes=problem.ids if personal or kinds is not None else None,
+        kinds=None if kinds is None else tuple(np.asarray(kinds).tolist()),
+        shared=kinds is not None and not personal,
         algorithm=algorithm,
     )
+
+
+def _width(model: Model) -> int | None:
+    """How many features a model takes, where that is known."""
+    if isinstance(model, Perceptron):
+        return model.shapes[0][0]
+    return getattr(model, "features", None)
+
+
+def _classes(model: Model) -> int | None:
+    """How many classes there are; None where every kind is a regression."""
+    counts = (one.classes for one in kinds_of(model))
+    return next((n for n in counts if n is not None), None)
 
 
 def _row_of(problem: Problem) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from tacita.problem.model.linear import (
 )
 from tacita.problem.model.moments import Moments
 from tacita.problem.model.networks import cnn, mlp, resnet10
+from tacita.problem.model.per_agent import PerAgent, kinds_of
 from tacita.problem.model.wrapped import Around
 
 _LINEAR = (Linear, Huber, Absolute, Hinge, Logistic, Softmax, Moments)
@@ -29,6 +30,8 @@ KINDS: dict[str, Any] = {cls.__name__.lower(): cls for cls in _LINEAR}
 KINDS |= {"mlp": mlp, "cnn": cnn, "resnet10": resnet10}
 #: A model that was given as an object: whoever loads it brings it along.
 OWN = "own"
+#: Models of several kinds, of which every node has one.
+SEVERAL = "several"
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def bare(model: Model) -> Model:
 
 def can_predict(model: Model) -> bool:
     """Whether it makes predictions at all: a bare loss does not."""
-    return not isinstance(bare(model), Custom)
+    return not any(isinstance(one, Custom) for one in kinds_of(bare(model)))
 
 
 def kind_of(model: Model) -> dict[str, Any]:
@@ -68,6 +71,8 @@ def kind_of(model: Model) -> dict[str, Any]:
     """
     if isinstance(model, _LINEAR):
         return {"kind": type(model).__name__.lower(), **dataclasses.asdict(model)}
+    if isinstance(model, PerAgent):
+        return {"kind": SEVERAL, "models": [kind_of(one) for one in model.models]}
     recipe = getattr(model, "recipe", None)
     if recipe is not None:
         return {"kind": recipe.function, **_plain(dict(recipe.arguments))}
@@ -85,6 +90,10 @@ def model_of(told: Mapping[str, Any], own: Model | None = None) -> Model:
     options = {name: value for name, value in told.items() if name != "kind"}
     if told["kind"] == OWN:
         return _own(options, own)
+    if told["kind"] == SEVERAL:
+        return cast(
+            Model, PerAgent(tuple(model_of(one, own) for one in options["models"]))
+        )
     if told["kind"] not in KINDS:
         refuse(f"unknown kind of model {told['kind']!r}; it needs another Tacita")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,8 @@ from tacita.trained import scores
 from tacita.trained.card import ModelCard, card_of
 from tacita.trained.statement import check_statement
 
+#: What one model says of features.
+_Answer = Callable[[ModelCard, np.ndarray, np.ndarray], np.ndarray]
 #: How many nodes a refusal names.
 _LISTED = 20
 
@@ -27,7 +29,8 @@ class TrainedModel:
 
     Attributes:
         card: What the model is, what it is asked and what it answers.
-        params: The parameters, (d,), or one row of them per node, (N, d).
+        params: The parameters, (d,), or one row of them per node, (N, d). Nodes with
+            several kinds of models may have parameters in common.
         privacy: What each observer of the training may have learnt, as
             `PrivacyReport.as_dict()` has it; None of a run without privacy.
     """
@@ -82,25 +85,19 @@ class TrainedModel:
             node: Of personal models: whose; one id, or one per row.
             told: What the rows are called in refusals.
         """
-        if self.classes is None:
-            return self._scores(rows, node, told)
-        return labels(self.classes)[self.codes(rows, node, told=told)]
+        return self._answers(rows, node, told, _labels)
 
     def codes(
         self, rows: Any, node: Any = None, *, told: str = "the table"
     ) -> np.ndarray:
         """The place in `classes` of every row's label."""
-        if self.classes is None:
-            check.refuse("a regression has no classes; use predict")
-        return scores.codes(self.card.model, self._scores(rows, node, told))
+        return self._answers(rows, node, told, _codes)
 
     def predict_proba(
         self, rows: Any, node: Any = None, *, told: str = "the table"
     ) -> np.ndarray:
         """One probability per row and class, in the order of `classes`."""
-        if self.classes is None:
-            check.refuse("a regression has no classes; use predict")
-        return scores.probabilities(self.card.model, self._scores(rows, node, told))
+        return self._answers(rows, node, told, _probabilities)
 
     def predict_frame(
         self, rows: Any, node: Any = None, *, told: str = "the table"
@@ -109,9 +106,10 @@ class TrainedModel:
         import pandas as pd  # slow to import, and arrays do without
 
         columns = {"prediction": self.predict(rows, node, told=told)}
-        if self.classes is not None and scores.has_probabilities(self.card.model):
+        asked = [self._card(self._place(one)) for one in np.unique(np.asarray(node))]
+        if all(scores.has_probabilities(card.model) for card in asked):
             likely = self.predict_proba(rows, node, told=told)
-            for label, column in zip(self.classes, likely.T, strict=True):
+            for label, column in zip(self.classes or (), likely.T, strict=True):
                 columns[f"probability of {label}"] = column
         return pd.DataFrame(columns)
 
@@ -129,8 +127,8 @@ class TrainedModel:
 
     def of_node(self, node: Any) -> TrainedModel:
         """The model of one node, alone."""
-        params = self._params(self._place(node))
-        return replace(self, card=replace(self.card, nodes=None), params=params)
+        place = self._place(node)
+        return replace(self, card=self._card(place), params=self._params(place))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write `model.json` and `model.safetensors` into a folder, made if needed."""
@@ -148,25 +146,42 @@ class TrainedModel:
         personal = self.nodes is not None or node is not None
         return to_onnx(self.of_node(node) if personal else self, Path(path))
 
-    def _scores(self, rows: Any, node: Any, told: str) -> np.ndarray:
+    def _answers(self, rows: Any, node: Any, told: str, answer: _Answer) -> np.ndarray:
+        """What a node's model, or every row's node's, says of rows."""
         x = self.card.features(rows, told)
         if node is None or np.ndim(node) == 0:
-            return scores.scores(self.card.model, self._params(self._place(node)), x)
+            place = self._place(node)
+            return answer(self._card(place), self._params(place), x)
         given = check.column(node=node)
         check.shape((len(x),), node=given)
         ids, whose = np.unique(given, return_inverse=True)
         places = [self._place(one) for one in ids.tolist()]
+        if len({self._card(place).classes for place in places}) > 1:
+            check.refuse(
+                "some of these nodes predict a class and others a number; ask for the "
+                "ones and the others apart"
+            )
         found: Any = None
         for number, place in enumerate(places):
             own = whose == number
-            part = scores.scores(self.card.model, self._params(place), x[own])
+            part = answer(self._card(place), self._params(place), x[own])
             if found is None:
                 found = np.empty((len(x), *part.shape[1:]), part.dtype)
             found[own] = part
         return found
 
+    def _card(self, place: int | None) -> ModelCard:
+        """What one node's model is, or that of all."""
+        if place is None:
+            return self.card
+        kind = 0 if self.card.kinds is None else self.card.kinds[place]
+        if kind not in self._cards:
+            self._cards[kind] = self.card.at(place)
+        return self._cards[kind]
+
     def _params(self, place: int | None) -> np.ndarray:
-        return self.params if place is None else self.params[place]
+        common = place is None or self.card.shared
+        return self.params if common else self.params[place]
 
     def _place(self, node: Any) -> int | None:
         """Where a node's model stands; None for the one model of all."""
@@ -185,6 +200,11 @@ class TrainedModel:
         return self._places[str(node)]
 
     @cached_property
+    def _cards(self) -> dict[int, ModelCard]:
+        """Of single nodes, by the kind of their model."""
+        return {}
+
+    @cached_property
     def _places(self) -> dict[str, int]:
         return {str(one): place for place, one in enumerate(self.nodes or ())}
 
@@ -197,6 +217,31 @@ class TrainedModel:
         )
         told = "not private" if self.privacy is None else "private, see .privacy"
         return f"TrainedModel({name} of {self.card.name} for {goal}{whose}; {told})"
+
+
+def _scores(card: ModelCard, w: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return scores.scores(card.model, w, x)
+
+
+def _labels(card: ModelCard, w: np.ndarray, x: np.ndarray) -> np.ndarray:
+    if card.classes is None:
+        return _scores(card, w, x)
+    return labels(card.classes)[_codes(card, w, x)]
+
+
+def _codes(card: ModelCard, w: np.ndarray, x: np.ndarray) -> np.ndarray:
+    _need_classes(card)
+    return scores.codes(card.model, _scores(card, w, x))
+
+
+def _probabilities(card: ModelCard, w: np.ndarray, x: np.ndarray) -> np.ndarray:
+    _need_classes(card)
+    return scores.probabilities(card.model, _scores(card, w, x))
+
+
+def _need_classes(card: ModelCard) -> None:
+    if card.classes is None:
+        check.refuse("a regression has no classes; use predict")
 
 
 def labels(classes: Sequence[Any]) -> np.ndarray:

@@ -76,6 +76,26 @@ def test_the_numbers_are_those_of_the_run(coupled):
     assert told.explanation["sparse"] > 0.9
 
 
+def test_agents_with_several_kinds_of_models_are_examined_by_their_own(coupled):
+    x, y, _ = coupled[0].stacked()
+    rows, labels, agent = x.reshape(54, 2), np.sign(y.ravel()), np.repeat(range(6), 9)
+    run, algorithm = coupled[2], tacita.FedGD(alpha=0.5, step_size=0.1)
+
+    def told(even, odd):
+        kinds = {i: odd if i % 2 else even for i in range(6)}
+        on = {"model": kinds, "graph": graph.ring(6)}
+        problem = tacita.from_arrays(rows, labels, agent, **on)
+        return examine(problem, algorithm, run)
+
+    scores = np.einsum("nmd,nd->nm", x, run.agents).ravel()
+    numbers, signs = told("linear", "huber"), told("logistic", "hinge")
+    tree = tacita.trust.explain.fidelity(rows, scores, "tree", classes=False)
+    assert numbers.explanation["tree"] == pytest.approx(tree)
+    assert not numbers.robustness["classes"] and signs.robustness["classes"]
+    with pytest.raises(tacita.TacitaError, match="predict a class and others a number"):
+        told("linear", "logistic")
+
+
 def test_a_private_run_says_whose_the_numbers_are(private, tmp_path: Path):
     problem, algorithm, run = private
     plain = Page(write_report(run, tmp_path / "plain"))

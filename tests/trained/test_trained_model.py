@@ -183,6 +183,44 @@ def test_personal_models_need_a_node(tmp_path):
         alone.predict(X, node="z")
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_nodes_with_several_kinds_of_models_predict_by_their_own(shared, tmp_path):
+    kinds = {"x": "linear", "y": "logistic", "z": "hinge"}
+    whose = np.array(["x", "y", "z"])[AGENT]
+    y = np.where(X[:, 0] > 0, 1, -1)
+    problem = from_arrays(X, y, whose, model=kinds)
+    w = RANDOM.normal(size=4 if shared else (3, 4))
+    own = np.broadcast_to(w, (3, 4))
+    model = tacita.load_model(from_problem(problem, w).save(tmp_path))
+    np.testing.assert_array_equal(model.predict(X, node="x"), X @ own[0])
+    signed = [np.where(X @ v > 0, 1, -1) for v in own]
+    np.testing.assert_array_equal(model.predict(X, node="z"), signed[2])
+    two = AGENT > 0
+    said = model.predict(X[two], node=whose[two])
+    np.testing.assert_array_equal(said, np.where(AGENT == 1, *signed[1:])[two])
+    assert "probability of 1" in model.predict_frame(X, "y")
+    assert [*model.predict_frame(X, "z")] == ["prediction"]
+    assert model.of_node("z").card == card_of(from_arrays(X, y, AGENT, model="hinge"))
+    for node, match in (
+        (None, "say whose with node=, one of x, y, z"),
+        (whose, "some of these nodes predict a class and others a number"),
+    ):
+        with pytest.raises(tacita.TacitaError, match=match):
+            model.predict(X, node=node)
+    with pytest.raises(tacita.TacitaError, match="no classes"):
+        model.predict_proba(X, node="x")
+
+
+def test_a_run_with_several_kinds_shares_or_keeps_parameters():
+    kinds = {0: "linear", 1: "huber", 2: "absolute"}
+    problem = from_arrays(X, X.sum(axis=1), AGENT, model=kinds)
+    assert card_of(problem).shape == (4,) and card_of(problem).shared
+    assert card_of(problem, personal=True).shape == (3, 4)
+    for wrong in ((0, 1), (0, 1, 3)):
+        with pytest.raises(tacita.TacitaError, match="for every node"):
+            replace(card_of(problem), kinds=wrong)
+
+
 def test_what_holds_no_model_says_so(run, tmp_path):
     problem = from_arrays(X, X[:, 0] > 0, AGENT)
     algorithm = tacita.FedAvg(step_size=0.1)

@@ -100,7 +100,7 @@ with 3 and linear with 4; couple unlike models by predictions, ModelAgnosticFedR
     def _refuse(self, *_: Any) -> NoReturn:
         check.refuse(
             f"agents have models of several kinds, {self.name}; ask one of them, as in "
-            "problem.model_of(agent).predict(run.agents[i], X)"
+            "run.predict(X, node=agent) or problem.model_of(agent).predict(w, X)"
         )
 
     losses = grad = predict = scores = _refuse
