@@ -15,8 +15,6 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -361,13 +359,6 @@ class GraphAlgorithm(Algorithm):
             problem.graph.require_connected(self.with_parts)
 
 
-def gradient_steps(
-    key: Array, oracle: AgentOracle, w: Array, step_size: Number, steps: int
-) -> Array:
-    """`steps` gradient steps from w: w <- w - step_size * g(w)."""
-    return descend(key, oracle, w, steps, lambda v, g: v - step_size * g)
-
-
 def require_solver(**named: Any) -> None:
     """Refuse what is no local solver, or only the class of one."""
     ((name, solver),) = named.items()
@@ -376,34 +367,3 @@ def require_solver(**named: Any) -> None:
             f"expected {name} such as tacita.solvers.GradientDescent(local_steps=5), "
             f"got {name}={solver!r}"
         )
-
-
-def check_own_steps(own: Number, steps: int) -> None:
-    """Refuse an agent with more steps of its own than there are in a round."""
-    if own is not None and np.max(own) > steps:
-        check.refuse(
-            f"expected own_steps at most local_steps={steps}, got "
-            f"{int(np.max(own))}; raise local_steps"
-        )
-
-
-def descend(
-    key: Array,
-    oracle: AgentOracle,
-    w: Array,
-    steps: int,
-    update: Callable[[Array, Array], Array],
-    own: Number = None,
-) -> Array:
-    """`steps` times w <- update(w, g) with g the oracle's gradient at w.
-
-    An agent with an `own` number of steps stops after those.
-    """
-
-    def body(v: Array, now: tuple[Tree, Array]) -> tuple[Array, None]:
-        draw, number = now
-        after = update(v, oracle(draw, v))
-        return (after if own is None else jnp.where(number < own, after, v)), None
-
-    numbers = jnp.arange(steps)
-    return jax.lax.scan(body, w, (oracle.draws(key, steps), numbers), length=steps)[0]

@@ -25,18 +25,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check, integer_noise
-from tacita.algorithm.base import (
-    ModelState,
-    Number,
-    Round,
-    ServerAlgorithm,
-    gradient_steps,
-)
+from tacita.algorithm.base import ModelState, Number, Round, ServerAlgorithm
 from tacita.algorithm.from_zero import (
     StepsFromZero,
     steps_from_zero,
     steps_without_rows,
 )
+from tacita.algorithm.gradient_steps import gradient_steps
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.random_numbers import normal

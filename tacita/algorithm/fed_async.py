@@ -23,14 +23,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import (
-    Gradients,
-    ModelState,
-    Number,
-    Round,
-    ServerAlgorithm,
-    descend,
-)
+from tacita.algorithm.base import Gradients, ModelState, Number, Round, ServerAlgorithm
+from tacita.algorithm.gradient_steps import descend
 from tacita.algorithm.joining import COUNTED_BY_AGE, Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate

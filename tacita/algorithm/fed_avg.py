@@ -13,15 +13,9 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jax import Array
 
-from tacita.algorithm.base import (
-    Gradients,
-    ModelState,
-    Number,
-    Round,
-    ServerAlgorithm,
-    gradient_steps,
-)
+from tacita.algorithm.base import Gradients, ModelState, Number, Round, ServerAlgorithm
 from tacita.algorithm.from_zero import StepsFromZero
+from tacita.algorithm.gradient_steps import gradient_steps
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate

@@ -18,14 +18,8 @@ from typing import ClassVar
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import (
-    Gradients,
-    ModelState,
-    Number,
-    Round,
-    ServerAlgorithm,
-    gradient_steps,
-)
+from tacita.algorithm.base import Gradients, ModelState, Number, Round, ServerAlgorithm
+from tacita.algorithm.gradient_steps import gradient_steps
 from tacita.algorithm.joining import COUNTED_BY_AGE, Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate

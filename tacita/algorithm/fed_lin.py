@@ -23,15 +23,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import (
-    Gradients,
-    Number,
-    Phase,
-    Round,
-    ServerAlgorithm,
-    check_own_steps,
-    descend,
-)
+from tacita.algorithm.base import Gradients, Number, Phase, Round, ServerAlgorithm
+from tacita.algorithm.gradient_steps import check_own_steps, descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
 from tacita.theory import descent

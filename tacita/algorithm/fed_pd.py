@@ -25,8 +25,9 @@ from jax import Array
 
 from tacita import check
 from tacita.algorithm import random_steps
-from tacita.algorithm.base import Gradients, Number, Round, ServerAlgorithm, descend
+from tacita.algorithm.base import Gradients, Number, Round, ServerAlgorithm
 from tacita.algorithm.defaults import proximal_step_size, splitting_rho
+from tacita.algorithm.gradient_steps import descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
 from tacita.trees import count, frozen, number

@@ -16,13 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import (
-    Gradients,
-    ModelState,
-    Number,
-    ServerAlgorithm,
-    descend,
-)
+from tacita.algorithm.base import Gradients, ModelState, Number, ServerAlgorithm
+from tacita.algorithm.gradient_steps import descend
 from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem import proximal
 from tacita.problem.oracles import AgentOracle, Full, Oracle

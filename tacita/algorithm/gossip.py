@@ -24,8 +24,8 @@ from tacita.algorithm.base import (
     GraphAlgorithm,
     ModelState,
     Number,
-    gradient_steps,
 )
+from tacita.algorithm.gradient_steps import gradient_steps
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
 from tacita.theory import descent

@@ -27,9 +27,9 @@ from tacita.algorithm.base import (
     GraphAlgorithm,
     Number,
     ServerAlgorithm,
-    descend,
 )
 from tacita.algorithm.gossip import mixed, to_all
+from tacita.algorithm.gradient_steps import descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import constant
 from tacita.theory import descent

@@ -24,14 +24,8 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import (
-    Gradients,
-    ModelState,
-    Number,
-    Round,
-    ServerAlgorithm,
-    gradient_steps,
-)
+from tacita.algorithm.base import Gradients, ModelState, Number, Round, ServerAlgorithm
+from tacita.algorithm.gradient_steps import gradient_steps
 from tacita.problem import fair
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate

@@ -18,13 +18,8 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from tacita.algorithm.base import (
-    Gradients,
-    Number,
-    Round,
-    ServerAlgorithm,
-    descend,
-)
+from tacita.algorithm.base import Gradients, Number, Round, ServerAlgorithm
+from tacita.algorithm.gradient_steps import descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
 from tacita.theory import descent

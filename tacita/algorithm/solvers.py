@@ -24,14 +24,9 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.algorithm.base import (
-    Gradients,
-    Number,
-    check_own_steps,
-    descend,
-    require_solver,
-)
+from tacita.algorithm.base import Gradients, Number, require_solver
 from tacita.algorithm.defaults import curvature_bounds, proximal_step_size
+from tacita.algorithm.gradient_steps import check_own_steps, descend
 from tacita.algorithm.second_order import (
     ExactProx,
     LocalSolver,
