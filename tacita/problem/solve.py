@@ -20,7 +20,7 @@ from jax import Array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tacita import check
-from tacita.problem import least_absolute, moduli
+from tacita.problem import least_absolute, moduli, smooth_and_kinked
 from tacita.problem.model.linear import Huber, Kinked, Linear, Logistic, Softmax
 from tacita.problem.model.moments import Moments
 from tacita.problem.model.per_agent import kinds_of
@@ -37,24 +37,32 @@ _SOLVED = Linear | Huber | Logistic | Softmax | Moments
 
 def solvable(problem: Any) -> bool:
     """Whether `optimum` knows how to minimise a problem of this model."""
-    if isinstance(problem.model, Kinked):
-        return True
-    return all(isinstance(model, _SOLVED) for model in kinds_of(problem.model))
+    return _known(problem.model) and (problem.h is None or not _kinked(problem.model))
+
+
+def _known(model: Any) -> bool:
+    return all(isinstance(one, _SOLVED | Kinked) for one in kinds_of(model))
+
+
+def _kinked(model: Any) -> bool:
+    return any(isinstance(one, Kinked) for one in kinds_of(model))
 
 
 def optimum(population: Population, start: np.ndarray) -> np.ndarray:
     """Minimise sum_i f_i + h to rounding; refuses what has no computable minimiser."""
-    if isinstance(population.model, Kinked):
-        return least_absolute.optimum(population)
-    if not solvable(population):
+    if not _known(population.model):
         check.refuse(
             "solve() needs a linear, logistic or softmax model: the exact optimum of "
             "other models is not computable; compare losses instead"
         )
+    if isinstance(population.model, Kinked):
+        return least_absolute.optimum(population)
     moduli.require_squares(np.asarray(population.rows.x, np.float64))
     with double_precision():
         exact = in_float64(population)
         w = np.asarray(start, dtype=np.float64)
+        if _kinked(population.model):
+            return smooth_and_kinked.optimum(exact, w)
         if isinstance(population.model, Huber):
             w = reweighted(exact, w)
         return _newton(exact, w) if population.h is None else _proximal(exact, w)

@@ -127,6 +127,25 @@ def test_losses_with_kinks_beside_smooth_ones_and_agents_with_weights():
     np.testing.assert_allclose(run.agents, w, atol=1e-7)
 
 
+def test_one_model_for_losses_with_kinks_and_smooth_ones():
+    kinds = ["absolute", "linear", "hinge", "logistic", "huber", "linear"]
+    weights = np.linspace(0.5, 1.5, N)
+    problem = problem_of(kinds).with_weights(weights)
+    x, y = rows_of(kinds)
+    w = cvxpy.Variable(D)
+    total = N * L2 / 2 * cvxpy.sum_squares(w)
+    for i, kind in enumerate(kinds):
+        scores = x[i] @ w
+        total += weights[i] * loss_of(kind, scores - y[i], y[i], scores) / ROWS
+    made = cvxpy.Problem(cvxpy.Minimize(total))
+    made.solve(solver="CLARABEL", tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    found = problem.solve()
+    np.testing.assert_allclose(found, w.value, atol=1e-7)
+    assert problem.loss(found) == pytest.approx(made.value, abs=1e-10)
+    with pytest.raises(tacita.TacitaError, match="losses with kinks has no h"):
+        problem_of(kinds, h=tacita.problem.prox.L1(0.1)).solve()
+
+
 @pytest.mark.long
 def test_nodes_with_kinks_that_nothing_holds():
     """Without an edge, or on a coordinate that is not coupled: their own minimiser."""
