@@ -79,6 +79,8 @@ class Policy:
             what is left of the budget, which may depend on it.
         allow_shared_seed: Accept a run whose randomness everybody can compute: only
             for tests, it makes all noise worthless.
+        exact_noise: Whether noise must be exact integers, or a run is refused:
+            floating-point noise can be told by its last digits.
         test_share: Share of the rows that never trains and tests what comes out, at
             this agent only; drawn once by their places in the table.
         approval: Whether a person here has to agree to every run, with `tacita accept`.
@@ -110,6 +112,7 @@ class Policy:
     max_numbers: int | None = count(10_000_000)
     allow_row_counts: bool = flag(True)
     allow_shared_seed: bool = flag(False)
+    exact_noise: bool = flag(False)
     test_share: float | None = number(check.inside_unit)
     approval: bool = flag(False)
     max_offers: int | None = count(20)
@@ -228,7 +231,13 @@ class Policy:
             yield "the run's randomness is known to everybody, which spoils all noise"
 
     def objection_to_parts(
-        self, *, local_steps: float, numbers: int, weighted: bool, relation: str | None
+        self,
+        *,
+        local_steps: float,
+        numbers: int,
+        weighted: bool,
+        relation: str | None,
+        exact: bool,
     ) -> str | None:
         """Why the run's algorithm is refused, once it was built for rows of zeros.
 
@@ -237,6 +246,7 @@ class Policy:
             numbers: Of the largest letter that it sends.
             weighted: Whether agents tell their numbers of rows.
             relation: Of its budget; None for a run without one.
+            exact: Whether the noise of its budget is exact integers.
         """
         for what, found in (("local_steps", local_steps), ("numbers", numbers)):
             for objection in self._too_many(what, found):
@@ -245,6 +255,8 @@ class Policy:
             return "the run weighs agents by their rows, which are not counted out here"
         if None not in (relation, self.relations) and relation not in self.relations:  # pyright: ignore
             return f"the budget's relation is {relation}, which is not allowed here"
+        if self.exact_noise and relation is not None and not exact:
+            return "its noise is in floating point, and exact integers are asked for"
         return None
 
     def _too_many(self, what: str, found: float) -> Iterator[str]:

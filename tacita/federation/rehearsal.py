@@ -19,6 +19,7 @@ from tacita.federation.policy import Policy
 from tacita.federation.setting import Setting, blank_setting
 from tacita.federation.work import GraphWork
 from tacita.privacy import Ledger, letters_of
+from tacita.privacy.letters.on_grid import has_integers
 from tacita.trees import in_double_precision
 
 
@@ -55,6 +56,7 @@ def require_parts_allowed(setting: Setting, name: str, policy: Policy) -> None:
         numbers=max(letter.numbers for letter in outgoing(setting, name)),
         weighted=setting.weighted,
         relation=letters_of(algorithm).relation if private else None,
+        exact=isinstance(algorithm, Summed) or has_integers(algorithm),
     )
     if objection:
         refuse(objection)

@@ -153,6 +153,17 @@ def test_a_relation_that_is_not_listed_is_refused(hub: Hub, tmp_path: Path):
     assert "relation is replace_one, which is not allowed" in refusal(agent, run)
 
 
+def test_noise_in_floating_point_is_refused_where_integers_are_asked_for(
+    hub: Hub, tmp_path: Path
+):
+    words = {"max_epsilon": 2.0, "exact_noise": True, **LENIENT}
+    agent = agent_of(hub, tmp_path / "a", words)
+    floats = describe(privacy={**BUDGET, "noise_kind": "float"})
+    assert "floating point, and exact integers" in refusal(agent, floats)
+    run = describe(privacy=BUDGET)
+    assert agent.judge.verdict(run, "an offer", agent.site.ledger).accepted
+
+
 def test_offers_are_counted_across_restarts(hub: Hub, tmp_path: Path, monkeypatch):
     policy = {**LENIENT, "max_offers": 2}
     agent = agent_of(hub, tmp_path / "a", policy)
