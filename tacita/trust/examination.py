@@ -20,8 +20,6 @@ from tacita.algorithm.coupled import Coupled
 from tacita.problem.gtv.penalty import Penalty
 from tacita.problem.held_out import node_losses
 from tacita.problem.model import ridge
-from tacita.problem.model.per_agent import PerAgent, kinds_of
-from tacita.problem.population import Population
 from tacita.problem.problem import Problem
 from tacita.theory import gtv
 from tacita.theory.sensitivity import Sensitivity
@@ -29,6 +27,7 @@ from tacita.trace import Run
 from tacita.trees import in_double_precision
 from tacita.trust import explain, fairness
 from tacita.trust.footprint import Energy, energy, gradients_of
+from tacita.trust.own_models import classes_in_common, said
 
 #: How far features are moved to see whether predictions hold: a share of their spread.
 _MOVED = 0.05
@@ -108,7 +107,7 @@ def examine(
         check.refuse("a sweep is many runs; simulate the one to be examined")
     ready = algorithm.resolve(problem)
     n, d = problem.n_agents, problem.dim
-    _classes(problem)
+    classes_in_common(problem)
     if isinstance(ready, GraphAlgorithm):
         models = run.agents.reshape(-1, n, d)[0]
     else:
@@ -158,32 +157,15 @@ class _Seen:
             x, y, real = x[:, place], y[:, place], real[:, place]
         spread = np.std(x[real], axis=0)
         off = (x + _MOVED * spread * draw.normal(size=x.shape)).astype(x.dtype)
-        said, moved = (
+        now, moved = (
             np.asarray(_predict(problem.population, jnp.asarray(models), one))
             for one in (x, off)
         )
         flat = x.reshape(y.size, -1)[real.ravel()]
-        return cls(flat, y[real], said[real], moved[real])
+        return cls(flat, y[real], now[real], moved[real])
 
 
-@jax.jit
-def _predict(population: Population, models: Any, x: Any) -> Any:
-    model, kinds = population.model, population.rows.kind
-    if kinds is None:
-        return jax.vmap(model.predict)(models, x)
-    assert isinstance(model, PerAgent)
-    return jax.vmap(lambda kind, w, x: model.of(kind).predict(w, x))(kinds, models, x)
-
-
-def _classes(problem: Problem) -> int | None:
-    """Of what is predicted, by whichever kind of model; None for numbers."""
-    found = {one.classes for one in kinds_of(problem.model)}
-    if len(found) > 1:
-        check.refuse(
-            "some agents predict a class and others a number, which no table has in "
-            "common; examine agents of one kind, or use tacita.trust.fairness.spread"
-        )
-    return found.pop()
+_predict = jax.jit(said)
 
 
 def _robustness(
@@ -194,7 +176,7 @@ def _robustness(
     if isinstance(algorithm, GraphAlgorithm):
         # Of the node that hears fewest; a rule has its own letter beside theirs.
         letters = int(np.min(gtv.network_of(problem).neighbour_counts))
-    if _classes(problem) is not None:
+    if classes_in_common(problem) is not None:
         turned = float(np.mean(rows.said != rows.moved))
     else:
         spread = float(np.std(rows.said))
@@ -205,7 +187,7 @@ def _robustness(
         # A secure sum is a sum: it hears any liar.
         "bears": 0 if isinstance(rule, SecureSum) else int(rule.bears(letters)),
         "letters": letters,
-        "classes": _classes(problem) is not None,
+        "classes": classes_in_common(problem) is not None,
         "moved": _MOVED,
         "turned": turned,
     }
@@ -285,7 +267,7 @@ def _number_of(problem: Problem, group: int | str) -> int:
 
 
 def _gaps(problem: Problem, rows: _Seen, group: int) -> dict[str, float]:
-    if _classes(problem) != 2:
+    if classes_in_common(problem) != 2:
         check.refuse("groups are compared for yes/no models; leave group out")
     if not 0 <= group < rows.x.shape[1]:
         check.refuse(f"expected group in 0..{rows.x.shape[1] - 1}, got group={group}")
@@ -296,7 +278,7 @@ def _gaps(problem: Problem, rows: _Seen, group: int) -> dict[str, float]:
 
 
 def _explanation(problem: Problem, rows: _Seen) -> dict[str, Any]:
-    classes = _classes(problem) is not None
+    classes = classes_in_common(problem) is not None
     told = {"tree": explain.fidelity(rows.x, rows.said, "tree", classes=classes)}
     if not classes:
         told["sparse"] = explain.fidelity(rows.x, rows.said, "sparse")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
 from tacita.problem.problem import Problem
 from tacita.trees import in_double_precision
+from tacita.trust.own_models import classes_in_common, said
 
 
 class Predictions(NamedTuple):
@@ -38,11 +38,14 @@ def predictions(problem: Problem, models: Any, x: Any) -> Predictions:
         models: Every node's, (N, d), such as `run.agents`.
         x: Rows, (m, features...).
     """
-    models = check.shape((None, problem.dim), models=np.asarray(models))
+    own = problem.population.rows.kind is not None
+    shape = (problem.n_agents if own else None, problem.dim)
+    models = jnp.asarray(check.shape(shape, models=np.asarray(models)))
     rows = jnp.asarray(np.asarray(x), problem.dtype)
-    said = np.asarray(jax.vmap(lambda w: problem.model.predict(w, rows))(models))
-    if problem.model.classes is None:
-        return Predictions(said.mean(axis=0), said.std(axis=0))
-    names = np.unique(said)
-    votes = np.stack([(said == name).mean(axis=0) for name in names])
+    classes = classes_in_common(problem)
+    told = np.asarray(said(problem.population, models, rows, axis=None))
+    if classes is None:
+        return Predictions(told.mean(axis=0), told.std(axis=0))
+    names = np.unique(told)
+    votes = np.stack([(told == name).mean(axis=0) for name in names])
     return Predictions(names[votes.argmax(axis=0)], 1 - votes.max(axis=0))

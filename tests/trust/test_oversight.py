@@ -144,6 +144,9 @@ def test_doubt_is_what_nodes_differ_by():
     votes = uncertainty.predictions(classes, [[1, 1], [2, 1], [-1.0, 1]], x)
     np.testing.assert_allclose(votes.value, [1, 1])
     np.testing.assert_allclose(votes.doubt, [1 / 3, 0])
+    kinds = tacita.from_arrays(x, [1.0, 2.0], [0, 1], {0: "linear", 1: "huber"})
+    own = uncertainty.predictions(kinds, [[1.0, 1.0], [3.0, 1.0]], x)
+    np.testing.assert_allclose(own, told)
 
 
 def test_operations_are_those_of_the_compiled_program():
