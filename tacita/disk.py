@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tacita.check import refuse
+from tacita.check import TacitaError, refuse
 
 try:
     import fcntl
@@ -17,6 +18,10 @@ except ImportError:  # not on this platform: two processes are then not kept apa
 
 #: Name of the file by which a folder is locked.
 LOCK = "in-use.lock"
+
+
+class Unwritable(TacitaError):
+    """The disk is full, or the place is somebody else's: no fault of any input."""
 
 
 def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
@@ -37,10 +42,20 @@ def refused_if_unwritable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        refuse(
+        raise Unwritable(
             f"cannot write {path}: {error.strerror or error}; make room, or see who "
             "may write there, and start again"
-        )
+        ) from None
+
+
+def write_all(file: int, content: bytes, at: int | None = None) -> None:
+    """Write to an open file, from a place on or where it is; all of it, or raise.
+
+    Where the disk is nearly full a part is written, which raises nothing by itself.
+    """
+    done = os.write(file, content) if at is None else os.pwrite(file, content, at)
+    if done < len(content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def write_private(path: Path, content: str | bytes) -> None:
@@ -131,8 +146,9 @@ def alone_in(folder: Path) -> Iterator[None]:
                 f"the folder {folder} is in use by another program (process {who}); "
                 "end that one, or name a folder of its own with --folder"
             )
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        with refused_if_unwritable(path):
+            os.ftruncate(file, 0)
+            write_all(file, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         os.close(file)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tacita.check import refuse
-from tacita.disk import lock, refused_if_unwritable
+from tacita.disk import lock, refused_if_unwritable, write_all
 from tacita.federation.seal import private_folder
 
 NAME = "log.jsonl"
@@ -55,7 +55,7 @@ class AuditLog:
                 for k, v in words.items()
             }
             lines.append(_next(number, previous, {"event": event, **cut})[2])
-            os.write(file, b"".join(lines))
+            write_all(file, b"".join(lines))
             if durable:
                 os.fsync(file)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tacita.disk import refused_if_unwritable
+from tacita.disk import refused_if_unwritable, write_all
 from tacita.federation.desk import Counts
 
 NAME = "rounds.jsonl"
@@ -120,12 +120,19 @@ class Diary:
         self._notes.setdefault(number, {}).update(told)
         line = json.dumps({"round": number, **told}).encode() + b"\n"
         with refused_if_unwritable(self._path):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
             file = os.open(self._path, flags, 0o600)
             try:
-                os.write(file, line)
+                # Behind a line that was torn this one would be lost too.
+                write_all(file, b"\n" + line if _torn(file) else line)
             finally:
                 os.close(file)
+
+
+def _torn(file: int) -> bool:
+    """Whether an open file ends in the middle of a line."""
+    size = os.fstat(file).st_size
+    return size > 0 and os.pread(file, 1, size - 1) != b"\n"
 
 
 def _read(path: Path) -> dict[int, dict[str, Any]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacita.check import printable, refuse
-from tacita.disk import write_private
+from tacita.disk import Unwritable, write_private
 from tacita.federation.audit_log import AuditLog
 from tacita.federation.consent import Refusal
 from tacita.federation.description import Description
@@ -25,7 +25,7 @@ from tacita.federation.rehearsal import (
     require_allowed,
     require_still_allowed,
 )
-from tacita.privacy import Ledger
+from tacita.privacy import BrokenLedger, Ledger
 
 OFFER = "offer.json"
 #: Seconds between two lines about offers that come too often.
@@ -94,6 +94,8 @@ class Judge:
         )
         try:
             answer = self._judge(run, offer, ledger)
+        except (Unwritable, BrokenLedger):
+            raise  # no word on the run: it is looked at once there is room again
         except Exception as error:  # whatever a description does to us, we go on
             answer = Verdict(False, Refusal.REFUSED)
             reason = str(error) or type(error).__name__

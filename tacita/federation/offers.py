@@ -55,8 +55,11 @@ class OfferBook:
         path = self._folder / "lately"
         now = time.time()
         seen = _seen(path)
-        # A time in the future is that of a clock which was wrong: it counts.
-        lately = {k: t for k, t in seen.items() if t > now - _HOUR}
+        # A time in the future is that of a clock which was wrong: it counts, for an
+        # hour from now, not for the years that the clock was ahead.
+        lately = {k: min(t, now) for k, t in seen.items() if t > now - _HOUR}
+        if any(t > now for t in seen.values()):
+            write_private(path, json.dumps(lately))
         name = f"{starter} {digest}"
         if name in lately:
             return True

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacita.check import refuse
-from tacita.disk import write_private
+from tacita.disk import Unwritable, write_private
 from tacita.federation.account import Account
 from tacita.federation.budget import privacy_of, with_budget
 from tacita.federation.description import Description
@@ -21,7 +21,7 @@ from tacita.federation.policy import PolicyInForce
 from tacita.federation.rehearsal import require_parts_allowed
 from tacita.federation.setting import Setting, own_setting
 from tacita.federation.wire import Identity
-from tacita.privacy import Ledger
+from tacita.privacy import BrokenLedger, Ledger
 from tacita.trace import PrivacyReport
 
 
@@ -114,6 +114,8 @@ class Site:
             self._set_budget()
             if self.account is not None:
                 self.account.charge_reading()
+        except (Unwritable, BrokenLedger):
+            raise  # nothing is wrong with the rows, and nothing was shown of them
         except Exception as error:  # whatever the rows are like, nobody else is told
             self._judge.log.note("unfit", run=run.digest)
             write_private(self._unfit(run), _stamp(self.rows))
@@ -164,6 +166,8 @@ class Site:
                 self._judge.rehearse(run, self.ledger)
             else:
                 self._set_budget()
+        except (Unwritable, BrokenLedger):
+            raise
         except ValueError as error:
             self._judge.stop(run, str(error))
 

@@ -14,7 +14,6 @@ names it is short.
 
 from __future__ import annotations
 
-import errno
 import hmac
 import json
 import os
@@ -26,7 +25,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tacita.check import refuse
-from tacita.disk import refused_if_unwritable, sync_file, sync_folder, write_whole
+from tacita.disk import (
+    refused_if_unwritable,
+    sync_file,
+    sync_folder,
+    write_all,
+    write_whole,
+)
 from tacita.federation import wire
 from tacita.federation.json_words import read_table
 from tacita.federation.wire import Identity, Letter, LetterRefused
@@ -98,8 +103,7 @@ class StateFile:
             try:
                 head = len(content).to_bytes(_LENGTH, "little")
                 whole = head + self._digest_of_note(content) + content
-                if os.pwrite(file, whole, self._end) < len(whole):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                write_all(file, whole, self._end)
                 if self._durable:
                     sync_file(file)
             finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ import pytest
 import tomli_w
 
 import tacita
+from tacita.disk import Unwritable
 from tacita.federation import Agent, Hub, Invitation, Policy, Post, consent
+from tacita.federation.audit_log import AuditLog
 from tacita.federation.description import Description
+from tacita.federation.offers import OfferBook
 from tacita.federation.own_rows import blank_problem
 from tacita.federation.rehearsal import require_parts_allowed
-from tacita.federation.setting import setting_of
+from tacita.federation.setting import blank_setting, setting_of
 from tacita.federation.wire import Identity, LetterRefused
 from tacita.privacy import Ledger
 from tests.federation.by_hand import ByHand
@@ -176,12 +180,49 @@ def test_offers_are_counted_across_restarts(hub: Hub, tmp_path: Path, monkeypatc
     assert codes(agent) == [True, True, "busy"] and codes(agent)[2] == "busy"
     again = agent_of(hub, tmp_path / "a", policy)
     assert codes(again) == [True, True, "busy"]
-    now = tacita.federation.offers.time.time()
+    now = time.time()
     monkeypatch.setattr("tacita.federation.offers.time.time", lambda: now + 3700)
     assert again.judge.verdict(runs[2], "an offer", again.site.ledger).accepted
     # A storm of them is one line in the log.
     events = [told["event"] for told in again.judge.log.events()]
     assert events.count("busy") == 2
+
+
+def test_a_clock_that_was_ahead_makes_nobody_busy_for_years(tmp_path, monkeypatch):
+    book, now = OfferBook(tmp_path, AuditLog(tmp_path)), 1e9
+    clock = "tacita.federation.offers.time.time"
+    monkeypatch.setattr(clock, lambda: now + 1e8)
+    assert book.admit("coordinator", "a", 1)
+    monkeypatch.setattr(clock, lambda: now)
+    assert not book.admit("coordinator", "b", 1)
+    monkeypatch.setattr(clock, lambda: now + 3700)
+    assert book.admit("coordinator", "b", 1)
+
+
+def test_a_full_disk_refuses_no_run_and_no_rows(hub: Hub, tmp_path: Path, monkeypatch):
+    """Nothing is wrong with them: after room was made the same run goes on."""
+    agent = agent_of(hub, tmp_path / "a", {**LENIENT, "max_epsilon": 2.0})
+    run = describe(privacy=BUDGET)
+    about = run, "an offer", agent.site.ledger
+
+    def full(*words: Any) -> None:
+        raise Unwritable("cannot write it: No space left on device")
+
+    with monkeypatch.context() as now:
+        now.setattr("tacita.federation.judgement.write_private", full)
+        with pytest.raises(Unwritable):
+            agent.judge.verdict(*about)
+    assert agent.judge.verdict(*about).accepted
+    outline = blank_setting(run)
+    with monkeypatch.context() as now:
+        now.setattr("tacita.privacy.ledger.store.write_all", full)
+        with pytest.raises(Unwritable):
+            agent.site.prepare(run, outline)
+    assert not (tmp_path / "a" / run.digest / "unfit").exists()
+    agent.site.forget()
+    agent.site.prepare(run, outline)
+    rows = [row.phase for row in agent.site.ledger.rows() if row.kind == "release"]
+    assert rows == ["rows are read"]
 
 
 def test_a_description_that_breaks_the_program_is_refused(hub: Hub, tmp_path: Path):

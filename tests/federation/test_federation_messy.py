@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 import tacita
 from tacita.cli.app import app, tell
-from tacita.disk import write_private
+from tacita.disk import Unwritable, alone_in, write_private
 from tacita.federation import Hub
 from tacita.federation.audit_log import AuditLog
+from tacita.federation.diary import Diary
 from tacita.federation.hub_numbers import HubNumbers
 from tacita.federation.metrics import MetricsServer
 from tacita.federation.offers import OfferBook
@@ -117,6 +118,29 @@ def test_a_full_disk_is_one_line_wherever_it_shows(tmp_path: Path, monkeypatch):
         write_private(tmp_path / "accepted.json", "{}")
     with pytest.raises(tacita.TacitaError, match=r"cannot write .*log\.jsonl"):
         AuditLog(tmp_path).note("offer")
+
+
+def test_what_is_written_in_part_only_is_a_full_disk(tmp_path: Path, monkeypatch):
+    """A short write raises nothing by itself: an event of the log was lost."""
+    log, write = AuditLog(tmp_path), os.write
+    with monkeypatch.context() as now:
+        now.setattr(os, "write", lambda file, told: write(file, told[: len(told) // 2]))
+        with pytest.raises(
+            Unwritable, match=r"cannot write .*log\.jsonl: No space left"
+        ):
+            log.note("offer")
+        with pytest.raises(Unwritable, match=r"cannot write .*rounds\.jsonl"):
+            Diary(tmp_path, ["ada"], rounds=2).ended(1, ["ada"])
+    log.note("offer")
+    assert [told["event"] for told in log.events()] == ["torn", "offer"]
+    # What follows a line that was torn is not lost with it.
+    diary = Diary(tmp_path, ["ada"], rounds=2)
+    diary.ended(1, ["ada"])
+    diary.ended(2, ["ada"])
+    assert Diary(tmp_path, ["ada"], rounds=2).arrivals() == [[0], [0]]
+    with monkeypatch.context() as now, pytest.raises(Unwritable, match="in-use.lock"):
+        now.setattr(os, "pwrite", full)
+        alone_in(tmp_path).__enter__()
 
 
 def test_any_other_file_that_is_missing_is_told_as_one(capsys):

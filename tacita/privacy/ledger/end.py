@@ -14,13 +14,12 @@ before, which knows one release less; so does a damaged byte in it.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 from pathlib import Path
 from typing import NamedTuple
 
-from tacita.disk import sync_file
+from tacita.disk import sync_file, write_all
 
 SUFFIX = ".end"
 #: Bytes from one place to the other: two sectors are not torn at once.
@@ -57,10 +56,7 @@ def write_end(file: int, end: End) -> None:
     """Put an end in place of the older one; on the disk when this returns."""
     found = [_read(os.pread(file, _LENGTH, k * _APART)) for k in range(2)]
     older = min(range(2), key=lambda k: found[k] or End(-1, ""))
-    line = end.line()
-    # A short write raises nothing by itself.
-    if os.pwrite(file, line, older * _APART) < len(line):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    write_all(file, end.line(), older * _APART)
     sync_file(file)
 
 

@@ -6,7 +6,6 @@ the first to the end that is kept beside the file (`end.py`).
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tacita import check
-from tacita.disk import sync_file, sync_folder, try_lock, unlock
+from tacita.disk import sync_file, sync_folder, try_lock, unlock, write_all
 from tacita.privacy.accounting.renyi import ORDERS
 from tacita.privacy.ledger.end import End, path_of, read_end, write_end
 from tacita.privacy.ledger.index import RowIndex
@@ -161,8 +160,7 @@ class Store(RowIndex):
         # What a crash left behind the last whole row is written over.
         os.ftruncate(self._file, self._length)
         try:
-            if os.pwrite(self._file, content, self._length) < len(content):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            write_all(self._file, content, self._length)
             sync_file(self._file)
         except OSError:
             with suppress(OSError):
