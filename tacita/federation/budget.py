@@ -166,6 +166,13 @@ def _noised(setting: Setting) -> Any:
     )
     if isinstance(made, Summed):
         return made
+    if made.step_before_noise() is not None and setting.own.dtype != np.float64:
+        # Steps are taken from a model that the coordinator chooses: at 2^19 single
+        # precision rounds what records change, and all of the noise, to its digits.
+        refuse(
+            f"letters of {type(made).__name__} get their noise after local steps, for "
+            "which single precision has too few digits; set problem.dtype = 'float64'"
+        )
     return replace(made, oracle=with_regulariser_last(made.oracle))
 
 

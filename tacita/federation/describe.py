@@ -38,5 +38,6 @@ def _refuse_code(problem: Any) -> None:
     if not isinstance(model, str | Mapping | None):
         refuse(
             f"a federation cannot carry the code of problem.model, a "
-            f"{type(model).__name__}; name one, such as 'logistic'"
+            f"{type(model).__name__}; name one, such as 'logistic', or give the table "
+            "of a network, such as {'name': 'mlp', 'hidden': [32]}"
         )

@@ -45,11 +45,32 @@ def _word(**named: Any) -> None:
         refuse(f"expected {name} a word, got {name}={str(value)[:60]}")
 
 
+#: Entries of a list in the table of a network: layers take time to be looked at.
+_MOST_LAYERS = 32
+
+
+def _model(**named: Any) -> None:
+    """Refuse what is neither a model's name nor the table of a network."""
+    ((name, value),) = named.items()
+    if not isinstance(value, Mapping):
+        _word(**named)
+        return
+    _word(**{f"{name}.name": value.get("name")})
+    for key, entry in value.items():
+        plain = isinstance(entry, list | tuple) and len(entry) <= _MOST_LAYERS
+        if not (plain or isinstance(entry, str | int)):
+            refuse(
+                f"expected {name}.{key} a whole number or at most {_MOST_LAYERS} of "
+                f"them, got {name}.{key}={str(entry)[:60]}"
+            )
+
+
 #: Tables of a description, the keys that each may have (None: any), and how a value is
 #: checked whose meaning is the same in every run.
 _TABLES: dict[str, dict[str, Callable[..., Any] | None] | None] = {
     "problem": {
-        **dict.fromkeys(("model", "columns", "classes")),
+        **dict.fromkeys(("columns", "classes")),
+        "model": _model,
         "target": _word,
         "l2": check.not_negative,
         "intercept": check.flag,
@@ -172,7 +193,11 @@ class Description:
     def _single(self) -> bool:
         """Whether it is computed in single precision."""
         told = self.tables["problem"]
-        return isinstance(told, Mapping) and told.get("dtype") == "float32"
+        if not isinstance(told, Mapping):
+            return False
+        network = isinstance(told.get("model"), Mapping)
+        usual = "float32" if network else "float64"
+        return told.get("dtype", usual) == "float32"
 
     def _require_small(self) -> None:
         for what, count, most in (

@@ -13,12 +13,14 @@ from tacita import data
 from tacita.check import nearest, refuse
 from tacita.encoding import Encoding
 from tacita.federation.description import Description
+from tacita.job.problems import NETWORKS, network_of
 from tacita.problem import Problem, from_arrays
 from tacita.problem.chosen_model import REGRESSIONS
 
 #: A file (.csv, .parquet, .npz), or a table or mapping from column to values.
 OwnRows = str | Path | Mapping[str, Any] | Any
-#: Numbers of the blank rows: whoever looks at an offer makes them, some 30 bytes each.
+#: Numbers of the blank rows, and parameters of a network, at most: whoever looks at an
+#: offer makes them, some 30 bytes each.
 _MOST_BLANK = 1 << 25
 
 
@@ -40,9 +42,11 @@ def own_columns(run: Description, rows: OwnRows) -> tuple[np.ndarray, np.ndarray
         except (OSError, ValueError) as error:
             refuse(f"cannot read {path}: {error}")
     # A number that takes few values is still a number to a model that predicts one.
-    task = "regression" if run.problem.get("model") in REGRESSIONS else None
+    model, classes = run.problem.get("model"), run.problem.get("classes")
+    number = model in REGRESSIONS or (isinstance(model, Mapping) and not classes)
+    task = "regression" if number else None
     # That all rows are of one class is for nobody to see: the run names the classes.
-    classes = None if task else run.problem.get("classes")
+    classes = None if task else classes
     table = data.read_table(
         path, target=target, features=columns, task=task, classes=classes
     )
@@ -94,6 +98,35 @@ def _largest_batch(table: Mapping[str, Any]) -> int:
     return max([0, *inside, *(n for n in named if isinstance(n, int))])
 
 
+def _model_of(run: Description, columns: int) -> Any:
+    """The model by its name, or a network by its table; refused if it is too large."""
+    told = run.problem
+    model, classes = told.get("model", "logistic"), told.get("classes")
+    name = model.get("name") if isinstance(model, Mapping) else model
+    if name == "by_agent":
+        refuse(
+            "problem.model.name = 'by_agent': all agents of a federation train one "
+            "kind of model; name it, such as 'linear'"
+        )
+    if not isinstance(model, Mapping) and name not in NETWORKS:
+        return model
+    if not classes and name in ("cnn", "resnet10"):
+        refuse(
+            f"problem.model.name = {name!r} predicts a class; name the classes in "
+            "problem.classes"
+        )
+    made = network_of(
+        model, columns, len(classes) if classes else None, bool(told.get("intercept"))
+    )
+    # Before its parameters are drawn: they would take the memory of whoever looks.
+    if made.dim > _MOST_BLANK:
+        refuse(
+            f"problem.model: {made.name} has {made.dim} parameters, and at most "
+            f"{_MOST_BLANK} can be trained in a federation; choose smaller layers"
+        )
+    return made
+
+
 def problem_of(run: Description, x: Any, y: Any) -> Problem:
     """One agent's problem out of features and target, scaled as the run says."""
     told = run.problem
@@ -104,16 +137,11 @@ def problem_of(run: Description, x: Any, y: Any) -> Problem:
                 refuse(f"problem.{key} needs one number per column")
             x = apply(x, numbers)
     classes = told.get("classes")
-    if isinstance(told.get("model"), Mapping):
-        refuse(
-            "problem.model is a table; all agents of a federation train one kind of "
-            "model: name it, such as 'linear'"
-        )
     made = from_arrays(
         x,
         y,
         np.zeros(len(x), int),
-        model=told.get("model", "logistic"),
+        model=_model_of(run, x.shape[1]),
         l2=float(told.get("l2", 0.0)),
         classes=None if classes is None else [str(c) for c in classes],
         intercept=bool(told.get("intercept", False)),

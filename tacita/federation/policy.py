@@ -58,7 +58,7 @@ class Policy:
         relations: How neighbouring data may differ: "replace_one", "add_remove".
         max_norm: Largest norm that gradients may be clipped to.
         algorithms: Names that are allowed.
-        models: Names that are allowed.
+        models: Names that are allowed; of networks too, such as "mlp".
         columns: Columns that may be used, the target included.
         aggregation: How letters must be joined: "secure" asks for secure sums, in
             which nobody reads a single letter.
@@ -200,9 +200,10 @@ class Policy:
             )
 
     def _names(self, run: Description) -> Iterator[str]:
+        model = run.problem.get("model", "logistic")
         for kind, value in (
             ("algorithms", run.tables["algorithm"].get("name")),
-            ("models", run.problem.get("model", "logistic")),
+            ("models", model.get("name") if isinstance(model, Mapping) else model),
         ):
             allowed = getattr(self, kind)
             if allowed is not None and value not in allowed:

@@ -222,13 +222,7 @@ def _model(table: ProblemTable, loaded: Dataset) -> Any:
         )
     if isinstance(chosen, str) and chosen in MODELS:
         return chosen
-    known = {**NETWORKS, **dict.fromkeys(MODELS)}
-    function, rest = take_kind("problem.model", chosen, known, "name")
-    if function is None:
-        refuse(f"problem.model = {chosen!r}: this model has no options; give its name")
-    if table.intercept:
-        refuse(f"problem.intercept does not go with {name}, which has its own biases")
-    return _network(function, rest, loaded, n)
+    return network_of(chosen, loaded.x.shape[1], n, table.intercept)
 
 
 def _by_agent(table: ProblemTable, chosen: Any, loaded: Dataset) -> dict[Any, str]:
@@ -260,9 +254,24 @@ def _usual(classes: int | None, l2: float) -> str:
     return "logistic" if classes == 2 else "softmax"
 
 
-def _network(function: Any, rest: dict[str, Any], loaded: Dataset, n: Any) -> Any:
+def network_of(chosen: Any, features: int, classes: int | None, intercept: bool) -> Any:
+    """The network that a run file, or a federation's description, names.
+
+    Args:
+        chosen: Its table, or its name alone.
+        features: Numbers in a row.
+        classes: How many the target has; None for a number.
+        intercept: Whether a column of ones is asked for, which networks do not need.
+    """
+    known = {**NETWORKS, **dict.fromkeys(MODELS)}
+    function, rest = take_kind("problem.model", chosen, known, "name")
+    if function is None:
+        refuse(f"problem.model = {chosen!r}: this model has no options; give its name")
+    if intercept:
+        name = chosen if isinstance(chosen, str) else chosen["name"]
+        refuse(f"problem.intercept does not go with {name}, which has its own biases")
     hashable = {k: tuple(v) if isinstance(v, list) else v for k, v in rest.items()}
-    fixed: dict[str, Any] = {"classes": n}
+    fixed: dict[str, Any] = {"classes": classes}
     if function is mlp:
-        fixed["features"] = loaded.x.shape[1]
+        fixed["features"] = features
     return call("problem.model", function, hashable, fixed)
