@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from tacita.algorithm.base import Algorithm, ServerAlgorithm
 from tacita.algorithm.fed_avg import FedAvg
@@ -16,6 +14,7 @@ from tacita.algorithm.solvers import Accelerated
 from tacita.estimators.party_estimator import PartyEstimator
 from tacita.problem import Problem
 from tacita.problem.model.linear import GeneralisedLinear
+from tacita.trace import Run
 
 #: Steps of parties between two letters, where nobody chose.
 _LOCAL_STEPS, _NETWORK_STEP_SIZE = 20, 0.1
@@ -74,19 +73,9 @@ class _Federated(PartyEstimator):
         stop = {"grad_norm_sq": float(self.tol) ** 2}
         return {"record": ("loss", "grad_norm_sq"), "stop": stop}
 
-    def _warned(self) -> Self:
-        """Itself, after a warning where the optimum was not reached."""
-        found = self.run_.metrics.get("grad_norm_sq")
-        if found is not None and not self.run_.info["stopped_early"]:
-            left = float(found[-1]) ** 0.5
-            if left > self.tol:
-                warnings.warn(
-                    f"after {self.n_iter_} rounds the gradient is {left:.2g} long, "
-                    f"more than tol={self.tol:g}; scale the features or raise rounds",
-                    ConvergenceWarning,
-                    stacklevel=3,
-                )
-        return self
+    def _slope(self, problem: Problem, algorithm: Any, run: Run) -> float | None:
+        found = run.metrics["grad_norm_sq"]
+        return None if run.info["stopped_early"] else float(found[-1]) ** 0.5
 
 
 class FederatedClassifier(ClassifierMixin, _Federated):
@@ -137,7 +126,7 @@ class FederatedClassifier(ClassifierMixin, _Federated):
             y: A label for every row.
             groups: The party that holds the row; None means one party holds all.
         """
-        return self._fit_classes(X, y, groups)._warned()
+        return self._fit_classes(X, y, groups)
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """The likeliest label of every row."""
@@ -166,7 +155,7 @@ class FederatedRegressor(RegressorMixin, _Federated):
             y: A number for every row.
             groups: The party that holds the row; None means one party holds all.
         """
-        return self._fit_numbers(X, y, groups)._warned()
+        return self._fit_numbers(X, y, groups)
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """A number for every row."""

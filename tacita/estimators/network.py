@@ -11,12 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacita import check
 from tacita.algorithm.base import Algorithm, GraphAlgorithm
+from tacita.algorithm.coupled import Coupled
 from tacita.algorithm.fed_gd import FedGD
 from tacita.algorithm.fed_relax import FedRelax
+from tacita.algorithm.primal_dual import PrimalDual
 from tacita.estimators.party_estimator import PartyEstimator
 from tacita.problem import Graph, Problem
 from tacita.problem.graph import complete
-from tacita.problem.model.linear import Linear, Logistic, Softmax
+from tacita.problem.gtv import GTVMin
+from tacita.problem.gtv import penalty as penalties
+from tacita.problem.model.linear import GeneralisedLinear, Kinked
+from tacita.trace import Run
 
 _NETWORK_STEP_SIZE = 0.1
 
@@ -38,6 +43,7 @@ class _Network(PartyEstimator):
         intercept: bool = True,
         scale: Any = None,
         rounds: int = 100,
+        tol: float = 1e-4,
         participation: Any = 1.0,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -55,6 +61,7 @@ class _Network(PartyEstimator):
         self.intercept = intercept
         self.scale = scale
         self.rounds = rounds
+        self.tol = tol
         self.participation = participation
         self.epsilon = epsilon
         self.delta = delta
@@ -64,13 +71,33 @@ class _Network(PartyEstimator):
         self.random_state = random_state
 
     def _usual_algorithm(self, problem: Problem) -> Algorithm:
-        check.not_negative(coupling=self.coupling)
-        exact = isinstance(problem.model, Linear | Logistic | Softmax)
-        if exact and self.epsilon is None:
-            return FedRelax(alpha=self.coupling)
-        if isinstance(problem.model, Linear | Logistic | Softmax):
+        check.not_negative(coupling=check.given(coupling=self.coupling))
+        assert problem.graph is not None
+        degrees = np.asarray(problem.graph.degrees, float)
+        if not isinstance(problem.model, GeneralisedLinear):
+            # As for a smoothness of one over that step, (106): it bears any coupling.
+            curvature = 1 / _NETWORK_STEP_SIZE + 4 * self.coupling * degrees.max()
+            return FedGD(alpha=self.coupling, step_size=1 / float(curvature))
+        if self.epsilon is not None:
             return FedGD(alpha=self.coupling)
-        return FedGD(alpha=self.coupling, step_size=_NETWORK_STEP_SIZE)
+        if isinstance(problem.model, Kinked):
+            return FedRelax(alpha=self.coupling)
+        # A step of FedRelax leaves 1/(1 + sigma/(2 alpha d)) of the error, (133): next
+        # to nothing is done where neighbours pull harder than rows do. Flows along the
+        # edges are slow where they pull less.
+        if 2 * self.coupling * degrees.mean() > problem.moduli.smoothness.mean():
+            return PrimalDual(alpha=self.coupling, penalty="squared")
+        return FedRelax(alpha=self.coupling)
+
+    def _slope(self, problem: Problem, algorithm: Any, run: Run) -> float | None:
+        # Algorithms on a graph have other goals too, such as one model for all.
+        if not isinstance(algorithm, Coupled) or algorithm.h is not None:
+            return None
+        penalty = penalties.of(algorithm.penalty)
+        if not penalty.smooth or isinstance(problem.model, Kinked):
+            return None  # what is left of it at a kink tells nothing
+        gtv = GTVMin(problem, algorithm.alpha, penalty)
+        return float(np.linalg.norm(gtv.gradient(run.agents)))
 
     def _graph(self, parties: np.ndarray) -> Any:
         if self.graph is not None:
@@ -96,8 +123,9 @@ class NetworkClassifier(ClassifierMixin, _Network):
 
     Args:
         algorithm: How to train: an algorithm on a graph such as
-            `tacita.FedGD(alpha=0.5)`, or its name. None takes `FedRelax`, and `FedGD`
-            for private fits and for networks.
+            `tacita.FedGD(alpha=0.5)`, or its name. None takes `FedRelax`, where
+            neighbours pull harder than rows `PrimalDual`, and `FedGD` for private fits
+            and for networks.
         graph: Who is joined with whom: `networkx` or `tacita.problem.Graph`, nodes
             named by the groups; None joins everybody.
         coupling: How strongly neighbours' models are held together, the alpha of the
@@ -108,6 +136,8 @@ class NetworkClassifier(ClassifierMixin, _Network):
         intercept: Whether linear models have a constant term.
         scale: None, a scale by the rows (not with an epsilon), or public numbers.
         rounds: Rounds.
+        tol: Warn when the gradient of the network's objective (`tacita.GTVMin`) is
+            longer than this at the end; not with an epsilon, nor of losses with kinks.
         participation: Who takes part in a round.
         epsilon: The budget of this fit; None trains without privacy.
         delta: The probability of exceeding it; needed with an epsilon.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -39,6 +41,7 @@ class PartyEstimator(BaseEstimator):
     intercept: bool
     scale: Any
     rounds: int
+    tol: float
     participation: Any
     epsilon: float | None
     delta: float | None
@@ -63,6 +66,10 @@ class PartyEstimator(BaseEstimator):
 
     def _graph(self, parties: np.ndarray) -> Any:
         return None
+
+    def _slope(self, problem: Problem, algorithm: Any, run: Run) -> float | None:
+        """How long the gradient of what is minimised is at the end; None: not known."""
+        raise NotImplementedError
 
     def _watched(self, private: bool) -> dict[str, Any]:
         """What the run records, and when it may stop; a private one shows nothing."""
@@ -125,6 +132,7 @@ class PartyEstimator(BaseEstimator):
     def _fit(
         self, x: np.ndarray, y: np.ndarray, groups: Any, classes: np.ndarray | None
     ) -> Self:
+        check.not_negative(tol=check.given(tol=self.tol))
         problem = self._problem(x, y, groups, classes)
         algorithm = self._algorithm(problem)
         private = self.epsilon is not None
@@ -151,7 +159,19 @@ class PartyEstimator(BaseEstimator):
         privacy = private_fit.stated(run.privacy) if private else None
         self.run_ = replace(run, card=card, info=info, privacy=privacy)
         self.model_ = self.run_.model
+        if not private:
+            self._warn(self._slope(problem, algorithm, run))
         return self
+
+    def _warn(self, left: float | None) -> None:
+        """Where the optimum was not reached, who called `fit` is warned."""
+        if left is not None and left > self.tol:
+            warnings.warn(
+                f"after {self.n_iter_} rounds the gradient is {left:.2g} long, more "
+                f"than tol={self.tol:g}; scale the features or raise rounds",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
 
     def _rows(self, x: Any, y: Any) -> Any:
         """Rows to learn from, checked as scikit-learn does."""

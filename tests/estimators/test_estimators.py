@@ -184,11 +184,41 @@ def test_parties_alone_are_ridge_regressions_of_their_own():
     assert alone.score(FRAME, NUMBERS, groups=PARTY) > 0.9
 
 
+@pytest.mark.parametrize("coupling", [0.1, 100.0])
+def test_parties_on_a_road_are_at_the_optimum_however_strongly_held(coupling):
+    road = tacita.problem.Graph.from_edges(
+        ["north", "south", "west"], [("north", "south"), ("south", "west")]
+    )
+    offset = 2.0 * (PARTY == "west")
+    network = NetworkRegressor(graph=road, coupling=coupling, l2=L2, rounds=60)
+    network.fit(FRAME, NUMBERS + offset, groups=PARTY)
+    laplacian = np.array([[1, -1, 0], [-1, 2, -1], [0, -1, 1]])
+    left = np.kron(2 * coupling * laplacian, np.eye(4)) + L2 * np.eye(12)
+    right = np.zeros(12)
+    for number, name in enumerate(network.parties_):
+        own, at = PARTY == name, slice(4 * number, 4 * number + 4)
+        ones = np.column_stack([X[own], np.ones(20)])
+        left[at, at] += 2 * ones.T @ ones / 20
+        right[at] = 2 * ones.T @ (NUMBERS + offset)[own] / 20
+    expected = np.linalg.solve(left, right).reshape(3, 4)
+    np.testing.assert_allclose(network.run_.agents, expected, atol=1e-6)
+
+
+def test_a_network_that_is_far_from_its_optimum_says_so():
+    slow = NetworkRegressor(tacita.FedRelax(alpha=100.0), rounds=60)
+    with pytest.warns(ConvergenceWarning, match="after 60 rounds the gradient is"):
+        slow.fit(FRAME, NUMBERS, groups=PARTY)
+    with pytest.raises(tacita.TacitaError, match="expected tol >= 0, got tol=-1"):
+        NetworkRegressor(tol=-1).fit(FRAME, NUMBERS, groups=PARTY)
+    with pytest.raises(tacita.TacitaError, match="coupling a number, got"):
+        NetworkRegressor(coupling=None).fit(FRAME, NUMBERS, groups=PARTY)
+
+
 def test_a_network_predicts_by_party(tmp_path):
     road = tacita.problem.Graph.from_edges(
         ["north", "south", "west"], [("north", "south"), ("south", "west")]
     )
-    network = NetworkClassifier(graph=road, coupling=0.5, rounds=3)
+    network = NetworkClassifier(graph=road, coupling=0.5, rounds=3, tol=1.0)
     network.fit(FRAME, LABELS, groups=PARTY)
     said = network.predict(FRAME, groups=PARTY)
     likely = network.predict_proba(FRAME, groups=PARTY)
