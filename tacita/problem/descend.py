@@ -62,7 +62,7 @@ def descend(
         step_size: The first learning rate; too large a one is lowered.
         project: Onto the constraint set, (90); by default there is none.
         least_change: Ends the steps: where the objective changes by less, relative to
-            its size.
+            its size, to which that at the start is added, up to 1.
         most_steps: Ends them as well.
 
     >>> found = descend(lambda w: jnp.sum((w - 3.0) ** 2), jnp.zeros(2), step_size=9.0)
@@ -79,7 +79,7 @@ def descend(
     if not bool(jnp.isfinite(value)):
         check.refuse(f"the objective is {float(value)} at start; begin elsewhere")
     ended = _descend(objective, project, w, step_size, least_change, most_steps)
-    w, value, _, eta, steps, converged = ended
+    w, value, _, eta, steps, _, converged = ended
     return Descent(np.asarray(w), float(value), int(steps), float(eta), bool(converged))
 
 
@@ -88,25 +88,32 @@ def _descend(objective, project, w, step_size, least_change, most_steps):
     slope = jax.value_and_grad(objective)
 
     def unfinished(state):
-        return (state[4] < most_steps) & ~state[5]
+        return (state[4] < most_steps) & ~state[6]
 
     def step(state):
-        w, value, gradient, eta, steps, _ = state
+        w, value, gradient, eta, steps, refused, _ = state
         new = project(w - eta * gradient)
         moved = new - w
         new_value, new_gradient = slope(new)
-        rounding = 4 * jnp.finfo(w.dtype).eps * (1 + jnp.abs(value))
+        size = floor + jnp.abs(value)
+        rounding = 4 * jnp.finfo(w.dtype).eps * size
         allowed = value + gradient @ moved + moved @ moved / (2 * eta) + rounding
-        taken = new_value <= allowed
+        taken = (new_value <= allowed) & jnp.isfinite(new_value)
+        # A change may be small because the step is: only once a longer one was refused
+        # does it tell of the objective. Who does not move at all has arrived.
+        still = refused | jnp.all(moved == 0)
         change = jnp.abs(value - new_value)
-        done = taken & (change <= least_change * (1 + jnp.abs(value)))
+        done = taken & still & (change <= least_change * size)
         kept = (w, value, gradient, eta / 2)
         bolder = (new, new_value, new_gradient, _BOLDER * eta)
         chosen = jax.tree.map(lambda a, b: jnp.where(taken, a, b), bolder, kept)
-        return (*chosen, steps + 1, done)
+        return (*chosen, steps + 1, refused | ~taken, done)
 
     value, gradient = slope(w)
+    # An objective that falls to zero has no size of its own there.
+    floor = jnp.minimum(1, jnp.abs(value))
     eta = jnp.asarray(step_size, w.dtype)
+    never = jnp.array(False)
     return jax.lax.while_loop(
-        unfinished, step, (w, value, gradient, eta, 0, jnp.array(False))
+        unfinished, step, (w, value, gradient, eta, 0, never, never)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,11 @@ def best_step_size(strong_convexity: float, smoothness: float) -> float:
     (0.5, 0.25)
     """
     check.positive(smoothness=smoothness)
+    if not strong_convexity <= smoothness * (1 + 1e-9):  # both may be rounded
+        check.refuse(
+            "expected strong_convexity <= smoothness, got "
+            f"strong_convexity={strong_convexity}, smoothness={smoothness}"
+        )
     if strong_convexity <= _FLAT * smoothness:
         return 1.0 / smoothness
     return 2.0 / (strong_convexity + smoothness)
@@ -45,16 +51,28 @@ def contraction(step_size: float, strong_convexity: float, smoothness: float) ->
 def steps_needed(contraction: float, start: float, accuracy: float) -> int:
     """How many steps bring the distance from `start` to `accuracy` or below, (82).
 
+    Curvatures that are all alike have a contraction of 0: one step arrives.
+
     >>> steps_needed(0.5, 1.0, 0.25), steps_needed(0.5, 1.0, 2.0)
     (2, 0)
     """
-    check.inside_unit(contraction=contraction)
+    check.below_one(contraction=contraction)
     check.not_negative(start=start)
     if start <= check.positive(accuracy=accuracy):
         return 0
-    guess = math.ceil(math.log(start / accuracy) / -math.log(contraction))
+    if contraction == 0:
+        return 1
+    # Two logarithms: the quotient of the numbers may be infinite.
+    fall = math.log(start) - math.log(accuracy)
+    guess = math.ceil(fall / -math.log(contraction))
     # The logarithms are rounded: whole quotients may come out a hair above.
-    return guess - (start * contraction ** (guess - 1) <= accuracy)
+    left = contraction ** (guess - 1)
+    if left < sys.float_info.min:  # of which no digits are left
+        half = (guess - 1) // 2
+        return guess - (
+            start * contraction**half * contraction ** (guess - 1 - half) <= accuracy
+        )
+    return guess - (start * left <= accuracy)
 
 
 def perturbed_error(contraction: float, start: float, errors: Any) -> float:
@@ -71,6 +89,7 @@ def perturbed_error(contraction: float, start: float, errors: Any) -> float:
     >>> perturbed_error(0.5, 0.0, [1.0]), perturbed_error(0.5, 2.0, [1.0, 0.5, 0.25])
     (1.0, 1.0)
     """
+    check.not_negative(contraction=contraction)
     found = float(check.not_negative(start=start))
     for error in np.ravel(check.not_negative(errors=np.asarray(errors, float))):
         found = contraction * found + float(error)

@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from tacita import check
 
+#: By a factor below 1 an error is much larger than itself.
+FACTOR = check.Range(">= 1", lambda v: v >= 1)
+
 
 class Verdict(NamedTuple):
     """A word for tables and what it means, with the remedy."""
@@ -70,7 +73,7 @@ def diagnose(
     >>> diagnose(3.0, 1.0, 1.0).word
     'unlike sets'
     """
-    check.positive(factor=factor)
+    FACTOR(factor=factor)
     if math.isnan(train) or math.isnan(validation):
         return UNKNOWN
     if validation > factor * train:

@@ -49,6 +49,8 @@ def estimation_error_bound(x: Any, noise: Any) -> float:
 def _full_rank(x: Any) -> tuple[np.ndarray, float]:
     x = np.asarray(check.finite(x=x), float)
     check.shape((None, None), x=x)
+    if not x.size:
+        check.refuse(f"expected x with rows and columns, got shape {x.shape}")
     values = np.linalg.eigvalsh(x.T @ x / len(x))
     if values[0] <= 1e-12 * max(values[-1], 1e-300):
         check.refuse("expected x of full rank, got columns that depend on each other")
@@ -58,14 +60,17 @@ def _full_rank(x: Any) -> tuple[np.ndarray, float]:
 def minimax_risk(noise_std: float, rows: int, features: int) -> float:
     """What no method beats for every truth, with x ~ N(0, C): exercise 2.1.
 
-    sigma^2 (1 + d/(m - d - 1)), which least squares reaches; infinite below m = d + 2.
+    sigma^2 (1 + d/(m - d - 1)), which least squares reaches; infinite below m = d + 2,
+    but for labels without noise, of which d rows tell the truth.
 
     >>> minimax_risk(2.0, rows=12, features=1)
     4.4
     """
     check.not_negative(noise_std=noise_std)
     spare = check.count(rows=rows) - check.count(features=features) - 1
-    return noise_std**2 * (1 + features / spare) if spare > 0 else np.inf
+    if spare > 0 or (noise_std == 0 and rows >= features):
+        return noise_std**2 * (1 + features / max(spare, 1))
+    return np.inf
 
 
 def bayes_risk(covariance: Any) -> float:
@@ -77,6 +82,7 @@ def bayes_risk(covariance: Any) -> float:
     0.64
     """
     full = np.asarray(check.finite(covariance=covariance), float)
+    check.shape((None, None), covariance=full)
     check.shape((len(full), len(full)), covariance=full)
     symmetric = np.allclose(full, full.T, rtol=1e-9, atol=1e-12 * np.trace(full))
     if not symmetric or np.linalg.eigvalsh(full)[0] < -1e-9 * np.trace(full):

@@ -22,15 +22,13 @@ from tacita.problem.held_out import node_losses
 from tacita.problem.model.linear import Signed
 from tacita.problem.model.per_agent import PerAgent
 from tacita.problem.problem import Problem
-from tacita.theory.diagnosis import Verdict, diagnose
+from tacita.theory.diagnosis import FACTOR, Verdict, diagnose
 from tacita.trace import Run
 from tacita.trees import in_double_precision
 from tacita.tuning.prediction_scores import Scores, of_classes, of_values
 
 #: Larger networks get no map: nobody could tell the nodes apart.
 _MAPPED = 2000
-#: Below 1 an error would be much larger than itself.
-_LARGER = check.Range(">= 1", lambda v: v >= 1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -72,7 +70,7 @@ class NodeErrors:
 
     def __post_init__(self) -> None:
         n = len(self.ids)
-        _LARGER(factor=self.factor)
+        FACTOR(factor=self.factor)
         for name in ("train", "validation", "baseline", "parameters_per_row"):
             given = getattr(self, name)
             if given is not None:

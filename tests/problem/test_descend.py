@@ -16,7 +16,7 @@ def objective(w):
     return (w - AIM) @ jnp.asarray(Q) @ (w - AIM)
 
 
-@pytest.mark.parametrize("step_size", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("step_size", [1e-16, 1.0, 1e4])
 def test_any_first_learning_rate_ends_at_the_minimum(step_size):
     found = descend(objective, np.zeros(2), step_size=step_size)
     assert found.converged and np.allclose(found.w, AIM, atol=1e-6)
@@ -24,6 +24,13 @@ def test_any_first_learning_rate_ends_at_the_minimum(step_size):
     assert found.step_size <= 1.25 / 2 and found.steps < 500
     off = found.w - AIM
     assert found.value == pytest.approx(off @ Q @ off)
+
+
+@pytest.mark.parametrize(("unit", "step_size"), [(1e-12, 1.0), (1.0, 1e300)])
+def test_neither_a_small_objective_nor_a_wild_first_step_ends_it_early(unit, step_size):
+    small = lambda w: unit * objective(w)  # noqa: E731
+    found = descend(small, np.zeros(2), step_size=step_size)
+    assert found.converged and np.allclose(found.w, AIM, atol=1e-5)
 
 
 def test_projected_steps_end_in_the_set():

@@ -38,8 +38,8 @@ def test_the_four_cases(errors, word):
 def test_the_factor_says_what_much_larger_is():
     assert diagnose(1.0, 1.4, 1.0).word == "as good as the baseline"
     assert diagnose(1.0, 1.4, 1.0, factor=1.3).word == "overfitting"
-    with pytest.raises(tacita.TacitaError, match="factor"):
-        diagnose(1.0, 1.0, 1.0, factor=0.0)
+    with pytest.raises(tacita.TacitaError, match="expected factor >= 1, got"):
+        diagnose(1.0, 1.0, 1.0, factor=0.5)
 
 
 @pytest.fixture(scope="module")

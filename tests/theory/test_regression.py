@@ -44,6 +44,9 @@ def test_least_squares_reaches_the_minimax_risk():
         errors.append(np.sum(np.linalg.lstsq(x, noise, rcond=None)[0] ** 2))
     assert np.isclose(regression.minimax_risk(1.0, 12, 3), 1 + np.mean(errors), 0.03)
     assert regression.minimax_risk(1.0, 3, 3) == np.inf
+    # Without noise as many rows as features tell all; fewer leave it open.
+    assert regression.minimax_risk(0.0, 3, 3) == 0
+    assert regression.minimax_risk(0.0, 2, 3) == np.inf
 
 
 def test_baselines_are_what_the_best_rule_reaches():
@@ -104,3 +107,19 @@ def test_what_does_not_fit_is_refused():
         regression.bayes_risk([[1.0, 2.0], [2.0, 1.0]])
     with pytest.raises(TacitaError, match="contraction"):
         descent.steps_needed(1.0, 1.0, 0.1)
+
+
+def test_steps_of_any_curvature_and_accuracy_are_counted():
+    alike = descent.contraction(descent.best_step_size(2.0, 2.0), 2.0, 2.0)
+    assert descent.steps_needed(alike, 5.0, 1e-9) == 1
+    assert descent.steps_needed(alike, 5.0, 6.0) == 0
+    many = descent.steps_needed(0.5, 1e300, 1e-300)
+    assert many == np.ceil(600 * np.log2(10))
+    for words, call in (
+        ("strong_convexity <= smoothness", lambda: descent.best_step_size(3.0, 1.0)),
+        ("contraction >= 0", lambda: descent.perturbed_error(-1.0, 1.0, [1.0])),
+        ("x with rows", lambda: regression.estimation_error_bound(np.ones((0, 2)), [])),
+        ("covariance of shape", lambda: regression.bayes_risk(3.0)),
+    ):
+        with pytest.raises(TacitaError, match=words):
+            call()
