@@ -77,6 +77,14 @@ class EstimatorNetwork:
         """Other rows, of the same nodes, by node and with coded targets."""
         return _by_node(self.ids, *_checked(X, y, agent), self.classes)
 
+    def points(self, X: Any, agent: Any) -> list[tuple[np.ndarray, np.ndarray]]:  # noqa: N803
+        """Rows without targets, by node: their places in X, and their features."""
+        features = np.asarray(check.finite(X=X), np.float64)
+        check.shape((None, self.nodes[0].x.shape[1]), X=features)
+        holder = check.column(agent=agent)
+        check.shape((len(features),), agent=holder)
+        return [(rows, features[rows]) for rows in _places(self.ids, holder)]
+
 
 def estimator_network(
     X: Any,  # noqa: N803 - the name every user of scikit-learn expects
@@ -139,7 +147,7 @@ def _shared(
 def _checked(x: Any, y: Any, agent: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     features = np.asarray(check.finite(X=x), np.float64)
     check.shape((None, None), X=features)
-    target, holder = np.asarray(y), np.asarray(agent)
+    target, holder = check.column(y=y), check.column(agent=agent)
     check.shape((len(features),), y=target)
     check.shape((len(features),), agent=holder)
     return features, target, holder
@@ -157,14 +165,19 @@ def _by_node(
         if not np.array_equal(classes[codes], y):
             check.refuse("y has a label that no node has rows of; leave its rows out")
         y = codes
+    return [(x[rows], y[rows]) for rows in _places(ids, holder)]
+
+
+def _places(ids: Sequence[Hashable], holder: np.ndarray) -> list[np.ndarray]:
+    """The numbers of every node's rows, in their order."""
     place = {one: i for i, one in enumerate(ids)}
     index = np.array([place.get(one, -1) for one in holder.tolist()], int)
     if np.any(index < 0):
-        stranger = holder[int(np.argmin(index))]
+        stranger = holder.tolist()[int(np.argmin(index))]
         check.refuse(f"unknown node {stranger!r} in agent; its rows belong to nobody")
     order = np.argsort(index, kind="stable")
     ends = np.cumsum(np.bincount(index, minlength=len(ids)))[:-1]
-    return [(x[rows], y[rows]) for rows in np.split(order, ends)]
+    return np.split(order, ends)
 
 
 def _models(estimators: Any, ids: tuple) -> list[Any]:

@@ -37,7 +37,9 @@ class EstimatorRun:
     Attributes:
         network: What was solved.
         algorithm: How.
-        estimators: Every node's fitted model, in the order of `network.ids`.
+        estimators: Every node's fitted model, in the order of `network.ids`. Those of
+            classes know them as numbers, the places in `network.classes`; `predict`
+            tells labels.
         metrics: By round: "train_error", "discrepancy" (the sum over edges of A_ij
             d_ij, (64)), "change" (of letters, at most), and "validation_error", means
             over nodes. Errors are mean squares, or shares of wrong classes.
@@ -55,6 +57,23 @@ class EstimatorRun:
     def rounds(self) -> int:
         """Number of rounds done."""
         return len(self.metrics["round"])
+
+    def predict(
+        self,
+        X: Any,  # noqa: N803
+        agent: Any,
+    ) -> np.ndarray:
+        """A number, or a label, for every row, by the model of the node it is of."""
+        network = self.network
+        held = network.points(X, agent)
+        total = sum(len(rows) for rows, _ in held)
+        found = np.empty(total, float if network.classes is None else int)
+        number = None if network.classes is None else len(network.classes)
+        for model, (rows, x) in zip(self.estimators, held, strict=True):
+            if len(rows):
+                told = predictions(model, x, number)
+                found[rows] = told if number is None else told.argmax(axis=1)
+        return found if network.classes is None else network.classes[found]
 
     def errors(
         self,
@@ -123,6 +142,8 @@ def simulate_estimators(
     sets = network.sets_for(loss)
     seed = check.seed(seed=seed)
     held_out = None if validation is None else network.rows(*validation)
+    if held_out is not None and not any(len(y) for _, y in held_out):
+        check.refuse("validation has no rows; give some, or leave it out")
     events = Events(network, participation, asynchronous, seed)
     if tolerance > 0 and not events.in_step:
         check.refuse(
@@ -297,7 +318,7 @@ def _one_node(
         said = algorithm.letter(fitted, place.points, place.classes, kept)
         return fitted, place.whole(said)
     except ValueError as error:
-        told = str(error).partition("\n")[0]
+        told = str(error).strip().partition("\n")[0]
         check.refuse(f"node {place.name!r} in round {number}: {told}")
 
 

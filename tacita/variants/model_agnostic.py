@@ -154,26 +154,29 @@ def fit_weighted(
     """
     from sklearn.base import clone  # slow to import
 
-    chosen: Any = clone(_enough_classes(estimator, y))
+    given: dict[str, np.ndarray] = {}
+    if not np.all(weight == weight[0]):
+        argument = weight_argument(estimator)
+        if argument is not None:
+            given = {argument: weight}
+        else:
+            rows = systematic_draw(weight, len(weight), random)
+            x, y = x[rows], y[rows]
+    # Of the rows that are left: a draw may miss all but one class.
+    if _is_of_one_class(estimator, y):
+        from sklearn.dummy import DummyClassifier
+
+        return DummyClassifier().fit(x, y)
+    chosen: Any = clone(estimator)
     _set_random_states(chosen, random)
-    if np.all(weight == weight[0]):
-        return chosen.fit(x, y)
-    argument = weight_argument(chosen)
-    if argument is not None:
-        return chosen.fit(x, y, **{argument: weight})
-    rows = systematic_draw(weight, len(weight), random)
-    return chosen.fit(x[rows], y[rows])
+    return chosen.fit(x, y, **given)
 
 
-def _enough_classes(estimator: Any, y: np.ndarray) -> Any:
+def _is_of_one_class(estimator: Any, y: np.ndarray) -> bool:
     """Many classifiers refuse rows of a single class, which a node may well have."""
     from sklearn.base import is_classifier
 
-    if is_classifier(estimator) and np.all(y == y[0]):
-        from sklearn.dummy import DummyClassifier
-
-        return DummyClassifier()
-    return estimator
+    return is_classifier(estimator) and bool(np.all(y == y[0]))
 
 
 def _set_random_states(estimator: Any, random: np.random.Generator) -> None:

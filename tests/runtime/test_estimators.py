@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -248,6 +249,23 @@ def test_a_classifier_learns_a_class_that_it_has_no_rows_of():
     share = np.mean(label[agent == 2] == "right")
     assert alone[2] == pytest.approx(share) and errors[2] < 0.15
     assert run.metrics["validation_error"][-1] == pytest.approx(errors.mean())
+    order = rng.permutation(120)
+    said = run.predict(x[order], agent[order])
+    assert set(said) == {"left", "right"}
+    found = [np.mean((said != label[order])[agent[order] == i]) for i in range(4)]
+    np.testing.assert_allclose(found, errors)
+    with pytest.raises(tacita.TacitaError, match="unknown node 9"):
+        run.predict(x[:1], [9])
+
+
+def test_a_draw_that_misses_a_class_is_fitted():
+    x, y, weight = np.arange(6.0)[:, None], np.arange(6) % 2, np.ones(6)
+    weight[y == 1] = 1e-9
+    # It takes no weights, and refuses rows of one class.
+    rare = fit_weighted(
+        LinearDiscriminantAnalysis(), x, y, weight, np.random.default_rng(0)
+    )
+    assert rare.predict(x).tolist() == [0] * 6
 
 
 def test_bad_input_is_refused_in_one_line(rows):
@@ -287,6 +305,11 @@ def test_bad_input_is_refused_in_one_line(rows):
         tacita.simulate_estimators(*ready, asynchronous=tacita.Pace())
     with pytest.raises(tacita.TacitaError, match="unknown node"):
         network.rows(x, y, agent + 1)
+    with pytest.raises(tacita.TacitaError, match="validation has no rows"):
+        tacita.simulate_estimators(*ready, validation=(x[:0], y[:0], agent[:0]))
+    words = np.where(y > 0, "high", None)
+    with pytest.raises(tacita.TacitaError, match="y has no value in"):
+        estimator_network(x, words, agent, LogisticRegression(), ring, x)
 
 
 def resumable(rows, folder, rounds, resume=True, **changes: Any):
