@@ -75,6 +75,21 @@ def minimise(h: Any, x: Any, y: np.ndarray, a: np.ndarray, c: Any = 0.0) -> np.n
     [1.0935]
     """
     h, x = sp.csc_array(h), sp.csr_array(x)
+    # In units in which rows, labels and weights are at most 1: w = (b/r) v, and all is
+    # divided by b times the largest weight.
+    r, b, most = (_largest(part) for part in (x.data, y, a))
+    h, x, y = h * (b / r / r / most), x / r, y / b
+    a, c = a / most, c / (r * most)
+    found = _minimise(h, x, y, a, c)
+    return found * (b / r)
+
+
+def _largest(values: np.ndarray) -> float:
+    """In size; 1 where all are zero."""
+    return float(np.max(np.abs(values), initial=0.0)) or 1.0
+
+
+def _minimise(h: Any, x: Any, y: np.ndarray, a: np.ndarray, c: Any) -> np.ndarray:
     rho = float(a.mean() / max(np.median(np.abs(y)), 1e-12))
     system = _factor(h, x, rho)
     z, u = np.zeros(len(y)), np.zeros(len(y))
@@ -140,8 +155,13 @@ def toward(local: Local, v: Array, pull: Any) -> Array:
     """
     x, y = local.x, local.rows.y
     model: Any = local.model
+    # In units in which labels, and scores at v, are at most 1: all is divided by the
+    # square of that.
+    size = jnp.maximum(jnp.max(jnp.abs(y)), jnp.max(jnp.abs(x @ v)))
+    size = jnp.where(size > 0, size, 1).astype(v.dtype)
     share = jnp.broadcast_to(local.weighed(local.mean_weights()), y.shape)
-    a, tilt = model.absolute * share, (model.tilt * share * y) @ x
+    a, tilt = model.absolute * share / size, (model.tilt * share * y) @ x / size
+    y, v = y / size, v / size
     diagonal = jnp.broadcast_to(pull + local.regulariser.weight, v.shape)
     # In units in which the pull is 1, one factorisation serves every balance rho.
     root = jnp.sqrt(diagonal)
@@ -169,7 +189,10 @@ def toward(local: Local, v: Array, pull: Any) -> Array:
     def go_on(carry: tuple) -> Array:
         return (carry[-1] > small) & (carry[0] < 5000)
 
-    rho = jnp.asarray(1 / (1 + jnp.max(values)), v.dtype)
+    # Between what suits the pull and what suits the kinks; it has the unit of both.
+    steepest = jnp.maximum(jnp.max(values), jnp.finfo(v.dtype).tiny)
+    rho = jnp.sqrt(jnp.maximum(jnp.mean(a), jnp.finfo(v.dtype).tiny) / steepest)
+    rho = jnp.asarray(rho, v.dtype)
     none = jnp.zeros_like(y)
     first = (0, rho, none, none, root * v, jnp.asarray(jnp.inf, v.dtype))
-    return jax.lax.while_loop(go_on, body, first)[4] / root
+    return size * jax.lax.while_loop(go_on, body, first)[4] / root

@@ -71,11 +71,13 @@ def of_rows(population: Population) -> np.ndarray:
 def usual_curvature(population: Population) -> float:
     """`Moduli.usual` of the agents whose losses have no kinks.
 
-    Where all losses have, as if they were squares, which kinks are over a length of 1.
+    Where all losses have, as if they were squares, which kinks are over a length like
+    that of the labels.
     """
     low, high = _gram_eigenvalues(population)
     if isinstance(population.model, Kinked):
-        return Moduli(low, high).usual
+        length = np.sqrt(np.mean(np.square(np.asarray(population.rows.y, float))))
+        return Moduli(low, high).usual / float(length or 1.0)
     return _moduli(population, low, high).usual
 
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tacita.problem import units
 from tacita.problem.model.linear import Huber, Logistic, Softmax
 from tacita.problem.model.per_agent import PerAgent
 
@@ -164,7 +165,7 @@ def finished(local: Any, w: Array, found: Array, v: Array, pull: Any) -> Array:
     def go_on(carry: tuple) -> Array:
         return carry[2] & (carry[0] < _MOST_MORE)
 
-    size = 1 + jnp.max(jnp.abs(found)) + jnp.max(jnp.abs(v))
+    size = units.of_models(local) + jnp.max(jnp.abs(found)) + jnp.max(jnp.abs(v))
     zero = _ROUNDINGS * jnp.finfo(w.dtype).eps * curvature * size
     open_ = ~(jnp.max(jnp.abs(slope(found))) <= zero)
     begin = jnp.where(value(found) <= value(w), found, w)

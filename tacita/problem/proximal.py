@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita import check
-from tacita.problem import least_absolute
+from tacita.problem import least_absolute, units
 from tacita.problem.model import ridge
 from tacita.problem.model.linear import Huber, Kinked, Linear, Logistic, Softmax
 from tacita.problem.model.per_agent import PerAgent, kinds_of
@@ -86,7 +86,7 @@ def toward(local: Local, w: Array, v: Array, pull: Any, h: Any = None) -> Array:
 def _with_h(local: Local, w: Array, v: Array, pull: Any, h: Any) -> Array:
     """Proximal gradient steps with momentum and restart, to rounding (FISTA)."""
     step = 1 / (steepest(local) + jnp.max(pull))
-    small = 4 * jnp.finfo(w.dtype).eps
+    small, unit = 4 * jnp.finfo(w.dtype).eps, units.of_models(local)
 
     def body(carry: tuple) -> tuple:
         x, y, t, _, count = carry
@@ -99,7 +99,7 @@ def _with_h(local: Local, w: Array, v: Array, pull: Any, h: Any) -> Array:
 
     def go_on(carry: tuple) -> Array:
         x, _, _, moved, count = carry
-        return (moved > small * (1 + jnp.max(jnp.abs(x)))) & (count < _MOST_STEPS)
+        return (moved > small * (unit + jnp.max(jnp.abs(x)))) & (count < _MOST_STEPS)
 
     begin = h.prox(w, step)
     one = jnp.ones((), w.dtype)

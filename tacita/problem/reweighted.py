@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tacita.problem import units
 from tacita.problem.model.linear import Huber
 from tacita.problem.population import Population
 
@@ -25,6 +26,7 @@ def reweighted(population: Population, w: np.ndarray) -> np.ndarray:
     rho = 1.0 if population.rows.weight is None else np.asarray(population.rows.weight)
     share = (real * np.reshape(rho / counts, (-1, 1))).ravel()
     rows, labels = x.reshape(-1, x.shape[2]), np.asarray(population.rows.y, float)
+    unit = units.of(population).models
     ridge = population.n_agents * float(population.regulariser.curvature_bounds[0])
     for _ in range(_STEPS):
         away = np.abs(rows @ w - labels.ravel())
@@ -33,6 +35,6 @@ def reweighted(population: Population, w: np.ndarray) -> np.ndarray:
         matrix = 2 * (rows.T * weights) @ rows + max(ridge, 0) * np.eye(len(w))
         new = np.linalg.lstsq(matrix, 2 * (rows.T * weights) @ labels.ravel())[0]
         moved, w = np.linalg.norm(new - w), new
-        if moved <= 1e-14 * (1 + np.linalg.norm(w)):
+        if moved <= 1e-14 * (unit + np.linalg.norm(w)):
             break
     return w

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from jax import Array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tacita import check
-from tacita.problem import least_absolute, moduli, smooth_and_kinked
+from tacita.problem import least_absolute, moduli, smooth_and_kinked, units
 from tacita.problem.model.linear import Huber, Kinked, Linear, Logistic, Softmax
 from tacita.problem.model.moments import Moments
 from tacita.problem.model.per_agent import kinds_of
@@ -99,24 +99,45 @@ def _product(p: Population, w: Array, v: Array) -> Array:
     return jax.jvp(p.grad, (w,), (v,))[1]
 
 
-def _newton_step(p: Population, w: np.ndarray, g: np.ndarray) -> np.ndarray:
+class _Sizes(NamedTuple):
+    """Of what is small: see `tacita.problem.units`."""
+
+    slope: float
+    curvature: float
+    value: float
+
+    @classmethod
+    def of(cls, p: Population, w: np.ndarray) -> _Sizes:
+        first = float(np.linalg.norm(_grad(p, jnp.asarray(w))))
+        value = abs(float(_value(p, jnp.asarray(w))))
+        if any(isinstance(model, Moments) for model in kinds_of(p.model)):
+            return cls(1 + first, 1.0, max(value, 1.0))
+        curvature = float(moduli.of(p).smoothness.sum())
+        return cls(units.of_slope(p) + first, curvature, value)
+
+
+def _newton_step(
+    p: Population, w: np.ndarray, g: np.ndarray, sizes: _Sizes
+) -> np.ndarray:
     if len(w) <= _DENSE:
         matrix = np.asarray(_hessian(p, jnp.asarray(w)))
         # Where the loss is not convex, flip the negative eigenvalues: still downhill.
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-        values = np.maximum(np.abs(values), 1e-12 * max(1.0, abs(values[-1])))
+        values = np.maximum(np.abs(values), 1e-12 * max(sizes.curvature, values[-1]))
         return -vectors @ ((vectors.T @ g) / values)
     operator = LinearOperator(  # pyright: ignore[reportCallIssue]
         shape=(len(w), len(w)),
         dtype=np.float64,
         matvec=lambda v: np.asarray(_product(p, jnp.asarray(w), jnp.asarray(v))),  # pyright: ignore[reportCallIssue]
     )
-    step, _ = cg(operator, -g, rtol=min(1e-2, float(np.linalg.norm(g))), maxiter=500)
+    accuracy = min(1e-2, float(np.linalg.norm(g)) / sizes.slope)
+    step, _ = cg(operator, -g, rtol=accuracy, maxiter=500)
     return step
 
 
 def _newton(p: Population, w: np.ndarray) -> np.ndarray:
-    scale = 1.0 + float(np.linalg.norm(_grad(p, jnp.asarray(w))))
+    sizes = _Sizes.of(p, w)
+    scale = sizes.slope
     best, best_norm, idle = w, np.inf, 0
     for _ in range(_MOST_STEPS):
         g = np.asarray(_grad(p, jnp.asarray(w)))
@@ -129,7 +150,7 @@ def _newton(p: Population, w: np.ndarray) -> np.ndarray:
             break
         if best_norm <= _TOLERANCE * scale * 10 and idle >= 2:
             break
-        w = _line_search(p, w, g, _newton_step(p, w, g))
+        w = _line_search(p, w, g, _newton_step(p, w, g, sizes), sizes)
     if best_norm > 1e-9 * scale or falls_for_ever(functools.partial(_value, p), best):
         check.refuse(
             f"no minimiser found (gradient norm {best_norm:.1e}): the loss may be "
@@ -145,11 +166,11 @@ def falls_for_ever(value: Callable[[Array], Array], w: np.ndarray) -> bool:
 
 
 def _line_search(
-    p: Population, w: np.ndarray, g: np.ndarray, step: np.ndarray
+    p: Population, w: np.ndarray, g: np.ndarray, step: np.ndarray, sizes: _Sizes
 ) -> np.ndarray:
     """Armijo backtracking; near the optimum, where values round off, a full step."""
     value, slope = float(_value(p, jnp.asarray(w))), float(g @ step)
-    if abs(slope) <= 1e-14 * max(1.0, abs(value)):
+    if abs(slope) <= 1e-14 * max(sizes.value, abs(value)):
         return w + step
     size = 1.0
     while size > 1e-10:
@@ -162,13 +183,14 @@ def _line_search(
 
 def _proximal(p: Population, w: np.ndarray) -> np.ndarray:
     step = 1.0 / float(moduli.of(p).smoothness.sum())
-    w = np.asarray(_accelerated(p, jnp.asarray(w), jnp.asarray(step)))
+    unit = units.of(p).models
+    w = np.asarray(_accelerated(p, jnp.asarray(w), jnp.asarray(step), unit))
     for _ in range(50):
-        moved = _restricted_newton(p, w, step)
+        moved = _restricted_newton(p, w, step, unit)
         if moved is None:
             break
         w = moved
-    residual = _residual(p, w, step)
+    residual = _residual(p, w, step, unit)
     if residual > 1e-9:
         check.refuse(
             f"no minimiser of the composite problem found (residual {residual:.1e}); "
@@ -182,13 +204,13 @@ def _prox_step(p: Population, w: np.ndarray, step: float) -> np.ndarray:
     return np.asarray(p.h.prox(forward, step))
 
 
-def _residual(p: Population, w: np.ndarray, step: float) -> float:
+def _residual(p: Population, w: np.ndarray, step: float, unit: float) -> float:
     moved = _prox_step(p, w, step)
-    return float(np.max(np.abs(moved - w))) / max(1.0, float(np.max(np.abs(w))))
+    return float(np.max(np.abs(moved - w))) / max(unit, float(np.max(np.abs(w))))
 
 
 @jax.jit
-def _accelerated(p: Population, w: Array, step: Array) -> Array:
+def _accelerated(p: Population, w: Array, step: Array, unit: Any) -> Array:
     """FISTA with restart (Beck and Teboulle; O'Donoghue and Candes)."""
 
     def body(carry: tuple) -> tuple:
@@ -207,13 +229,15 @@ def _accelerated(p: Population, w: Array, step: Array) -> Array:
 
     def go_on(carry: tuple) -> Array:
         x, _, _, moved, k = carry
-        return (moved > 1e-15 * (1 + jnp.max(jnp.abs(x)))) & (k < 50_000)
+        return (moved > 1e-15 * (unit + jnp.max(jnp.abs(x)))) & (k < 50_000)
 
     first = (w, w, jnp.asarray(1.0), jnp.asarray(jnp.inf), 0)
     return jax.lax.while_loop(go_on, body, first)[0]
 
 
-def _restricted_newton(p: Population, w: np.ndarray, step: float) -> np.ndarray | None:
+def _restricted_newton(
+    p: Population, w: np.ndarray, step: float, unit: float
+) -> np.ndarray | None:
     """One semi-smooth Newton step on w = prox(w - step grad F(w)); None if no better.
 
     With P the derivative of the proximal operator at the forward point, the step s
@@ -232,6 +256,6 @@ def _restricted_newton(p: Population, w: np.ndarray, step: float) -> np.ndarray 
     except np.linalg.LinAlgError:
         return None
     moved = _prox_step(p, moved, step)
-    before = _residual(p, w, step)
-    after = _residual(p, moved, step)
+    before = _residual(p, w, step, unit)
+    after = _residual(p, moved, step, unit)
     return moved if after < before else None

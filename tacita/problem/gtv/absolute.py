@@ -41,6 +41,7 @@ def solve(gtv: GTVMin) -> np.ndarray:
     )
     rows = [sp.csr_array((x.ravel(), places), shape=(len(x), n * d))]
     targets, sizes = [y], [weights]
+    size = float(np.max(np.abs(x), initial=0.0)) or 1.0
     h = float(population.regulariser.weight) * sp.eye_array(n * d)
     i, j, along = (np.asarray(part) for part in gtv.graph.pairs())
     number = np.arange(len(i))
@@ -55,9 +56,10 @@ def solve(gtv: GTVMin) -> np.ndarray:
             laplacian = across.T @ sp.diags_array(along) @ across
             h = h + 2 * strength * sp.kron(laplacian, mask.T @ mask)
         elif strength > 0:
-            rows.append(sp.csr_array(sp.kron(across, mask)))
+            # As long as rows of the data are, whatever their unit.
+            rows.append(sp.csr_array(size * sp.kron(across, mask)))
             targets.append(np.zeros(len(i) * len(coupled)))
-            sizes.append(np.repeat(strength * along, len(coupled)))
+            sizes.append(np.repeat(strength * along / size, len(coupled)))
     found = minimise(
         h,
         sp.vstack(rows),

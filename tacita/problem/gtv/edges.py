@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
-from tacita.problem import moduli, proximal
+from tacita.problem import moduli, proximal, units
 from tacita.problem.gtv import nodes
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.model.linear import Kinked
@@ -69,7 +69,8 @@ def solve(gtv: GTVMin, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
         )
         penalty = penalties.in_dtype(gtv.penalty, np.float64)
         problems = population, penalty, nodes.stacked(gtv.h, problem.n_agents)
-        w, flows, left = _run_primal_dual(*problems, edges, rho, tolerance)
+        unit = units.of(problem.population).models
+        w, flows, left = _run_primal_dual(*problems, edges, rho, tolerance, unit)
     if not float(left) <= 100 * tolerance:
         check.refuse(
             f"the primal-dual method stopped at a residual of {float(left):.1e}; add "
@@ -86,7 +87,7 @@ def edge_rho(problem: Problem) -> float:
     rough = isinstance(problem.model, PerAgent | Kinked) and problem.bound is None
     some = problem.population
     usual = moduli.usual_curvature(some) if rough else problem.moduli.usual
-    return max(usual, 1e-6) / count
+    return (usual if usual > 0 else 1e-6) / count
 
 
 class _Carry(NamedTuple):
@@ -102,7 +103,13 @@ class _Carry(NamedTuple):
 
 @jax.jit
 def _run_primal_dual(
-    population: Population, penalty: Any, h: Any, edges: _Edges, rho: Any, until: Any
+    population: Population,
+    penalty: Any,
+    h: Any,
+    edges: _Edges,
+    rho: Any,
+    until: Any,
+    unit: Any,
 ) -> tuple[Array, Array, Array]:
     """Models, flows, and how far the last step still moved; h is stacked, or None."""
     d = population.model.dim
@@ -138,7 +145,7 @@ def _run_primal_dual(
         moved = [_largest(a - b) for a, b in zip(new[:3], was[:3], strict=True)]
         # Flows have the size that rho gives them: they are measured by their own, or
         # by a small part of the models', below which they are rounding.
-        size = 1 + _largest(new.w)
+        size = unit + _largest(new.w)
         sizes = [size, *(jnp.maximum(_largest(u), 1e-3 * size) for u in new[1:3])]
         rests = [m / one for m, one in zip(moved, sizes, strict=True)]
         left = jnp.max(jnp.stack(rests))

@@ -21,7 +21,7 @@ from jax.scipy.sparse.linalg import cg
 from scipy.sparse.linalg import splu
 
 from tacita import check
-from tacita.problem import newton
+from tacita.problem import newton, units
 from tacita.problem.graph import Graph, neighbour_sum
 from tacita.problem.gtv import absolute, edges
 from tacita.problem.model import ridge
@@ -207,9 +207,9 @@ def _block_inverses(system: System) -> Array:
     eye = jnp.eye(population.model.dim)
 
     def one(rows: Any, degree: Array) -> Array:
-        # A little more than nothing where a node stands alone with too few rows.
-        pull = jnp.maximum(system.coupling * degree, 1e-9)
         local = population.local(rows)
+        # A little more than nothing where a node stands alone with too few rows.
+        pull = jnp.maximum(system.coupling * degree, 1e-9 * newton.steepest(local))
         return jax.vmap(lambda e: ridge.solve(local, e, pull))(eye)
 
     return jax.vmap(one)(population.rows, system.degrees)
@@ -239,17 +239,20 @@ def _newton(system: System, problem: Problem, tolerance: float) -> np.ndarray:
     # (106): no curvature is larger than the largest at a node and twice the degrees.
     strongest = jnp.max(system.coupling) * jnp.max(system.degrees, initial=0.0)
     safe = 1 / (jnp.max(smoothness) + 2 * strongest)
-    first = best = float(jnp.linalg.norm(system.gradient(w)))
+    best = float(jnp.linalg.norm(system.gradient(w)))
+    # All nodes' together are longer than the root of the sum of their squares.
+    scale = units.of_slope(problem.population) + best
     for _ in range(400):
         g = system.gradient(w)
         best = float(jnp.linalg.norm(g))
-        if best <= tolerance * (1 + first):
+        if best <= tolerance * scale:
             break
-        w, better = _newton_step(system, w, g, 1 / pull, min(1e-2, best), safe)
+        accuracy = min(1e-2, best / scale)
+        w, better = _newton_step(system, w, g, 1 / pull, accuracy, safe)
         if not better:
             break
     found = np.asarray(w)
-    if best <= 1e-9 * (1 + first) and not falls_for_ever(system.objective, found):
+    if best <= 1e-9 * scale and not falls_for_ever(system.objective, found):
         return found
     check.refuse(
         f"no minimiser of GTVMin found (gradient norm {best:.1e}): the losses may have "

@@ -1,0 +1,57 @@
+"""Exact answers do not depend on the units of features and labels."""
+
+import numpy as np
+import pytest
+
+import tacita
+from tacita.problem import GTVMin, Huber, prox
+from tacita.problem.graph import ring
+
+DICE = np.random.default_rng(7)
+X = DICE.normal(size=(24, 2))
+LABELS = X @ [1.0, -2.0] + 0.5 * DICE.standard_t(2, size=24)
+AGENT = np.arange(24) % 4
+
+
+def problem_of(model, rows=1.0, labels=1.0, h=None):
+    """All terms of the objective are multiplied by the same number."""
+    l2, y = 0.1 * rows**2, labels * LABELS
+    if model == "absolute":
+        l2 = l2 / labels
+    if model == "huber":
+        model = Huber(2, delta=0.5 * labels)
+    if model == "logistic":
+        y = np.sign(LABELS)
+    given = dict(model=model, l2=l2, graph=ring(4), h=h, dtype=np.float64)
+    return tacita.from_arrays(rows * X, y, AGENT, **given)
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "labels"),
+    [
+        ("linear", 1e-8, 1e-9),
+        ("huber", 1e-4, 1e-9),
+        ("huber", 1e4, 1e9),
+        ("absolute", 1e4, 1e-9),
+        ("logistic", 1e-8, 1.0),
+    ],
+)
+def test_solutions_scale_with_their_units(model, rows, labels):
+    here, there = problem_of(model), problem_of(model, rows, labels)
+    unit = labels / rows
+    np.testing.assert_allclose(there.solve(), unit * here.solve(), rtol=1e-9)
+    # Squared differences in the unit of the losses; for some also norms.
+    squares = 0.3 * rows**2 / (labels if model == "absolute" else 1.0)
+    lengths = 0.05 * rows * (labels if model == "linear" else 1.0)
+    cases = [(squares, 0.3, "squared"), (lengths, 0.05, "l2")]
+    for alpha, first, kind in cases[: 2 if model in ("linear", "absolute") else 1]:
+        found = GTVMin(there, alpha, kind).solve()
+        expected = unit * GTVMin(here, first, kind).solve()
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9 * unit)
+
+
+def test_solutions_with_an_h_scale_with_their_units():
+    rows, labels = 1e4, 1e-9
+    here = problem_of("linear", h=prox.L1(0.5)).solve()
+    there = problem_of("linear", rows, labels, h=prox.L1(0.5 * rows * labels)).solve()
+    np.testing.assert_allclose(there, labels / rows * here, rtol=1e-9)
