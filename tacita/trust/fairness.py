@@ -110,6 +110,9 @@ def augmented(
     check.count(2, values=len(values))
     if not 0 <= column < x.shape[-1]:
         check.refuse(f"expected column in 0..{x.shape[-1] - 1}, got column={column}")
+    if np.issubdtype(x.dtype, np.number) and np.issubdtype(values.dtype, np.number):
+        # Whole numbers would cut fractions off.
+        x = x.astype(np.result_type(x, values))
     rows = np.tile(x, (len(values), 1))
     rows[:, column] = np.repeat(values, len(x))
     labels = np.tile(y, len(values))

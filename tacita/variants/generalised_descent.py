@@ -51,7 +51,7 @@ def generalised_descent(
         test_points: Features on which hypotheses are compared; labels are not needed.
         step_size: eta; the larger, the nearer is one step to plain fitting.
         least_change: Ends the steps: where the training error changes by less,
-            relative to its size.
+            relative to its size and that of the zero hypothesis together.
         most_steps: Ends them as well.
         seed: For estimators that draw at random.
     """
@@ -74,6 +74,8 @@ def generalised_descent(
     random = np.random.default_rng(check.count(0, seed=seed))
     # (96) times m: weight one on training rows, m/(2 eta m') on test points.
     each = len(x) / (2 * step_size * len(points))
+    # An error that falls to zero has no size of its own there; the first is that of 0.
+    floor = float(np.mean(y**2))
     said, errors, fitted = np.zeros(len(points)), [], None
     for _ in range(check.count(most_steps=most_steps)):
         new_x, new_y, new_weight = augmentation(points, said, each)
@@ -84,6 +86,6 @@ def generalised_descent(
         errors.append(float(np.mean((np.asarray(fitted.predict(x)) - y) ** 2)))
         if len(errors) > 1:
             change = abs(errors[-2] - errors[-1])
-            if change <= least_change * (1 + errors[-1]):
+            if change <= least_change * (floor + errors[-1]):
                 break
     return Trained(fitted, np.array(errors))

@@ -41,6 +41,8 @@ def test_augmented_rows_are_the_known_ones_and_their_fit_is_blind():
         np.testing.assert_allclose(one, told[key], rtol=1e-9)
     fit = np.linalg.lstsq(found[0], found[1])[0]
     np.testing.assert_allclose(fit, told["fit"], rtol=0, atol=1e-9)
+    whole = fairness.augmented(np.ones((1, 2), int), [1.0], 1, (0.5, 1.5))[0]
+    assert whole.tolist() == [[1.0, 0.5], [1.0, 1.5]]
 
 
 def test_training_without_a_column_is_training_on_augmented_rows():

@@ -27,6 +27,11 @@ def test_a_linear_model_takes_proximal_steps():
     end = generalised_descent(plain, X, Y, POINTS, eta, least_change=1e-14)
     assert np.allclose(end.estimator.coef_, np.linalg.lstsq(X, Y, rcond=None)[0])
     assert len(end.errors) < 100 and np.all(np.diff(end.errors) <= 1e-12)
+    # When the steps end does not depend on the unit of the labels.
+    usual, tiny = (
+        generalised_descent(plain, X, unit * Y, POINTS, eta) for unit in (1.0, 1e-6)
+    )
+    assert len(usual.errors) == len(tiny.errors) > 5
 
 
 def test_a_tree_learns_step_by_step():
