@@ -175,7 +175,7 @@ def _sparse_fit(x: np.ndarray, said: np.ndarray, most: int) -> np.ndarray:
     """Least squares on the features that orthogonal matching pursuit picks."""
     centred = x - x.mean(axis=0)
     lengths = np.linalg.norm(centred, axis=0)
-    centred = centred[:, lengths > 1e-12 * (1 + lengths.max(initial=0.0))]
+    centred = centred[:, lengths > 1e-12 * np.linalg.norm(x, axis=0)]
     scaled = centred / np.linalg.norm(centred, axis=0)
     target = said - said.mean()
     fitted, picked = np.zeros_like(target), []

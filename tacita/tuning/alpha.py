@@ -50,7 +50,7 @@ class AlphaTuning:
 
 def usual_alphas(gtv: GTVMin) -> np.ndarray:
     """A grid in units of the losses' curvature per unit of degree."""
-    curvature = max(gtv.problem.moduli.usual, 1e-6)
+    curvature = gtv.problem.moduli.usual or 1.0  # of flat losses any is as good
     degree = float(np.mean(gtv.graph.degrees)) or 1.0  # without edges all are alike
     return curvature / degree * np.geomspace(1e-3, 1e3, 13)
 

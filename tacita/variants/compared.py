@@ -24,7 +24,8 @@ from tacita.problem.graph import Graph
 from tacita.trees import double_precision
 
 LOSSES = ("squared", "log", "absolute", "huber")
-#: Differences below count as this long: 1/|r| grows without bound.
+#: Differences below this share of predictions' size count as so long: 1/|r| grows
+#: without bound.
 _NEAR = 1e-6
 
 
@@ -62,9 +63,12 @@ def value(loss: Any, gap: np.ndarray) -> np.ndarray:
     return gap**2
 
 
-def touching(loss: Any, gap: np.ndarray) -> np.ndarray:
-    """w(r) = L'(r) / (2 r) of every difference: 1 for squares."""
-    size = np.maximum(np.abs(gap), _NEAR)
+def touching(loss: Any, gap: np.ndarray, scale: float) -> np.ndarray:
+    """w(r) = L'(r) / (2 r) of every difference: 1 for squares.
+
+    `scale` is the size of the predictions that differ.
+    """
+    size = np.maximum(np.abs(gap), _NEAR * (scale or 1.0))
     if callable(loss):
         return _slopes(loss, size) / (2 * size)
     if loss == "absolute":

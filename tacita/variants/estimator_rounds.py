@@ -291,7 +291,9 @@ class _Place(NamedTuple):
         if not compared.reweights(self.loss):
             return Heard(self.points, views, self.share)
         assert last is not None
-        touching = compared.touching(self.loss, last[self.own] - views)
+        mine = last[self.own]
+        scale = float(max(np.max(np.abs(mine)), np.max(np.abs(views))))
+        touching = compared.touching(self.loss, mine - views, scale)
         return Heard(self.points, views, self.share * touching)
 
     def whole(self, said: np.ndarray) -> np.ndarray:

@@ -32,7 +32,8 @@ class VerticalNewton:
 
     Attributes:
         l2: Adds (l2/2)||w||^2.
-        tolerance: Stop when the gradient's norm is below it.
+        tolerance: Stop when the gradient is shorter than this, times its first length
+            where that is below 1.
         newton_steps: Steps at most; a linear model needs one.
         inner_steps: Conjugate-gradient exchanges in one step at most.
     """

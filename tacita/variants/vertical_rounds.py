@@ -125,16 +125,20 @@ def train_vertical(
     """
     session = _open(parties, y, label_holder, model, algorithm, watch)
     scores = np.zeros(len(session.loss.y))
-    values, slopes = [], []
+    values, slopes, done = [], [], False
     for _ in range(algorithm.newton_steps + 1):
         squares, first = _begin(session, scores)
         norms = session.total("inner products", ColumnParty.norms)
         values.append(_objective(session, scores, norms, 0.0))
         slopes.append(float(np.sqrt(squares)))
-        if slopes[-1] <= algorithm.tolerance or len(values) > algorithm.newton_steps:
+        # A gradient that is nothing but rounding from the start does not get shorter.
+        done = slopes[-1] <= algorithm.tolerance * min(1.0, slopes[0])
+        done = done or first <= 1e-28 * values[0]
+        if done or len(values) > algorithm.newton_steps:
             break
-        gained = _newton_step(session, scores, first, slopes[-1])
-        length = _line_search(session, scores, gained, -first)
+        rough = slopes[-1] / max(slopes[0], 1e-300)
+        gained = _newton_step(session, scores, first, min(rough, slopes[-1]))
+        length = _line_search(session, scores, gained, -first, values[0])
         session.tell_all("step length", length)
         scores = scores + length * gained
         for party in session.parties.values():
@@ -145,7 +149,7 @@ def train_vertical(
         model=model,
         objective=np.array(values),
         gradient_norm=np.array(slopes),
-        converged=slopes[-1] <= algorithm.tolerance,
+        converged=done,
         exchanges=session.exchanges,
         sent=session.sent,
     )
@@ -246,13 +250,17 @@ def _objective(
 
 
 def _line_search(
-    session: _Session, scores: np.ndarray, gained: np.ndarray, slope: float
+    session: _Session,
+    scores: np.ndarray,
+    gained: np.ndarray,
+    slope: float,
+    first_value: float,
 ) -> float:
     """Armijo backtracking by the label holder, who has all it takes after one sum."""
     norms = session.total("inner products", ColumnParty.norms)
     start = _objective(session, scores, norms, 0.0)
     # Near the optimum, where values round off, the full step is right.
-    if abs(slope) <= 1e-14 * max(1.0, abs(start)):
+    if abs(slope) <= 1e-14 * max(first_value, abs(start)):
         return 1.0
     length = 1.0
     while length > 1e-10:

@@ -6,6 +6,8 @@ import pytest
 import tacita
 from tacita.problem import GTVMin, Huber, prox
 from tacita.problem.graph import ring
+from tacita.tuning.alpha import usual_alphas
+from tacita.variants.compared import touching
 
 DICE = np.random.default_rng(7)
 X = DICE.normal(size=(24, 2))
@@ -48,6 +50,19 @@ def test_solutions_scale_with_their_units(model, rows, labels):
         found = GTVMin(there, alpha, kind).solve()
         expected = unit * GTVMin(here, first, kind).solve()
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9 * unit)
+
+
+def test_the_alphas_that_are_tried_have_the_unit_of_the_losses():
+    here, there = problem_of("linear"), problem_of("linear", rows=1e-8)
+    one, other = (usual_alphas(GTVMin(p, 1.0)) for p in (here, there))
+    np.testing.assert_allclose(other, 1e-16 * one, rtol=1e-9)
+
+
+def test_differences_near_zero_are_small_beside_what_differs():
+    gap = np.array([0.0, 0.5, 2.0])
+    for unit in (1.0, 1e-9):
+        found = unit * touching("absolute", unit * gap, scale=3 * unit)
+        np.testing.assert_allclose(found, [1 / 6e-6, 1.0, 0.25])
 
 
 def test_solutions_with_an_h_scale_with_their_units():

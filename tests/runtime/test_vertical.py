@@ -60,6 +60,19 @@ def test_equals_training_on_the_joined_table(tables, labels, model, l2):
     np.testing.assert_allclose(run.scores(tables), expected, atol=1e-7)
 
 
+def test_the_unit_of_labels_does_not_end_the_steps(tables, labels):
+    algorithm = tacita.VerticalNewton(l2=0.3)
+    usual, tiny = (
+        tacita.train_vertical(
+            tables, unit * labels["linear"], "bank", model="linear", algorithm=algorithm
+        )
+        for unit in (1.0, 1e-12)
+    )
+    assert tiny.converged and len(tiny.objective) == len(usual.objective)
+    for name, w in usual.params.items():
+        np.testing.assert_allclose(tiny.params[name], 1e-12 * w, rtol=1e-9)
+
+
 def test_linear_regression_without_a_penalty_and_who_holds_the_labels(tables, labels):
     free = {k: v for k, v in tables.items() if k != "register"}
     x = np.concatenate(list(free.values()), axis=1)
