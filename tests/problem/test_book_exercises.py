@@ -24,6 +24,9 @@ def test_1_3_least_squares_in_closed_form():
     problem = tacita.from_arrays(x, y, [0, 0, 0], "linear", dtype=np.float64)
     assert np.allclose(problem.solve(), np.linalg.pinv(x) @ y)
     assert np.allclose(problem.solve(), [-6, 6.5])
+    # (9): with nothing but a constant it is the mean.
+    alone = tacita.from_arrays(np.ones((3, 1)), y, [0, 0, 0], "linear")
+    assert alone.solve() == pytest.approx(8.0)
 
 
 def test_1_4_eigenvalues_are_not_negative():

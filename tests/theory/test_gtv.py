@@ -49,6 +49,23 @@ def test_models_stay_near_their_mean(alpha):
         assert apart <= bound / 4
 
 
+def test_total_variation_bounds_the_spread():
+    """(44), which the eigenvector of lambda_2 reaches."""
+    problem, _, _ = instance(SEEDS[0])
+    values, vectors = np.linalg.eigh(problem.graph.laplacian().toarray())
+    gtv_min = tacita.GTVMin(problem, 1.0)
+    dice = np.random.default_rng(0)
+    for models in (
+        *dice.normal(size=(20, 8, problem.dim)),
+        3 + dice.normal(size=(8, 1)),
+    ):
+        models = np.broadcast_to(models, (8, problem.dim))
+        spread = np.sum((models - models.mean(axis=0)) ** 2)
+        assert gtv_min.variation(models) >= values[1] * spread * (1 - 1e-9)
+    slowest = np.outer(vectors[:, 1], np.ones(problem.dim)) + 2.0
+    assert gtv_min.variation(slowest) == pytest.approx(values[1] * problem.dim)
+
+
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_a_cluster_stays_near_its_mean(alpha):
     """Prop. 6.1, (148): nodes 0-4 share a model, the others have their own."""
