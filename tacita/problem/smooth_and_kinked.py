@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from jax import Array
 
 from tacita import check
+from tacita.problem import units
 from tacita.problem.least_absolute import KinkedRows, minimise, stacked_rows
 from tacita.problem.model.linear import Kinked
 from tacita.problem.model.per_agent import kinds_of
@@ -32,7 +33,7 @@ def optimum(population: Population, w: np.ndarray) -> np.ndarray:
     if population.h is not None:
         check.refuse("solve() of losses with kinks has no h; leave it out")
     smooth, rows = _parted(population)
-    x = sp.csr_array(rows.x)
+    x, unit = sp.csr_array(rows.x), units.of(population).models
     for _ in range(_MOST_STEPS):
         slope, curvature = (
             np.asarray(v) for v in _newton_model(smooth, jnp.asarray(w))
@@ -40,7 +41,7 @@ def optimum(population: Population, w: np.ndarray) -> np.ndarray:
         tilt = slope - curvature @ w + rows.x.T @ rows.tilts
         found = minimise(sp.csc_array(curvature), x, rows.y, rows.weights, tilt)
         step = found - w
-        if np.max(np.abs(step)) <= _ROUNDING * (1 + np.max(np.abs(found))):
+        if np.max(np.abs(step)) <= _ROUNDING * (unit + np.max(np.abs(found))):
             return found
         w = _searched(population, w, step)
     check.refuse(
