@@ -61,9 +61,9 @@ def main(
         [
             "**The paper's reading.** DP-Norm is closest to the reference, and DP-SGD "
             "does better than with non-iid data. **Ours.** Without noise all five are "
-            "within a point. With the noise of Table II DP-SGD is closest, and better "
-            "than with non-iid data, while DP-Norm is furthest: that noise buys the "
-            "others less privacy. At equal, sound epsilon DP-SGD and DP-Norm are "
+            "within a point or so. With the noise of Table II DP-SGD is closest, and "
+            "better than with non-iid data, while DP-Norm is furthest: that noise buys "
+            "the others less privacy. At equal, sound epsilon DP-SGD and DP-Norm are "
             "alike, within a point at 1 and at 0.5, and DP-ADMM is behind."
         ],
     )
