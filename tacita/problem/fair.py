@@ -23,6 +23,9 @@ from tacita.trees import double_precision
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
 
+#: Of the least worst loss, relatively.
+_ACCURACY = 1e-5
+
 
 def least_power(problem: Problem, q: float, weights: np.ndarray) -> np.ndarray:
     """argmin_w sum_i a_i f_i(w)^(q+1), (d,), by Newton steps in a trust region.
@@ -73,9 +76,13 @@ def least_worst(problem: Problem) -> np.ndarray:
     first = problem.solve()
     with double_precision():
         exact = _exact(problem)
-        losses = jax.jit(lambda w: _losses(exact, w))
-        slopes = jax.jit(jax.jacobian(lambda w: _losses(exact, w)))
-        begin = np.append(first, np.max(losses(first)))
+        unit, units = _units(exact, first)
+
+        def told(v: Any) -> Any:
+            return _losses(exact, first + units @ v) / unit
+
+        losses, slopes = jax.jit(told), jax.jit(jax.jacobian(told))
+        begin = np.append(np.zeros(len(first)), np.max(losses(np.zeros(len(first)))))
         up = np.append(np.zeros(len(first)), 1.0)
         room = {
             "type": "ineq",
@@ -90,7 +97,36 @@ def least_worst(problem: Problem) -> np.ndarray:
             method="SLSQP",
             options={"ftol": 1e-15, "maxiter": 1000},
         )
-    return np.asarray(found.x)[:-1]
+        at = np.asarray(found.x)[:-1]
+        left = _slope_left(np.asarray(losses(at)), np.asarray(slopes(at)))
+    if not left <= _ACCURACY:
+        check.refuse(
+            f"no model with the least worst loss was found (a slope of {left:.1e} is "
+            "left); add l2 > 0, or leave the metric 'error' out"
+        )
+    return first + units @ at
+
+
+def _units(population: Population, w: np.ndarray) -> tuple[float, np.ndarray]:
+    """The size of losses at w, and moves that change their sum by about as much.
+
+    Whatever the units of features and labels are, in these all is of size 1.
+    """
+    unit = max(float(np.max(_losses(population, w))), np.finfo(float).tiny)
+    total = jax.hessian(lambda v: jnp.sum(_losses(population, v)) / unit)
+    values, vectors = np.linalg.eigh(np.asarray(total(jnp.asarray(w))))
+    steep = np.maximum(values, 1e-12 * max(values[-1], np.finfo(float).tiny))
+    return unit, vectors / np.sqrt(steep)
+
+
+def _slope_left(losses: np.ndarray, slopes: np.ndarray) -> float:
+    """How far the slopes of the worst losses are from having a mean of zero."""
+    from scipy.optimize import nnls
+
+    worst = losses >= losses.max() * (1 - _ACCURACY)
+    # Shares >= 0 that add up to one, and a mean slope of zero, in least squares.
+    matrix = np.vstack([slopes[worst].T, np.ones(int(worst.sum()))])
+    return float(nnls(matrix, np.append(np.zeros(slopes.shape[1]), 1.0))[1])
 
 
 def _exact(problem: Problem) -> Any:

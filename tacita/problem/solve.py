@@ -102,18 +102,24 @@ def _product(p: Population, w: Array, v: Array) -> Array:
 class _Sizes(NamedTuple):
     """Of what is small: see `tacita.problem.units`."""
 
-    slope: float
-    curvature: float
+    slope: Any  # of every parameter
+    curvature: Any
     value: float
 
     @classmethod
     def of(cls, p: Population, w: np.ndarray) -> _Sizes:
-        first = float(np.linalg.norm(_grad(p, jnp.asarray(w))))
+        first = np.asarray(_grad(p, jnp.asarray(w)))
         value = abs(float(_value(p, jnp.asarray(w))))
         if any(isinstance(model, Moments) for model in kinds_of(p.model)):
-            return cls(1 + first, 1.0, max(value, 1.0))
-        curvature = float(moduli.of(p).smoothness.sum())
-        return cls(units.of_slope(p) + first, curvature, value)
+            whole = 1 + float(np.linalg.norm(first))
+            return cls(whole, np.ones_like(first), max(value, 1.0))
+        columns = units.of_columns(p)
+        each = np.tile(columns, len(first) // len(columns))
+        return cls(units.of_slopes(p) + np.abs(first), p.n_agents * each**2, value)
+
+    def length(self, gradient: np.ndarray) -> float:
+        """Of a gradient, in what its entries are made of."""
+        return float(np.linalg.norm(gradient / self.slope))
 
 
 def _newton_step(
@@ -121,39 +127,42 @@ def _newton_step(
 ) -> np.ndarray:
     if len(w) <= _DENSE:
         matrix = np.asarray(_hessian(p, jnp.asarray(w)))
+        # In units in which features of any size are alike.
+        own = np.maximum(np.abs(np.diag(matrix)), 1e-12 * sizes.curvature)
+        unit = 1 / np.sqrt(own)
         # Where the loss is not convex, flip the negative eigenvalues: still downhill.
-        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-        values = np.maximum(np.abs(values), 1e-12 * max(sizes.curvature, values[-1]))
-        return -vectors @ ((vectors.T @ g) / values)
+        even = unit[:, None] * (matrix + matrix.T) / 2 * unit
+        values, vectors = np.linalg.eigh(even)
+        values = np.maximum(np.abs(values), 1e-12 * max(1.0, abs(values[-1])))
+        return -unit * (vectors @ ((vectors.T @ (unit * g)) / values))
     operator = LinearOperator(  # pyright: ignore[reportCallIssue]
         shape=(len(w), len(w)),
         dtype=np.float64,
         matvec=lambda v: np.asarray(_product(p, jnp.asarray(w), jnp.asarray(v))),  # pyright: ignore[reportCallIssue]
     )
-    accuracy = min(1e-2, float(np.linalg.norm(g)) / sizes.slope)
+    accuracy = min(1e-2, sizes.length(g))
     step, _ = cg(operator, -g, rtol=accuracy, maxiter=500)
     return step
 
 
 def _newton(p: Population, w: np.ndarray) -> np.ndarray:
     sizes = _Sizes.of(p, w)
-    scale = sizes.slope
     best, best_norm, idle = w, np.inf, 0
     for _ in range(_MOST_STEPS):
         g = np.asarray(_grad(p, jnp.asarray(w)))
-        norm = float(np.linalg.norm(g))
+        norm = sizes.length(g)
         idle = idle + 1 if norm >= 0.5 * best_norm else 0
         if norm < best_norm:
             best, best_norm = w, norm
         # Near rounding the gradient stops falling: two idle steps say so.
-        if best_norm <= 1e-3 * _TOLERANCE * scale:
+        if best_norm <= 1e-3 * _TOLERANCE:
             break
-        if best_norm <= _TOLERANCE * scale * 10 and idle >= 2:
+        if best_norm <= _TOLERANCE * 10 and idle >= 2:
             break
         w = _line_search(p, w, g, _newton_step(p, w, g, sizes), sizes)
-    if best_norm > 1e-9 * scale or falls_for_ever(functools.partial(_value, p), best):
+    if best_norm > 1e-9 or falls_for_ever(functools.partial(_value, p), best):
         check.refuse(
-            f"no minimiser found (gradient norm {best_norm:.1e}): the loss may be "
+            f"no minimiser found (relative gradient {best_norm:.1e}): the loss may be "
             "flat or have none, as separable data without l2; add l2 > 0"
         )
     return best

@@ -50,8 +50,29 @@ def _root(values: Any, total: int) -> float:
     return largest * float(np.linalg.norm(flat / largest)) / np.sqrt(total)
 
 
+def of_columns(population: Population) -> np.ndarray:
+    """The root mean square of every feature, (features,); 1 where all are zero."""
+    x = np.asarray(population.rows.x, np.float64)
+    x = x.swapaxes(1, 2) if population.by_feature else x
+    total = max(int(np.sum(np.asarray(population.counts))), 1)
+    return np.array([_root(x[..., k], total) for k in range(x.shape[-1])])
+
+
 def of_slope(population: Population) -> float:
     """What the rows' parts of the gradient of sum_i f_i add up to at zero, about."""
+    return _steepness(population) * of(population).rows
+
+
+def of_slopes(population: Population) -> np.ndarray:
+    """The same for every parameter of a model of features, (dim,)."""
+    columns = of_columns(population)
+    # One number per feature; of softmax one per class and feature.
+    each = np.tile(columns, population.model.dim // len(columns))
+    return _steepness(population) * each
+
+
+def _steepness(population: Population) -> float:
+    """What all rows' residuals add up to at zero, about."""
     sizes, weight = of(population), population.rows.weight
     steepest = 0.0
     for model in kinds_of(population.model):
@@ -62,7 +83,7 @@ def of_slope(population: Population) -> float:
             slope = min(slope, model.delta) if isinstance(model, Huber) else slope
         steepest = max(steepest, slope)
     rho = population.n_agents if weight is None else float(np.sum(np.asarray(weight)))
-    return 2 * rho * steepest * sizes.rows
+    return 2 * rho * steepest
 
 
 def of_models(local: Local) -> Array:

@@ -52,6 +52,25 @@ def test_solutions_scale_with_their_units(model, rows, labels):
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9 * unit)
 
 
+@pytest.mark.parametrize("model", ["linear", "logistic"])
+def test_features_of_very_different_sizes_have_a_minimiser(model):
+    sizes = np.array([1e8, 1e-8])
+    y = LABELS if model == "linear" else np.where(LABELS > 0.5, 1, -1)
+    here, there = (
+        tacita.from_arrays(X * size, y, AGENT, model=model, dtype=np.float64)
+        for size in (1.0, sizes)
+    )
+    np.testing.assert_allclose(there.solve() * sizes, here.solve(), rtol=1e-9)
+
+
+def test_the_least_worst_loss_is_found_in_any_unit():
+    here, there = problem_of("linear"), problem_of("linear", 1e5, 1e6)
+    worst = tacita.AgnosticFedAvg().goal
+    expected = 10 * worst(here)
+    np.testing.assert_allclose(worst(there), expected, rtol=1e-6)
+    assert not np.allclose(expected, 10 * here.solve(), rtol=1e-3)
+
+
 def test_the_alphas_that_are_tried_have_the_unit_of_the_losses():
     here, there = problem_of("linear"), problem_of("linear", rows=1e-8)
     one, other = (usual_alphas(GTVMin(p, 1.0)) for p in (here, there))
