@@ -25,6 +25,7 @@ from tacita.data.tabular import SCALES, scale_of
 from tacita.encoding import Encoding
 from tacita.estimators import private_fit
 from tacita.problem import Problem, from_arrays, mlp
+from tacita.problem.model.per_agent import name_of
 from tacita.runtime.simulate import simulate
 from tacita.trace import Run
 from tacita.trained import TrainedModel
@@ -134,6 +135,7 @@ class PartyEstimator(BaseEstimator):
     ) -> Self:
         check.not_negative(tol=check.given(tol=self.tol))
         problem = self._problem(x, y, groups, classes)
+        _require_fit_for(problem.model, classes is not None)
         algorithm = self._algorithm(problem)
         private = self.epsilon is not None
         if private:
@@ -266,3 +268,16 @@ def _by_name(name: str) -> Algorithm:
             f"algorithm={name!r} has numbers that theory does not set; give them, as "
             f"in algorithm=tacita.{name}(...)"
         )
+
+
+def _require_fit_for(model: Any, classes: bool) -> None:
+    """Refuse a model of numbers in a classifier, and one of classes in a regressor."""
+    if (model.classes is not None) == classes:
+        return
+    name = name_of(model)
+    if classes:
+        check.refuse(
+            f"{name} predicts a number; use a regressor, or model='logistic', "
+            "'softmax' or 'mlp'"
+        )
+    check.refuse(f"{name} predicts a class; use a classifier, or model='linear'")

@@ -133,6 +133,7 @@ def test_too_few_rounds_are_told():
         ({"algorithm": "FedAgv"}, "did you mean 'FedAvg'"),
         ({"algorithm": tacita.FedGD(alpha=1.0)}, "takes a ServerAlgorithm such as"),
         ({"rounds": 0}, "expected rounds a whole number >= 1"),
+        ({"model": "huber"}, "huber predicts a number; use a regressor"),
     ],
 )
 def test_what_does_not_go_is_refused(options, words):
