@@ -70,7 +70,7 @@ def main(
         [
             "**The paper's reading.** 1e-4 (epsilon 1) and 5e-5 (0.5) are best. "
             "**Ours.** With the paper's rounds accuracy grows with the penalty, from "
-            "1e-4 on by a point or two only: 1e-2 is best, for both noises and "
+            "1e-4 on by one to three points only: 1e-2 is best, for both noises and "
             "epsilons, and smaller ones than 1e-4 leave every node with a model of its "
             "own six classes. In 100 rounds all up to 1e-4 do."
         ],
