@@ -53,9 +53,10 @@ def main(
             "**The paper's reading.** DP-Norm is closest to the reference for every "
             "number of nodes, and its curves get smoother with more. **Ours.** With "
             "the paper's rounds and noise DP-Norm is furthest from it on every ring, "
-            "and DP-SGD closest. At equal, sound epsilon the two are within a point on "
-            "every ring, and gain with its nodes; DP-ADMM is three to five points "
-            "behind. In few rounds the draw of classes matters more than the method."
+            "and DP-SGD closest. At equal, sound epsilon the two are within about a "
+            "point on every ring, and gain with its nodes; DP-ADMM is three to five "
+            "points behind. In few rounds the draw of classes matters more than the "
+            "method."
         ],
     )
 

@@ -283,8 +283,15 @@ class NatsPost(Post):
                     task.cancel()
                 await asyncio.wait(others, timeout=0.1)
 
+        async def hang_up() -> None:
+            # A client that was cut off in the midst of its end leaves the line open.
+            line = getattr(self._client, "_transport", None)
+            if line is not None:
+                line.close()
+                await asyncio.wait_for(line.wait_closed(), 1)
+
         try:
-            for work in (stop(), cancel()):
+            for work in (stop(), cancel(), hang_up()):
                 try:
                     self._wait(work, 3)
                 except Exception:

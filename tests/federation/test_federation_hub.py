@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -71,6 +72,18 @@ def test_the_broker_listens_on_loopback_only(hub: Hub):
 def test_connections_are_limited(hub: Hub):
     numbers = hub_numbers.ask(hub.brokers[0]).numbers
     assert numbers is not None and numbers["max_connections"] <= 64
+
+
+def test_a_client_that_does_not_end_leaves_no_line_open(hub: Hub):
+    post = NatsPost(Invitation.load(hub.invitations["coordinator"]))
+    line = post._client._transport._io_writer
+
+    async def never() -> None:
+        await asyncio.sleep(60)
+
+    post._client.close = never  # as one that waits for its own connection does
+    post._end()
+    assert line.is_closing() and not post._thread.is_alive()
 
 
 def test_removed_parties_are_cut_off_and_new_ones_come_in(tmp_path: Path):
