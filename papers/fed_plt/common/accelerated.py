@@ -20,7 +20,14 @@ from jax import Array
 
 import tacita
 from papers.fed_plt.common.tuning import penalty_range
-from tacita.algorithm import base, fed_lin, fed_pd, led, random_steps, tamuna
+from tacita.algorithm import (
+    fed_lin,
+    fed_pd,
+    gradient_steps,
+    led,
+    random_steps,
+    tamuna,
+)
 from tacita.algorithm.base import Phase, ServerAlgorithm
 from tacita.algorithm.solvers import Accelerated
 from tacita.problem.oracles import AgentOracle, Full, Oracle
@@ -125,7 +132,9 @@ class AcceleratedFedLin(ServerAlgorithm):
             return w - self.inner.step_size * (g - state.g + inbox.g)
 
         steps = self.inner.local_steps
-        w = descend(base.descend, key, oracle, inbox.x, steps, update, self.momentum)
+        w = descend(
+            gradient_steps.descend, key, oracle, inbox.x, steps, update, self.momentum
+        )
         return fed_lin.State(w, state.g, state.e), w
 
     def model(self, state: Any) -> Array:
@@ -159,7 +168,9 @@ class AcceleratedLED(ServerAlgorithm):
             return f - self.inner.step_size * g - self.inner.beta * y
 
         steps = self.inner.local_steps
-        f = descend(base.descend, key, oracle, inbox, steps, update, self.momentum)
+        f = descend(
+            gradient_steps.descend, key, oracle, inbox, steps, update, self.momentum
+        )
         return led.State(f, y, jnp.ones_like(state.trained)), f
 
     def model(self, state: Any) -> Array:
