@@ -56,7 +56,7 @@ def descend(
     steps: Array,
     update: Callable[[Array, Array], Array],
 ) -> Array:
-    """`steps` times w <- update(w, g); unlike in `gradient_steps.descend`, steps is traced."""
+    """`steps` times w <- update(w, g); steps is traced, not static as elsewhere."""
 
     def block(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         done, v = carry
