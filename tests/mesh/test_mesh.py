@@ -192,10 +192,9 @@ def alone(tmp_path_factory) -> Callable[[str], Path]:
     """By way, a folder with a run file and its run in one process."""
 
     @cache
-    def made(way: str, rounds: int = 400) -> Path:
+    def made(way: str) -> Path:
         place = tmp_path_factory.mktemp(way)
-        words = RUN.replace("rounds = 400", f"rounds = {rounds}")
-        (place / "run.toml").write_text(words.replace(WAYS["server"], WAYS[way]))
+        (place / "run.toml").write_text(RUN.replace(WAYS["server"], WAYS[way]))
         begun = program("tacita", "run", "run.toml", "--out", "one", cwd=place)
         wrong = begun.communicate(timeout=HANG)[1]
         assert begun.returncode == 0, wrong.decode()
@@ -206,7 +205,7 @@ def alone(tmp_path_factory) -> Callable[[str], Path]:
 
 def same_run(place: Path, name: str) -> bool:
     one, two = (tacita.load_run(place / which) for which in ("one", name))
-    assert two.rounds == one.rounds and not list((place / name).glob("checkpoint*"))
+    assert two.rounds == 400 and not list((place / name).glob("checkpoint*"))
     return np.array_equal(one.params, two.params) and np.array_equal(
         one.agents, two.agents
     )
@@ -283,7 +282,7 @@ def under_way(place: Path, name: str) -> subprocess.Popen:
 
 @pytest.mark.long
 def test_an_interrupt_of_the_command_alone_ends_its_processes(alone):
-    place = alone("server", 2000)  # not done before the interrupt is heard
+    place = alone("server")
     run = under_way(place, "stopped")
     run.send_signal(signal.SIGINT)
     _, wrong = run.communicate(timeout=HANG)
