@@ -27,8 +27,8 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
-# Where tests are started in the background, interrupts are ignored, by all programs that
-# tests start as well: those that are interrupted by a test would never hear of it.
+# Where tests are started in the background, interrupts are ignored, by the programs
+# that they start as well: those that a test interrupts would never hear of it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
