@@ -60,7 +60,6 @@ def plan(
             f"--out {out} exists already; choose another name or remove it"
         )
     job = tacita.job.read(file, change or ())
-    asked = job.plan()
     safe = tacita.private(
         job.problem,
         job.algorithm,
@@ -72,7 +71,7 @@ def plan(
         largest_noise=largest_noise,
         schedule=schedule,
         noise_kind=noise_kind,
-        **asked,
+        **job.plan(),
     )
     planned = job.with_algorithm(safe)
     if tacita.trace.beyond_use(epsilon):
@@ -81,7 +80,7 @@ def plan(
             "a factor of e^epsilon; budgets that protect are below 10",
             err=True,
         )
-    told = str(tacita.privacy.forecast(job.problem, safe, **asked))
+    told = str(job.forecast(safe, delta=None))
     if out is not None:
         # First: whoever reads only the first lines of what is told has the file too.
         try:
@@ -128,8 +127,7 @@ def account(
         )
     else:
         job = tacita.job.read(path, change or ())
-        how = job.problem, job.algorithm
-        told = tacita.privacy.forecast(*how, delta=delta, **job.plan())
+        told = job.forecast(job.algorithm, delta)
     typer.echo(str(told))
 
 

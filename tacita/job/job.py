@@ -23,7 +23,7 @@ from tacita.problem import Problem
 from tacita.runtime import Asynchronous, Pace, arrivals, choices, measure, memory
 from tacita.runtime.ready import prepare
 from tacita.runtime.simulate import simulate
-from tacita.trace import Run
+from tacita.trace import PrivacyReport, Run
 
 #: The word in [run] that stands for an empty table [secure].
 SECURE = "secure"
@@ -74,7 +74,7 @@ class Job:
         return replace(self, config=config, algorithm=algorithm)
 
     def plan(self) -> dict[str, Any]:
-        """What a forecast asks of a run, besides problem and algorithm."""
+        """What plans of privacy ask of a run, besides problem and algorithm."""
         about = ("rounds", "participation", "aggregation")
         asked = {key: self.options[key] for key in about if key in self.options}
         attack = self.options.get("attack")
@@ -88,6 +88,13 @@ class Job:
         elif late is not None and late.most_delay is not None:
             asked["most_delay"] = int(late.most_delay)
         return asked | {"in_step": late is None}
+
+    def forecast(self, algorithm: Algorithm, delta: float | None) -> PrivacyReport:
+        """What the run would cost by this algorithm, with all that it rests on."""
+        from tacita.job import privacy_table  # the privacy room loads slowly
+
+        late = self.options.get("asynchronous")
+        return privacy_table.forecast(self.problem, algorithm, delta, late, self.plan())
 
     def audited(self) -> dict[str, Any]:
         """What audits and readers of letters are told of a run: honest ones, in step.
@@ -110,7 +117,9 @@ class Job:
             from tacita.job import privacy_table  # the privacy room loads slowly
 
             table = run_file.PrivacyTable.model_validate(self.config["privacy"])
-            privacy_table.require_kept(table, self.problem, self.algorithm, self.plan())
+            privacy_table.require_kept(
+                table, self.forecast(self.algorithm, table.delta)
+            )
 
     def simulate(self, checkpoint: Path | None = None, resume: bool = False) -> Run:
         """Run it; the run holds the run file, and what theory has set."""

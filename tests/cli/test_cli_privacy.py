@@ -173,6 +173,18 @@ def test_an_account_counts_on_letters_in_time_only_where_none_is_late(tacita_, s
     assert 1.3 * float(spent[0][0]) < float(spent[1][0])
 
 
+def test_a_plan_rests_on_the_times_of_letters_as_its_run_does(tacita_, small):
+    late = ("algorithm.name=FedBuff", "run.participation=2")
+    late += ("run.asynchronous={ mean = 1.0 }",)
+    changes = [word for change in late for word in ("--set", change)]
+    said = tacita_.ok("privacy", "plan", small, *changes, *BUDGET, "--out", "late.toml")
+    drawn = "enforced: who is heard when was drawn without looking at rows"
+    assert drawn in said
+    assert drawn in tacita_.ok("privacy", "account", "late.toml")
+    tacita_.ok("run", "late.toml", "--out", "made")
+    assert drawn in tacita_.ok("privacy", "account", "made")
+
+
 def test_a_plan_for_fed_plt_uses_its_theorem(tacita_, small):
     change = ("--set", 'algorithm={ name = "FedPLT", rho = 0.9 }')
     said = tacita_.ok("privacy", "plan", small, *BUDGET, *change, "--out", "plt.toml")
