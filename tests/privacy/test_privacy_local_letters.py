@@ -33,6 +33,7 @@ from tacita.privacy import (
     WithReplacement,
     account,
     forecast,
+    gaussian_epsilon,
     guarantee,
     report,
     within_budgets,
@@ -420,6 +421,46 @@ def test_central_noise_protects_clients_from_who_sees_models(problem):
     # The client's own row is under add_remove, and may be less: the words say so.
     assert "as its client under replace_one" in one.theorem
     assert told.row("coordinator", "record").epsilon is None
+
+
+def clients_of_two(first, label, l2):
+    """Three clients with two rows each; those of all but the first are empty."""
+    x, y = np.zeros((6, 2)), np.zeros(6)
+    x[:2, 0], y[:2] = first, label
+    return tacita.from_arrays(x, y, np.repeat(range(3), 2), model="linear", l2=l2)
+
+
+@pytest.mark.parametrize("l2", [0.0, 1.0])
+def test_a_client_that_is_emptied_may_still_move_the_sum(l2):
+    """Its regulariser pulls it to zero, where its rows pulled it away: 2 S, not S."""
+    algorithm = tacita.ClientDPFedAvg(
+        clip=1.0, noise_std=1.0, step_size=0.5, local_steps=2, oracle=Clipped(norm=10.0)
+    )
+    there, emptied = clients_of_two(1e-3, 1e9, l2), clients_of_two(0.0, 0.0, l2)
+    asked = dict(rounds=1, seed=0, start=np.array([5.0, 0.0]), record=())
+    runs = [tacita.simulate(p, algorithm, **asked) for p in (there, emptied)]
+    # The same noise in both: of size noise_std/3 in the model.
+    mu = 3 * np.linalg.norm(runs[0].params - runs[1].params)
+    assert mu == pytest.approx(2.0 if l2 else 1.0)
+    row = runs[0].privacy.row("final_model", "client")
+    assert row.relation == "add_remove"
+    assert row.epsilon == pytest.approx(gaussian_epsilon(1 / mu, row.delta))
+    assert ("counts as a replaced one" in row.theorem) == (l2 > 0)
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        Noisy(std=0.1, oracle=Clipped(norm=1.0)),
+        tacita.Quantised(bits=2, range=1.0, rounding="nearest"),
+    ],
+)
+def test_an_emptied_client_is_silent_with_exact_gradients_only(oracle):
+    clients = clients_of_two(1e-3, 1e9, l2=0.0)
+    algorithm = tacita.ClientDPFedAvg(noise_std=1.0, step_size=0.5, oracle=oracle)
+    whole = dict(rounds=1, observer="final_model", unit="client")
+    found = guarantee(algorithm, clients, ask(relation="add_remove", **whole))
+    assert found.mu == guarantee(algorithm, clients, ask(**whole)).mu == 2.0
 
 
 @pytest.mark.parametrize("observer", ["final_model", "coordinator"])

@@ -89,6 +89,21 @@ def test_randomised_response_answers_as_often_as_it_says(classes):
     assert math.log(keep / rest) == pytest.approx(epsilon)
 
 
+@pytest.mark.parametrize(
+    ("kind", "classes"), [(jnp.int8, 100), (jnp.int8, 128), (jnp.uint8, 256)]
+)
+def test_small_numbers_have_all_answers_too(kind, classes):
+    """99 + 99 is no int8: an answer that never occurs tells labels apart for sure."""
+    labels = jnp.full(RUNS, classes - 1, kind)
+    answers = randomised_response(
+        jax.random.key(5), labels, epsilon=1.0, classes=classes
+    )
+    assert answers.dtype == kind
+    counts = np.bincount(np.asarray(answers, int), minlength=classes)
+    assert len(counts) == classes
+    assert stats.chisquare(counts[:-1]).pvalue > CAUGHT
+
+
 def test_noise_is_a_function_of_the_key_and_keeps_the_dtype():
     value = jnp.zeros(8, jnp.float32)
     one, two = jax.random.split(jax.random.key(0))

@@ -108,9 +108,12 @@ def randomised_response(
             )
     which, other = jax.random.split(key)
     stays = jax.random.bernoulli(which, keep, labels.shape)
+    # Numbers in which two labels have a sum: 99 + 99 is no int8.
+    wide = jnp.int32 if labels.dtype.itemsize < 4 else labels.dtype
     # A non-zero shift modulo `classes` is uniform over the other labels.
-    shift = jax.random.randint(other, labels.shape, 1, classes, labels.dtype)
-    return jnp.where(stays, labels, (labels + shift) % classes)
+    shift = jax.random.randint(other, labels.shape, 1, classes, wide)
+    moved = (labels.astype(wide) + shift) % classes
+    return jnp.where(stays, labels, moved.astype(labels.dtype))
 
 
 def gaussian_guarantee(

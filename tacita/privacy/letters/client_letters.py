@@ -16,6 +16,7 @@ from tacita.privacy.accounting.subsampling import (
     PoissonReplaced,
     WithoutReplacement,
 )
+from tacita.privacy.clipped import learns_from_empty, without_noise
 from tacita.privacy.letters.dispatch import Letters, letters_of, of_noised
 from tacita.privacy.letters.question import (
     BROADCAST_ONLY,
@@ -24,6 +25,7 @@ from tacita.privacy.letters.question import (
     present_noise,
 )
 from tacita.privacy.scope import Observer, Relation, Scope, Unit
+from tacita.problem.model.regulariser import SquaredL2
 from tacita.problem.problem import Problem
 
 
@@ -61,13 +63,37 @@ def _longest(algorithm: ClientDPFedAvg, question: Question) -> float:
     return min(float(algorithm.clip), float(bound))
 
 
+def _silent_when_emptied(algorithm: ClientDPFedAvg, problem: Problem) -> bool:
+    """Whether a client with empty rows sends an update of zeros, wherever it starts.
+
+    A regulariser moves it, biases of a network learn from empty rows, and so it does
+    with noise in its gradients, or with gradients that are rounded: zero is no level.
+    """
+    regulariser = problem.population.regulariser
+    still = isinstance(regulariser, SquaredL2) and float(regulariser.weight) == 0
+    plain = without_noise(algorithm.oracle) is algorithm.oracle
+    return still and plain and not learns_from_empty(problem.model)
+
+
+def _as_replaced(
+    algorithm: ClientDPFedAvg, problem: Problem, question: Question, told: str
+) -> Guarantee:
+    """What holds for a client that becomes any other one."""
+    scope = question.scope
+    whole = Scope(scope.observer, Unit.CLIENT, Relation.REPLACE_ONE)
+    asked = dataclasses.replace(question, scope=whole)
+    found = _client_dp_fed_avg(algorithm, problem, asked)
+    return dataclasses.replace(found, scope=scope).noting(before=told)
+
+
 def _client_dp_fed_avg(
     algorithm: ClientDPFedAvg, problem: Problem, question: Question
 ) -> Guarantee:
     """A sum of clipped updates with noise, over a secret draw of clients.
 
     A client with another record, or with an empty one, is another client: a record is
-    as safe as its client is under replace_one.
+    as safe as its client is under replace_one. So is a client that is emptied, where
+    empty rows do not keep it silent.
     """
     scope = question.scope
     if scope.observer not in BROADCAST_ONLY:
@@ -76,13 +102,12 @@ def _client_dp_fed_avg(
             "coordinator, who sees updates without noise"
         )
     if scope.unit == Unit.RECORD:
-        whole = Scope(scope.observer, Unit.CLIENT, Relation.REPLACE_ONE)
-        asked = dataclasses.replace(question, scope=whole)
-        found = _client_dp_fed_avg(algorithm, problem, asked)
-        found = dataclasses.replace(found, scope=scope)
-        return found.noting(
-            before="a record is as safe as its client under replace_one; "
-        )
+        told = "a record is as safe as its client under replace_one; "
+        return _as_replaced(algorithm, problem, question, told)
+    emptied = scope.relation == Relation.ADD_REMOVE
+    if emptied and not _silent_when_emptied(algorithm, problem):
+        told = "an emptied client still sends an update, and counts as a replaced one; "
+        return _as_replaced(algorithm, problem, question, told)
     if question.liars >= problem.n_agents:
         check.refuse(
             "liars who answer single letters say each of them once more, which the "
