@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from tacita.check import refuse
 from tacita.federation.account import Account
 from tacita.federation.description import Description
 from tacita.federation.desk import ChargeLetter, no_charge
+from tacita.federation.prices import Prices
 from tacita.federation.setting import Setting, blank_setting
 from tacita.integer_noise import SPREAD
 from tacita.privacy import (
@@ -21,12 +21,11 @@ from tacita.privacy import (
     Question,
     Scope,
     forecast,
-    guarantee,
     letters_of,
     private,
 )
 from tacita.privacy.accounting.guarantee import Assumption, violated
-from tacita.privacy.clipped import schedule_of, with_regulariser_last
+from tacita.privacy.clipped import with_regulariser_last
 from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.letters.question import ARRIVALS_SEEN
 from tacita.privacy.letters.secure_sum import most_curious
@@ -63,7 +62,7 @@ class Plan:
     """
 
     setting: Setting
-    prices: Mapping[int, Guarantee]
+    prices: Prices
     after: float
     allowed: float
 
@@ -103,7 +102,7 @@ def plan_of(
     scope = price.scope
     _refuse_violated(price)
     whole = {"agent": account or name, "run": run.digest, "delta": delta}
-    after = ledger.after(prices, **whole)
+    after = ledger.after(prices.left, observer=scope.observer, **whole)
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(
             f"with this run epsilon would come to {after:.4g} against the "
@@ -220,23 +219,16 @@ def with_budget(
     return plan.setting, charge
 
 
-def _prices(algorithm: Any, setting: Setting, agent: int) -> dict[int, Guarantee]:
+def _prices(algorithm: Any, setting: Setting, agent: int) -> Prices:
     """What the letters of every round cost together; the first round is 1."""
     problem, promise = setting.known, setting.promise
     relation = letters_of(algorithm).relation
     scope = Scope(promise["observer"], promise["unit"], relation)
     asked = Question(scope=scope, agent=agent, rounds=1, assumed=_assumed(setting))
-    numbers = range(1, setting.run.rounds + 1)
     if isinstance(algorithm, Summed):
         dearest = most_curious(algorithm.aggregation)
         asked = replace(asked, scope=Scope(dearest, promise["unit"], relation))
-
-    def price(question: Question) -> Guarantee:
-        return replace(guarantee(algorithm, problem, question), scope=scope)
-
-    if schedule_of(algorithm.oracle) is None:
-        return dict.fromkeys(numbers, price(asked))
-    return {number: price(replace(asked, number=number)) for number in numbers}
+    return Prices(algorithm, problem, asked, setting.run.rounds, scope)
 
 
 def _refuse_violated(price: Guarantee) -> None:

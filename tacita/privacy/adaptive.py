@@ -155,6 +155,6 @@ def _letter_and_share(
     samples = 1 if client else int(problem.counts[question.agent])
     noise = number_of(algorithm.share_noise_std, question.agent)
     share = question.releases(noise, 1 / samples)
-    letter = partial(one_round, algorithm.algorithm, problem, question, mixed)
+    letter = one_round(algorithm.algorithm, problem, question, mixed)
     schedule = schedule_of(algorithm.algorithm.oracle)
-    return scheduled(lambda **how: letter(**how).compose(share), schedule, question)
+    return scheduled(letter, schedule, question, beside=share)

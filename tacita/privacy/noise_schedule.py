@@ -62,12 +62,13 @@ class NoiseSchedule:
         >>> NoiseSchedule.prefix(4).multiples().round(4).tolist()
         [0.8765, 0.9419, 1.0424, 1.2396]
         """
+        from scipy.signal import lfilter  # loads slowly, and is needed here only
+
         rounds = inputs.whole(rounds=rounds)
         # What a gradient adds to the model, by its age; then the norm of a column is
         # over the ages that it reaches by the end.
-        moved = np.cumsum(momentum ** np.arange(rounds))
-        shown = (1 - average) * average ** np.arange(rounds)
-        by_age = np.convolve(moved, shown)[:rounds]
+        moved = np.cumsum(float(momentum) ** np.arange(rounds))
+        by_age = np.asarray(lfilter([1 - average], [1.0, -average], moved))
         return cls(weights=np.sqrt(np.cumsum(by_age**2))[::-1])
 
     @property
@@ -83,10 +84,13 @@ class NoiseSchedule:
 
     def multiples(self, rounds: int | None = None) -> np.ndarray:
         """The noise of every round, in multiples of the usual."""
+        return self.of_rounds(np.arange(1, (rounds or self.rounds) + 1))
+
+    def of_rounds(self, numbers: Any) -> np.ndarray:
+        """The noise of these rounds, in multiples of the usual; the first is 1."""
         weights = np.asarray(self.weights)[:, 0]
-        factors = np.sqrt(weights.mean() / weights)
-        rounds = self.rounds if rounds is None else rounds
-        return factors[np.minimum(np.arange(rounds), self.rounds - 1)]
+        here = weights[np.minimum(numbers, self.rounds) - 1]
+        return np.sqrt(weights.mean() / here)
 
     def least(self, turns: int, rounds: int) -> np.ndarray:
         """A lower bound on the noise of any `turns` rounds of a run of `rounds`."""

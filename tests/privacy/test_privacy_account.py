@@ -12,6 +12,7 @@ from tacita.privacy import Poisson, WithoutReplacement, account
 from tacita.privacy import account as account_function
 from tacita.privacy.accounting.curve import (
     ORDERS,
+    GaussianCurve,
     LossCurve,
     RenyiCurve,
     take_part,
@@ -105,6 +106,12 @@ def test_very_many_noise_levels_are_rounded_down_to_some():
     # Rounds that may not happen have levels too.
     seldom = [take_part(LossCurve((one,)), 0.5).releases[0] for one in curve.releases]
     assert len(levelled(tuple(seldom), most=10)) == len(some)
+    plain = [take_part(GaussianCurve(1 / z), 0.5).releases[0] for z in noise]
+    rounded = levelled(tuple(plain), most=10)
+    assert [(one.level, k) for one, k in rounded] == [
+        (pytest.approx(one.level), k) for one, k in some
+    ]
+    assert 1 < LossCurve(rounded).epsilon(1e-5) / LossCurve(tuple(plain)).epsilon(1e-5)
 
 
 def test_the_replace_one_trap():

@@ -185,7 +185,9 @@ def test_one_person_may_be_coordinator_of_one_run_and_neighbour_in_another(path)
     with opened(path, epsilon=1.0) as ledger:
         asked = {"agent": "clinic", "delta": 1e-5, "run": "graph"}
         charge(ledger, 0, server, run="server")
-        assert ledger.after({1: graph}, **asked) == pytest.approx(1.465, abs=5e-4)
+        asked["observer"] = "neighbour"
+        both = ledger.after(lambda charged: graph, **asked)
+        assert both == pytest.approx(1.465, abs=5e-4)
         with pytest.raises(BudgetExceeded, match=r"1\.46\d+ of 1.0.*everybody"):
             charge(ledger, 0, graph, run="graph")
         assert ledger.spent(1e-5) == {("clinic", "everybody"): pytest.approx(1.0)}

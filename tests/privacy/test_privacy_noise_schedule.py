@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita.privacy import Question, Scope, guarantee
+from tacita.privacy import Question, Scope, account, guarantee
+from tacita.privacy.accounting.releases import levelled
+from tacita.privacy.letters import question
 
 #: RNG-free: (K, momentum) -> the noise of the first rounds over constant noise, and
 #: the error of the models over that of constant noise.
@@ -48,6 +50,48 @@ def test_a_schedule_costs_what_constant_noise_costs():
     spread = guarantee(noisy(schedule=schedule), here, coordinator(20))
     assert constant.mu <= spread.mu < constant.mu * (1 + 2e-6)
     assert "the first half of 20 rounds spends 64%" in str(spread.assumptions)
+
+
+@pytest.mark.parametrize("kind", ["float", "integers"])
+@pytest.mark.parametrize("observer", ["coordinator", "final_model"])
+def test_rounds_together_cost_what_they_cost_one_by_one(kind, observer):
+    here = problem()
+    algorithm = noisy(schedule=tacita.NoiseSchedule.prefix(20), noise_kind=kind)
+    seen = {"scope": Scope(observer), "agent": 0, "active": 3}
+    each = [
+        guarantee(algorithm, here, Question(**seen, rounds=1, number=k))
+        for k in (1, 2, 9, 30)
+    ]
+    some = guarantee(algorithm, here, Question(**seen, rounds=4, number=(30, 1, 9, 2)))
+    np.testing.assert_allclose(some.mu, np.hypot.reduce([g.mu for g in each]), 1e-11)
+    whole = guarantee(algorithm, here, Question(**seen, rounds=20, total=20))
+    numbers = tuple(range(1, 21))
+    again = guarantee(algorithm, here, Question(**seen, rounds=20, number=numbers))
+    np.testing.assert_allclose(whole.mu, again.mu, rtol=1e-12)
+
+
+@pytest.mark.parametrize("chance", [1.0, 0.5])
+def test_very_many_rounds_are_not_accounted_one_by_one(chance, monkeypatch):
+    asked = []
+
+    def counted(**about):
+        asked.append(about)
+        return account(**about)
+
+    monkeypatch.setattr(question, "account", counted)
+    algorithm = noisy(std=30.0, schedule=tacita.NoiseSchedule.prefix(2000))
+    asks = coordinator(2000, total=2000, participation=chance)
+    found = guarantee(algorithm, problem(), asks)
+    assert len(asked) == 1
+    assert len(levelled(getattr(found.curve, "releases", ()))) < 200
+
+
+def test_a_schedule_for_very_many_rounds():
+    """The models' average forgets by half: by_age = 1 - 2^-(age + 1)."""
+    rounds = 200_000
+    weights = tacita.NoiseSchedule.prefix(rounds, average=0.5).weights[::-1, 0]
+    by_age = 1 - 0.5 ** np.arange(1, rounds + 1)
+    np.testing.assert_allclose(weights, np.sqrt(np.cumsum(by_age**2)), rtol=1e-12)
 
 
 def test_turns_are_charged_at_the_least_noise():

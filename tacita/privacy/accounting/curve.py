@@ -193,21 +193,28 @@ class TookPart:
 
     @property
     def kind(self) -> Any:
-        """All but the noise of the round, if that is one release."""
-        if len(self.round.releases) != 1 or self.round.mu or self.round.rest:
+        """All but the noise of the round, where that is one number."""
+        releases, mu, rest = self.round.releases, self.round.mu, self.round.rest
+        if mu and not (releases or rest):
+            return self.chance, None
+        if len(releases) != 1 or mu or rest:
             return self
-        ((one, count),) = self.round.releases
+        ((one, count),) = releases
         return self.chance, one.kind, count
 
     @property
     def level(self) -> float:
-        """That of the one release in the round."""
-        return 1.0 if self.kind is self else self.round.releases[0][0].level
+        """That of the one release in the round, or of its Gaussian noise."""
+        if self.kind is self:
+            return 1.0
+        return 1 / self.round.mu if self.round.mu else self.round.releases[0][0].level
 
     def at(self, level: float) -> TookPart:
         """The same round with another noise."""
         if self.kind is self:
             return self
+        if self.round.mu:
+            return TookPart(LossCurve((), 1 / level), self.chance)
         ((one, count),) = self.round.releases
         return TookPart(LossCurve(((one.at(level), count),)), self.chance)
 
@@ -248,8 +255,8 @@ def _loss_curve(curve: Curve) -> LossCurve:
     return LossCurve((), rest=curve) if isinstance(curve, RenyiCurve) else curve
 
 
-def compose(first: Curve, second: Curve) -> Curve:
-    """The curve of two releases on the same data, the second chosen adaptively.
+def compose(*curves: Curve) -> Curve:
+    """The curve of releases on the same data, each chosen when those before are known.
 
     Gaussian releases stay exact, and of Renyi divergences nothing more is known. All
     else is convolved; there Renyi divergences count as the worst pair that has them.
@@ -257,19 +264,21 @@ def compose(first: Curve, second: Curve) -> Curve:
     >>> compose(GaussianCurve(3.0), GaussianCurve(4.0))
     GaussianCurve(mu=5.0)
     """
-    for one, other in ((first, second), (second, first)):
-        if one == GaussianCurve(0.0):
-            return other
-    if isinstance(first, GaussianCurve) and isinstance(second, GaussianCurve):
-        return GaussianCurve(math.hypot(first.mu, second.mu))
-    if not isinstance(first, LossCurve) and not isinstance(second, LossCurve):
-        return _add(renyi(first), renyi(second))
-    one, other = _loss_curve(first), _loss_curve(second)
-    releases = Counter(dict(one.releases))
-    releases.update(dict(other.releases))
-    known = [rest for rest in (one.rest, other.rest) if rest is not None]
+    told = [one for one in curves if one != GaussianCurve(0.0)]
+    if len(told) == 1:
+        return told[0]
+    gaussian = [one.mu for one in told if isinstance(one, GaussianCurve)]
+    if len(gaussian) == len(told):
+        return GaussianCurve(math.hypot(*gaussian))
+    if not any(isinstance(one, LossCurve) for one in told):
+        return reduce(_add, map(renyi, told))
+    parts, releases = [_loss_curve(one) for one in told], Counter()
+    for release, count in (pair for one in parts for pair in one.releases):
+        releases[release] += count
+    known = [one.rest for one in parts if one.rest is not None]
     rest = reduce(_add, known) if known else None
-    return LossCurve(tuple(releases.items()), math.hypot(one.mu, other.mu), rest)
+    mu = math.hypot(*(one.mu for one in parts))
+    return LossCurve(tuple(releases.items()), mu, rest)
 
 
 def _add(one: RenyiCurve, other: RenyiCurve) -> RenyiCurve:

@@ -180,7 +180,7 @@ def loss_of(release: Release, step: float, times: int = 1) -> Any:
     return loss_of(release, step).self_compose(times)
 
 
-def levelled(releases: Counted, most: int = 32) -> Counted:
+def levelled(releases: Counted, most: int = 256) -> Counted:
     """The same releases, of each kind with not very many levels of noise.
 
     Where there are more, each is rounded down to a step above the lowest: never too

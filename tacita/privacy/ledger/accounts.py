@@ -6,8 +6,7 @@ Every answer comes from rows that were checked when they were read.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +101,9 @@ class Accounts:
 
     def after(
         self,
-        rounds: Mapping[int, Guarantee],
+        left: Callable[[set[int]], Guarantee | None],
         *,
+        observer: str,
         agent: str,
         run: str,
         delta: float,
@@ -111,18 +111,18 @@ class Accounts:
         """The epsilon spent once a run is over, against everybody together.
 
         Args:
-            rounds: What every round of the run costs, against one observer.
+            left: From the rounds of the run that are charged already, which count once,
+                to what all others cost together; None where none is left.
+            observer: Against whom the run is charged.
             agent: Whose data it is.
-            run: The run's name; its rounds that are charged already count once.
+            run: The run's name.
             delta: At which delta.
         """
         delta = inputs.inside_unit(delta=delta)
-        (observer,) = {one.scope.observer for one in rounds.values()}
-        charged = self.rounds(agent, observer.value, run)
-        left = Counter(one.curve for k, one in rounds.items() if k not in charged)
+        cost = left(self.rounds(agent, word(Observer, observer).value, run))
         total = self._totals.seen(agent, people()[0]).total
-        for curve, times in left.items():
-            total = total.plus(cost_of(curve), times)
+        if cost is not None:
+            total = total.plus(cost_of(cost.curve))
         return total.curve().epsilon(delta)
 
     def rounds(self, agent: str, observer: str, run: str) -> set[int]:

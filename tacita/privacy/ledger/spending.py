@@ -14,7 +14,6 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import NamedTuple
 
 from tacita.privacy.accounting.curve import Curve, GaussianCurve, LossCurve, compose
@@ -61,7 +60,7 @@ class Sum:
     def curve(self) -> Curve:
         """The composed curve: exact if every release was Gaussian."""
         rest = [curve_of(loss).repeat(count) for loss, count in self.losses.items()]
-        return reduce(compose, rest, GaussianCurve(math.sqrt(self.mu_squared)))
+        return compose(GaussianCurve(math.sqrt(self.mu_squared)), *rest)
 
 
 @dataclass

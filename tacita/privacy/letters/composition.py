@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,10 +51,8 @@ def by_composition(
     Needs clipping only, no convexity; an observer is assumed to see every local step.
     `mixed` and `descends` are those of `Letters`.
     """
-    one, schedule = (
-        partial(one_round, algorithm, problem, question, mixed),
-        schedule_of(algorithm.oracle),
-    )
+    one = one_round(algorithm, problem, question, mixed)
+    schedule = schedule_of(algorithm.oracle)
     stream = stream_of(algorithm.oracle)
     if stream is not None and question.scope.unit == Unit.RECORD:
         return _once_a_pass(algorithm, stream, problem, question, one)
@@ -67,7 +64,7 @@ def by_composition(
     if not (plain and steady):
         return scheduled(one, schedule, question)
     return until_the_last_model(
-        one(), question, kept_of_a_difference(problem, descends)
+        one.at(), question, kept_of_a_difference(problem, descends)
     )
 
 
@@ -76,7 +73,7 @@ def _once_a_pass(
     stream: Stream,
     problem: Problem,
     question: Question,
-    one: Callable[..., Guarantee],
+    one: Round,
 ) -> Guarantee:
     """A record of a stream is in few rounds, mostly in one: all others are free.
 
@@ -116,18 +113,50 @@ def noisy_gradients(algorithm: Any) -> tuple[int, ...]:
     return asked
 
 
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One round in which the agent takes part: releases of noisy gradients.
+
+    Attributes:
+        question: Whose, against whom.
+        release: One of them.
+        own: The noise in it.
+        seen: What hides as much as all noise in a broadcast; None of single letters.
+        times: How many releases may hold the record.
+        change: Of one of them by the record.
+        sampling: How records are drawn for it.
+    """
+
+    question: Question
+    release: Release
+    own: float
+    seen: float | None
+    times: int
+    change: float
+    sampling: Sampling | None
+
+    def noise(self, multiples: Any) -> Any:
+        """What hides the record in one release, with so many times all noise."""
+        if self.seen is not None:
+            return multiples * self.seen
+        return self.release.hidden_by(multiples * self.own)
+
+    def at(self, multiple: float = 1.0) -> Guarantee:
+        """What the round costs with so many times all noise."""
+        noise = float(self.noise(multiple))
+        one = self.question.releases(noise, self.change, self.times, self.sampling)
+        if self.seen is not None:
+            return shown_in_a_mean(one)
+        return self.release.noted(one, multiple * self.own)
+
+
 def one_round(
-    algorithm: Any,
-    problem: Problem,
-    question: Question,
-    mixed: Any,
-    multiple: float = 1.0,
-) -> Guarantee:
-    """The guarantee of one round in which the agent takes part.
+    algorithm: Any, problem: Problem, question: Question, mixed: Any
+) -> Round:
+    """One round in which the agent takes part.
 
     Of mixed letters a broadcast carries the noise of them all; `mixed` is what a
-    gradient is multiplied by in a letter, None for letters that are not. All noise is
-    `multiple` times what the oracle says.
+    gradient is multiplied by in a letter, None for letters that are not.
     """
     asked, oracle = (
         noisy_gradients(algorithm),
@@ -138,7 +167,6 @@ def one_round(
     change = oracle.sensitivity(
         scope.relation, samples, unit=scope.unit, model=problem.model
     )
-    own = multiple * number_of(algorithm.oracle.std, question.agent)
     seen, steps = None, sum(asked)
     replaced = isinstance(sampling, PoissonReplaced)
     release = Release(
@@ -149,12 +177,9 @@ def one_round(
         rows_rounded(oracle, samples),
         Relation.ADD_REMOVE if replaced else scope.relation,
     )
-    if release.integers:
-        noise = release.hidden_by(own)
-        one = question.releases(noise, change, releases, sampling)
-        return release.noted(one, own)
     # Of several steps, all must use the record: batches are accounted one by one.
-    if mixed is not None and (steps == 1 or (sampling is None and releases == steps)):
+    alike = steps == 1 or (sampling is None and releases == steps)
+    if mixed is not None and alike and not release.integers:
         seen = noise_of_a_mean(
             algorithm,
             problem,
@@ -164,10 +189,15 @@ def one_round(
             steps=steps,
             smoothness=public_smoothness(problem),
         )
-    if seen is None:
-        return question.releases(own, change, releases, sampling)
-    one = question.releases(multiple * seen, change, releases, sampling)
-    return shown_in_a_mean(one)
+    return Round(
+        question=question,
+        release=release,
+        own=number_of(algorithm.oracle.std, question.agent),
+        seen=seen,
+        times=releases,
+        change=change,
+        sampling=sampling,
+    )
 
 
 def gradient_increment(

@@ -58,7 +58,8 @@ class Question:
         total: All rounds of the run, where `rounds` counts the agent's own.
         in_step: Whether everybody who is active works with the letters of the round
             before: none is late, none is lost. Known of synchronous simulations only.
-        number: Of a question about one round alone, which; the first is 1.
+        number: Of a question about one round alone, which, or about some, which those
+            are; the first is 1.
         aggregation: How the coordinator joins letters.
         liars: Agents assumed to lie, whose noise hides nobody.
         looked: Whether theory set a number of the algorithm from the rows.
@@ -74,7 +75,7 @@ class Question:
     active: int | None = None
     total: int | None = None
     in_step: bool = False
-    number: int | None = None
+    number: int | tuple[int, ...] | None = None
     aggregation: Aggregation = Mean()
     liars: int = 0
     looked: bool = False
