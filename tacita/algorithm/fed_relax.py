@@ -67,7 +67,10 @@ class FedRelax(SolvedByNodes):
         """(172): 2 alpha d_i, in the coordinates that are coupled most."""
         assert problem.graph is not None
         strength = 2 * np.asarray(self.alpha) * float(np.max(self.penalty.curvature))
-        return np.maximum(strength * np.asarray(problem.graph.degrees, float), 1e-12)
+        # Of a node that nothing pulls: smaller than any pull, and one over it is finite
+        # in single precision too.
+        least = np.finfo(np.float32).tiny
+        return np.maximum(strength * np.asarray(problem.graph.degrees, float), least)
 
     def held(self, problem: Problem) -> np.ndarray:
         """Where the pull is positive in every coordinate."""

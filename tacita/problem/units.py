@@ -92,3 +92,23 @@ def of_models(local: Local) -> Array:
     label = jnp.max(jnp.abs(local.rows.y), initial=0.0).astype(longest.dtype)
     known = (longest > 0) & (label > 0)
     return jnp.where(known, label / jnp.where(known, longest, 1), 1)
+
+
+def of_own_columns(local: Local) -> Array:
+    """The largest entry of one agent's features, one for every parameter, (dim,).
+
+    Where all entries of a feature are zero that of all features, or 1.
+    """
+    largest = jnp.max(jnp.abs(local.x), axis=0, initial=0.0)
+    whole = jnp.max(largest, initial=0.0)
+    each = jnp.where(largest > 0, largest, jnp.where(whole > 0, whole, 1))
+    return jnp.tile(each, local.model.dim // len(each))
+
+
+def of_residuals(local: Local) -> Array:
+    """What one agent's rows pull per unit of a feature where the model is zero."""
+    label = jnp.max(jnp.abs(local.rows.y), initial=0.0).astype(local.x.dtype)
+    if any(isinstance(model, Logistic | Softmax) for model in kinds_of(local.model)):
+        # Codes of classes and signs: a residual is at most 1, whatever they are.
+        label = jnp.maximum(label, 1)
+    return 2 * local.weighed(label)

@@ -5,7 +5,7 @@ import pytest
 
 import tacita
 from tacita.problem import GTVMin, Huber, prox
-from tacita.problem.graph import ring
+from tacita.problem.graph import complete, ring
 from tacita.tuning.alpha import usual_alphas
 from tacita.variants.compared import touching
 
@@ -89,3 +89,53 @@ def test_solutions_with_an_h_scale_with_their_units():
     here = problem_of("linear", h=prox.L1(0.5)).solve()
     there = problem_of("linear", rows, labels, h=prox.L1(0.5 * rows * labels)).solve()
     np.testing.assert_allclose(there, labels / rows * here, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "labels"),
+    [("linear", 1e3, 1e6), ("linear", 1e-9, 1e9), ("logistic", 1e-9, 1.0)],
+)
+def test_the_gap_is_closed_in_any_unit(model, rows, labels):
+    """Coupled, and alone: without flows slopes are rounding of what adds up to zero."""
+    there = problem_of(model, rows, labels)
+    losses = 1.0 if model == "logistic" else labels**2
+    for alpha in (0.0, 0.3 * rows * (1.0 if model == "logistic" else labels)):
+        found = GTVMin(there, alpha, "l2").certificate()
+        assert abs(found.gap) < 1e-9 * losses
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e9])
+@pytest.mark.parametrize("model", ["linear", "logistic"])
+def test_the_gap_is_closed_for_features_of_very_different_sizes(model, size):
+    y = LABELS if model == "linear" else np.where(LABELS > 0.5, 1, -1)
+    there = tacita.from_arrays(X * [1.0, size], y, AGENT, model=model, graph=ring(4))
+    assert abs(GTVMin(there, 0.3).certificate().gap) < 1e-9
+
+
+@pytest.mark.parametrize("rows", [1.0, 1e-9])
+def test_a_flow_that_no_model_answers_has_no_dual_value(rows):
+    """Slopes of the first node, f(w) = log(1 + exp(-w)), are between -1 and 0."""
+    x, y = rows * np.ones((2, 1)), [1, -1]
+    pair = tacita.from_arrays(x, y, [0, 1], model="logistic", graph=complete(2))
+    gtv = GTVMin(pair, 10 * rows, "l2")
+    assert gtv.dual([[0.5 * rows]]) == pytest.approx(2 * np.log(2))
+    assert gtv.dual([[1.1 * rows]]) == -np.inf
+
+
+def test_nodes_that_solve_by_gradient_steps_do_so_in_any_unit():
+    solver = tacita.solvers.GradientDescent(local_steps=5)
+    ends = []
+    for rows in (1.0, 2.0**-30):
+        relax = tacita.FedRelax(alpha=0.3 * rows**2, solver=solver)
+        run = tacita.simulate(problem_of("linear", rows), relax, 20)
+        ends.append(rows * run.agents)
+    np.testing.assert_array_equal(*ends)
+
+
+def test_models_that_rest_far_from_the_minimiser_are_refused():
+    """Steps along a feature very much smaller than another are too short."""
+    far = tacita.from_arrays(
+        X * [1.0, 1e12], LABELS, AGENT, model="linear", graph=ring(4)
+    )
+    with pytest.raises(tacita.TacitaError, match="scale the features"):
+        GTVMin(far, 0.1, "l2").solve()

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
+from tacita.problem import units
 from tacita.problem.gtv import p_norm
 from tacita.problem.gtv.penalty import KINDS, Combined, OwnPenalty, Penalty, on_edges
 from tacita.problem.model.linear import Linear, Logistic, Softmax
@@ -94,8 +95,11 @@ def value(gtv: GTVMin, flows: Any) -> float:
     net = np.zeros((problem.n_agents, problem.dim))
     np.add.at(net, i, -y)
     np.add.at(net, j, y)
+    longest = np.zeros_like(net)
+    np.maximum.at(longest, i, np.abs(y))
+    np.maximum.at(longest, j, np.abs(y))
     along = _edge_conjugates(gtv, y, gtv.alpha * weights)
-    return -float(np.sum(_node_conjugates(gtv, net))) - along
+    return -float(np.sum(_node_conjugates(gtv, net, longest))) - along
 
 
 def _edge_conjugates(gtv: GTVMin, y: np.ndarray, reach: np.ndarray) -> float:
@@ -107,8 +111,7 @@ def _edge_conjugates(gtv: GTVMin, y: np.ndarray, reach: np.ndarray) -> float:
         )
     parts = penalty.parts if isinstance(penalty, Combined) else (penalty,)
     free = 1 - np.asarray(penalty.mask(y.shape[1]))
-    scale = max(1.0, float(np.abs(y).max(initial=0.0)))
-    if np.abs(y * free).max(initial=0.0) > _ROUNDING * scale:
+    if np.abs(y * free).max(initial=0.0) > _ROUNDING * np.abs(y).max(initial=0.0):
         return np.inf  # a flow in coordinates that are nobody's
     return sum(_conjugate(part, y, reach) for part in parts)
 
@@ -129,30 +132,35 @@ def _conjugate(part: Penalty, y: np.ndarray, reach: np.ndarray) -> float:
     return np.inf if np.any(lengths > radius * (1 + _ROUNDING)) else 0.0
 
 
-def _node_conjugates(gtv: GTVMin, net: np.ndarray) -> np.ndarray:
-    """f_i*(s_i) = max_w <s_i, w> - f_i(w) of every node."""
+def _node_conjugates(gtv: GTVMin, net: np.ndarray, longest: np.ndarray) -> np.ndarray:
+    """f_i*(s_i) = max_w <s_i, w> - f_i(w) of every node, and its longest flows."""
     with double_precision():
         population = in_float64(gtv.problem.population)
         start = jnp.asarray(gtv.problem.start, jnp.float64)
-        values, left = _maxima(population, start, jnp.asarray(net))
-    lengths = np.linalg.norm(net, axis=1)
-    found = np.asarray(left) <= _ROUNDING * (1 + lengths)
-    return np.where(found, np.asarray(values), np.inf)
+        flows = jnp.asarray(net), jnp.asarray(longest)
+        values, left = _maxima(population, start, *flows)
+    return np.where(np.asarray(left) <= _ROUNDING, np.asarray(values), np.inf)
 
 
 @jax.jit
-def _maxima(population: Any, start: Any, net: Any) -> tuple[Any, Any]:
-    """The maxima of <s_i, w> - f_i(w), and the lengths of what is left of slopes."""
+def _maxima(population: Any, start: Any, net: Any, longest: Any) -> tuple[Any, Any]:
+    """The maxima of <s_i, w> - f_i(w), and what is left of slopes, of their parts."""
 
-    def one(rows: Any, s: Any) -> tuple[Any, Any]:
+    def one(rows: Any, s: Any, flows: Any) -> tuple[Any, Any]:
         local = population.local(rows)
+        # In units in which features of any size are alike.
+        unit = 1 / units.of_own_columns(local)
 
         def slope(w: Any) -> Any:
-            return local.grad(w) - s
+            return unit * (local.grad(unit * w) - s)
 
         # A node with few rows, or none, is flat in some directions. Along these a step
         # would go as far as rounding drives it.
-        w = root(slope, start, solve=shortest)
-        return jnp.dot(s, w) - local.loss(w), jnp.linalg.norm(slope(w))
+        w = unit * root(slope, start / unit, solve=shortest)
+        # Flows of one coordinate move the scores, and these pull at all of them.
+        parts = units.of_residuals(local) + jnp.max(unit * flows)
+        left = jnp.max(jnp.abs(unit * (local.grad(w) - s)))
+        left = jnp.where(left > 0, left / parts, 0)
+        return jnp.dot(s, w) - local.loss(w), left
 
-    return jax.vmap(one)(population.rows, net)
+    return jax.vmap(one)(population.rows, net, longest)

@@ -20,7 +20,7 @@ from tacita.problem import moduli, proximal, units
 from tacita.problem.gtv import nodes
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.model.linear import Kinked
-from tacita.problem.model.per_agent import PerAgent
+from tacita.problem.model.per_agent import PerAgent, kinds_of
 from tacita.problem.population import Population
 from tacita.problem.solve import in_float64
 from tacita.trees import double_precision
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 #: Steps between looks at the residual.
 _CHECK_EVERY = 50
 _MOST_CHECKS = 8_000
+#: Slopes that flows leave, of their size: far above what rounding leaves of them.
+_UNBALANCED = 1e-6
 
 
 class _Edges(NamedTuple):
@@ -76,7 +78,30 @@ def solve(gtv: GTVMin, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
             f"the primal-dual method stopped at a residual of {float(left):.1e}; add "
             "l2 > 0, or loosen tolerance="
         )
-    return np.asarray(w), np.asarray(flows)
+    models, along = np.asarray(w), np.asarray(flows)
+    _require_balance(gtv, models, along, tolerance)
+    return models, along
+
+
+def _require_balance(
+    gtv: GTVMin, w: np.ndarray, flows: np.ndarray, tolerance: float
+) -> None:
+    """Refuse models that rest because steps are short: slopes must balance flows."""
+    kinked = any(isinstance(one, Kinked) for one in kinds_of(gtv.problem.model))
+    if kinked or gtv.h is not None:
+        return  # of these one slope of many would be looked at
+    i, j, _ = gtv.graph.pairs()
+    left = np.array(gtv.problem.grad(w), np.float64)
+    np.add.at(left, i, flows)
+    np.add.at(left, j, -flows)
+    longest = np.abs(flows).max(axis=0, initial=0.0)
+    sizes = units.of_slopes(gtv.problem.population) + longest
+    worst = float(np.max(np.abs(left).max(axis=0) / sizes))
+    if not worst <= max(_UNBALANCED, 100 * tolerance):
+        check.refuse(
+            f"the primal-dual method came to rest with {worst:.1e} of the slopes left; "
+            "scale the features, whose sizes may be very different"
+        )
 
 
 def edge_rho(problem: Problem) -> float:

@@ -123,7 +123,9 @@ def plan(
     """
     one_of(THEOREMS, theorem=theorem)
     low, high, _ = moduli_of(strong_convexity, smoothness, 1.0)
-    low, high = low.min(), high.max()
+    # In units in which the largest curvature is 1, so that the plan is the same in all.
+    unit = high.max()
+    low, high = low.min() / unit, 1.0
     if t_grad == 0 and t_comm == 0:
         refuse("expected t_grad > 0 or t_comm > 0, got both 0; there is no cost to cut")
     active = agents * participation
@@ -145,9 +147,8 @@ def plan(
     step = own_step if solver == "accelerated" else best_step_size(low, high, rho)
     cost = rounds * round_cost(steps, t_grad, t_comm, active)
     stable = is_stable(transition_matrix(low, high, rho, steps, solver=solver))
-    return Plan(
-        rho, float(step), steps, float(sigma), rounds, float(cost), bool(stable)
-    )
+    lengths = float(rho / unit), float(step / unit)
+    return Plan(*lengths, steps, float(sigma), rounds, float(cost), bool(stable))
 
 
 def _cheapest(cost: Any, low: Reals, high: Reals, solver: str) -> tuple[float, int]:
