@@ -16,6 +16,7 @@ from tacita.algorithm.base import GraphAlgorithm, ServerAlgorithm
 from tacita.runtime import engine
 from tacita.runtime.ready import prepare
 from tacita.trees import in_double_precision
+from tests import units
 from tests.cases import CASES, Case
 
 ROUNDS = 3
@@ -119,6 +120,52 @@ def test_same_seed_same_bits(case: Case):
     first = tacita.simulate(problem, case.algorithm, ROUNDS, seed=7)
     again = tacita.simulate(problem, case.algorithm, ROUNDS, seed=7)
     np.testing.assert_array_equal(first.agents, again.agents)
+
+
+@pytest.mark.few(3)
+@each_case
+def test_another_unit_same_run(case: Case):
+    require_same(case, units.Unit(rows=2.0**-30), "logistic")
+
+
+@pytest.mark.few(2)
+@each_case
+def test_another_unit_of_labels_same_run(case: Case):
+    require_same(case, units.Unit(rows=2.0**25, labels=2.0**10), "linear")
+
+
+@each_case
+@pytest.mark.parametrize("model", ["logistic", "linear"])
+def test_numbers_by_theory_have_a_unit(case: Case, model: str):
+    labels = 1.0 if model == "logistic" else 2.0**10
+    one, unit = units.Unit(1.0), units.Unit(rows=2.0**-30, labels=labels)
+    bare = units.left_out(case.algorithm)
+    here = bare.resolve(units.problem(case, one, model))
+    there = unit.converted(bare).resolve(units.problem(case, unit, model))
+    expected = jax.tree.leaves(unit.converted(here))
+    for ours, wanted in zip(jax.tree.leaves(there), expected, strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-9)
+
+
+def require_same(case: Case, unit: units.Unit, model: str) -> None:
+    """Products with powers of two are exact: what differs has a unit of its own."""
+    here, there = (
+        tacita.simulate(
+            units.problem(case, one, model),
+            one.converted(case.algorithm),
+            ROUNDS,
+            seed=3,
+        )
+        for one in (units.Unit(1.0), unit)
+    )
+    # A loss to the power of q is rounded.
+    near = dict(rtol=1e-13, atol=1e-13 * unit.of(units.MODEL))
+    expected = unit.of(units.MODEL) * here.agents
+    np.testing.assert_allclose(there.agents, expected, **near)
+    losses = unit.of(units.LOSS) * here.metrics["loss"]
+    np.testing.assert_allclose(there.metrics["loss"], losses, rtol=1e-13)
+    slopes = unit.of(units.GRADIENT) ** 2 * here.metrics["grad_norm_sq"]
+    np.testing.assert_allclose(there.metrics["grad_norm_sq"], slopes, rtol=1e-12)
 
 
 @pytest.mark.few(3)

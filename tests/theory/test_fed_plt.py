@@ -711,6 +711,14 @@ def test_plan_scales_with_the_costs(solver):
     assert other.cost == pytest.approx(30 * one.cost)
 
 
+def test_plan_is_the_same_in_any_unit():
+    here = theory.plan(0.28, 0.36, t_grad=1, t_comm=10)
+    unit = 2.0**-60
+    there = theory.plan(0.28 * unit, 0.36 * unit, t_grad=1, t_comm=10)
+    lengths = dict(rho=here.rho / unit, step_size=here.step_size / unit)
+    assert there == here._replace(**lengths)
+
+
 def test_plan_takes_moduli_per_agent_and_free_gradients_or_letters():
     low, high = np.array([0.5, 1.0, 3.0]), np.array([2.0, 8.0, 4.0])
     assert theory.plan(low, high, 1, 5) == theory.plan(0.5, 8.0, 1, 5)
