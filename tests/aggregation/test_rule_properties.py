@@ -66,8 +66,14 @@ def test_shifts_and_scales_go_through(rule):
     rows, centre = letters(), np.full(D, 0.1)
     there = rule.of(7 + 3 * rows, centre=7 + 3 * centre)
     here = rule.of(rows, centre=centre)
-    # The smoothing of RFA is a length of its own.
     np.testing.assert_allclose(there, 7 + 3 * here, rtol=1e-6)
+
+
+@each
+def test_letters_in_another_unit_are_joined_alike(rule):
+    rows, centre, unit = letters(), np.full(D, 0.1), 2.0**-40
+    there = rule.of(unit * rows, centre=unit * centre)
+    np.testing.assert_array_equal(there, unit * rule.of(rows, centre=centre))
 
 
 @each
