@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from pandas.api import types
 
 from tacita.check import TacitaError, refuse
 from tacita.data.suspicious import refuse_repeated
 from tacita.data.tabular import Frame
+from tacita.encoding import without_marks
 
 #: Characters of the line with the columns' names, at most.
 _MOST_NAMES = 1 << 16
@@ -52,7 +52,10 @@ def read_frame(
         if kind.lower() in (".parquet", ".pq"):
             frame = pd.read_parquet(path)
             if missing_values:
-                frame = frame.replace(dict.fromkeys(missing_values, np.nan))
+                told = {
+                    name: without_marks(frame[name], missing_values) for name in frame
+                }
+                frame = pd.DataFrame(told)
         elif kind.lower() in (".csv", ".csv.gz", ".tsv", ".txt"):
             tabs = kind.lower() == ".tsv" and separator == ","
             parted = "\t" if tabs else separator

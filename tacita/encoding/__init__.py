@@ -1,6 +1,6 @@
 """How a row of a table becomes features of a model; carried by whatever was trained."""
 
-from tacita.encoding.cells import LARGEST, word
+from tacita.encoding.cells import LARGEST, marked_numbers, without_marks, word
 from tacita.encoding.encoding import Column, Encoding, level_names, unit_rows
 
 __all__ = [
@@ -8,6 +8,8 @@ __all__ = [
     "Column",
     "Encoding",
     "level_names",
+    "marked_numbers",
     "unit_rows",
+    "without_marks",
     "word",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -47,6 +49,39 @@ def features(
         _check_levels(column, found.tolist(), told)
     kept = column.levels[1 if drop_first else 0 :]
     return [(found == level).astype(float) for level in kept]
+
+
+def without_marks(values: Any, marks: Sequence[Any]) -> Any:
+    """A column of pandas without the cells that say that they are empty.
+
+    A mark that is a number, such as "-99", is found among numbers too, as it is where a
+    text file is read: how a table came here must not decide what is empty.
+    """
+    from pandas.api import types  # slow to import, and arrays do without
+
+    if not marks or types.is_bool_dtype(values):
+        return values
+    numbers = marked_numbers(marks)
+    if types.is_numeric_dtype(values):
+        return values.mask(values.isin(numbers)) if numbers else values
+    words, cells = {str(mark) for mark in marks}, values.astype(object)
+    return values.mask(cells.map(lambda cell: _is_marked(cell, words, numbers)))
+
+
+def _is_marked(cell: Any, words: Collection[str], numbers: Collection[float]) -> bool:
+    if isinstance(cell, str):
+        return cell in words
+    return isinstance(cell, Real) and not isinstance(cell, bool) and cell in numbers
+
+
+def marked_numbers(marks: Sequence[Any]) -> list[float]:
+    """Those of the marks of an empty cell that are numbers.
+
+    >>> marked_numbers(["?", "-99", 0])
+    [-99.0, 0.0]
+    """
+    found = _read_numbers([str(mark) for mark in marks]) if marks else np.empty(0)
+    return found[~np.isnan(found)].tolist()
 
 
 def without_gaps(column: Column, values: np.ndarray, told: str) -> np.ndarray:

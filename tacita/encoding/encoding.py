@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from tacita.check import nearest, one_of, refuse
-from tacita.encoding.cells import LISTED, features, without_gaps
+from tacita.encoding.cells import (
+    LISTED,
+    features,
+    marked_numbers,
+    without_gaps,
+    without_marks,
+)
 
 Level = str | float
 # pandas ships no types of its own.
@@ -58,7 +64,7 @@ class Encoding:
         centre: Taken from every feature; None takes nothing.
         spread: Every feature is divided by it, infinity makes it 0; None leaves them.
         unit_rows: Whether every row is then brought to Euclidean norm 1.
-        empty_words: Words that mean an empty cell, such as "?".
+        empty_words: Words that mean an empty cell, such as "?", and numbers, "-99".
         unseen: What a value that is none of its column's levels becomes: it is
             "refused", or "zeros" in all of that column's features.
         learnt: What of this was computed from rows, one sentence each. No epsilon of a
@@ -140,7 +146,9 @@ class Encoding:
             array = np.asarray(rows)
             self._check_width(array, told)
             if array.dtype.kind in "biuf" and self.only_numbers:
-                return self.scaled(self._filled(array.astype(float), told))
+                numbers = array.astype(float)
+                numbers[np.isin(numbers, marked_numbers(self.empty_words))] = np.nan
+                return self.scaled(self._filled(numbers, told))
             rows = _frame(array, self.names)
         frame = self._checked(rows, told)
         parts = [
@@ -151,7 +159,7 @@ class Encoding:
         return self.scaled(np.stack(parts, axis=1))
 
     def _features(self, column: Column, cells: Any, told: str) -> list[np.ndarray]:
-        zeros = self.unseen == "zeros"
+        zeros, cells = self.unseen == "zeros", without_marks(cells, self.empty_words)
         return features(column, cells, told, self.drop_first, zeros)
 
     @property
@@ -198,8 +206,6 @@ class Encoding:
                 if len(named.columns) == 1:
                     hint += " (only one column: is the separator right?)"
                 refuse(f"{told} has no column {name!r}, which the model needs; {hint}")
-        if self.empty_words:
-            return named.mask(named.isin(list(self.empty_words)))
         return named
 
     def _filled(self, values: np.ndarray, told: str) -> np.ndarray:

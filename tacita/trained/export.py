@@ -16,6 +16,7 @@ import numpy as np
 
 from tacita.check import refuse
 from tacita.disk import write_whole
+from tacita.encoding import marked_numbers
 from tacita.problem.model.layers import Layers, Perceptron
 from tacita.problem.model.linear import Absolute, Huber, Linear, Logistic, Softmax
 from tacita.trained.card import ModelCard
@@ -102,6 +103,9 @@ def _features(graph: _Graph, model: TrainedModel) -> str:
     """Gaps filled, scaled, cut to the bound, in the type of the parameters."""
     x, encoding = "rows", model.card.encoding
     if encoding is not None:
+        for mark in marked_numbers(encoding.empty_words):
+            marked = graph.add("Equal", x, graph.constant([[mark]]))
+            x = graph.add("Where", marked, graph.constant([[np.nan]]), x)
         filled = [column.filled for column in encoding.columns]
         if any(value is not None for value in filled):
             # What may not be empty stays NaN, and so does its prediction.

@@ -115,6 +115,34 @@ def test_words_that_mean_an_empty_cell_are_gaps():
     assert made.encode(pd.DataFrame({"a": ["1", "?"]})).tolist() == [[1.0], [2.0]]
 
 
+@pytest.mark.parametrize("cells", [[-99, 1], [-99.0, 1.0], ["-99", "1"], ["?", 1]])
+def test_a_number_that_means_an_empty_cell_is_a_gap_however_it_came(cells):
+    """-99 in a column of numbers was a number to predict from."""
+    columns = (Column(name="a", filled=2.0), Column(name="b", levels=("1", "4")))
+    made = Encoding(columns=columns, empty_words=("?", "-99"))
+    rows = pd.DataFrame({"a": cells, "b": [1, 4]})
+    assert made.encode(rows).tolist() == [[2.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+    with pytest.raises(TacitaError, match="'b' of the table is empty in 1 rows"):
+        made.encode(rows.assign(b=cells))
+    alone = Encoding(columns=columns[:1], empty_words=("?", "-99"))
+    assert alone.encode(np.array([[-99], [1]])).tolist() == [[2.0], [1.0]]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_with_marks_of_gaps_become_the_same_features_again(tmp_path, ending):
+    frame = pd.DataFrame({"age": [-99, 40, 50], "pet": ["?", "cat", "dog"]})
+    frame["ill"] = ["no", "yes", "no"]
+    path = tmp_path / f"mine.{ending}"
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+    marks = {"missing": "impute", "missing_values": ["?", "-99"]}
+    read = data.read_table(path, target="ill", **marks)
+    assert read.x[0].tolist() == [45.0, 1.0, 0.0]
+    np.testing.assert_array_equal(read.encoding.encode(frame), read.x)
+
+
 MESSY = {
     "age": [
         (["60,5", "3"], "holds the number '60,5' with a comma in data row 1"),

@@ -24,6 +24,7 @@ SCALED = Encoding.of_numbers(
 FILLED = Encoding(
     columns=(Column(name="u", filled=1.5), Column(name="v"), Column(name="w")),
     unit_rows=True,
+    empty_words=("?", "-99"),
 )
 CASES = {
     "linear": (dict(y=X[:, 0], model="linear", intercept=True), SCALED),
@@ -58,7 +59,7 @@ def test_onnx_says_the_same(case, tmp_path):
     model = trained(**options, encoding=encoding)
     rows = np.concatenate([X, np.zeros((1, 3))])
     if encoding is FILLED:
-        rows[2, 0] = np.nan
+        rows[2:4, 0] = np.nan, -99
     said, session = ran(model.to_onnx(tmp_path / "model.onnx"), rows)
     expected = model.predict(rows)
     if model.classes is None:
