@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from tacita import check
+from tacita.encoding import Encoding
 from tacita.problem import features, labels
 from tacita.problem.chosen_model import Choice, choose
 from tacita.problem.graph import Graph
@@ -67,7 +68,8 @@ def from_arrays(
         classes: All labels of the task, in code order; default the sorted labels seen.
         coded: Whether labels are places in `classes` already, not labels.
         intercept: Append a column of ones to X.
-        test: Features and labels held out, for the test metrics.
+        test: Features and labels held out, for the test metrics; where X is a pandas
+            table, columns of another table are found by their names.
         dtype: float64 for the linear models and float32 for networks by default.
         bound: A public number, chosen without looking at the rows: rows whose features
             (with the column of ones, if any) have a larger l2 norm are scaled down to
@@ -88,7 +90,7 @@ def from_arrays(
     (('a', 'b'), [2, 1])
     """
     x = features.read(X, "X")
-    given = labels.read(model, y, "y")
+    given, encoding = labels.read(model, y, "y"), features.encoding_of(X)
     check.shape((x.shape[0],), y=given)
     holder = _holders(agent, x.shape[0])
     _require_rows(agents, holder)
@@ -120,7 +122,7 @@ def from_arrays(
             )
         if not isinstance(test, tuple | list) or len(test) != 2:
             check.refuse("expected test=(X, y), the features and labels held out")
-        like = _Like(choice, x.shape[1:], kind, intercept, bound)
+        like = _Like(choice, x.shape[1:], kind, intercept, bound, encoding)
         held_out = Rows(*like.read(*test, "test ", coded=coded), None)
     network = _network(graph, ids)
     narrow = linear and x.shape[1] <= NARROW
@@ -138,7 +140,7 @@ def from_arrays(
         )
     start = chosen.start().astype(kind)
     made = Problem(population, ids, start, class_names, name, network, bound)
-    made = replace(made, encoding=features.encoding_of(X), intercept=intercept)
+    made = replace(made, encoding=encoding, intercept=intercept)
     return made if weights is None else made.with_weights(weights)
 
 
@@ -154,7 +156,8 @@ def rows_like(
     kinds = problem.population.rows.kind
     kinds = None if kinds is None else np.asarray(kinds)
     choice = Choice(problem.model, problem.class_names, kinds)
-    like = _Like(choice, row, problem.dtype, intercept, problem.bound)
+    how = (intercept, problem.bound, problem.encoding)
+    like = _Like(choice, row, problem.dtype, *how)
     holder = _holders(agent, len(check.column(agent=agent)))
     place = {one: i for i, one in enumerate(problem.ids)}
     number = np.array([place.get(one, -1) for one in holder.tolist()], int)
@@ -172,6 +175,7 @@ class _Like(NamedTuple):
     kind: np.dtype
     intercept: bool
     bound: float | None
+    encoding: Encoding | None
 
     def read(
         self, x: Any, y: Any, told: str = "", agent: Any = None, coded: bool = False
@@ -180,6 +184,7 @@ class _Like(NamedTuple):
 
         The rows of `agent`, a number each, where agents have models of their own.
         """
+        x = features.by_name(x, self.encoding, f"{told}X")
         x = features.read(x, f"{told}X")
         x = features.with_ones(x) if self.intercept else x
         check.shape((None, *self.row), **{f"{told}X": x})

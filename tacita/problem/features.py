@@ -30,6 +30,16 @@ def read(x: Any, name: str) -> np.ndarray:
     return np.asarray(check.finite(**{name: features}))
 
 
+def by_name(x: Any, encoding: Encoding | None, name: str) -> Any:
+    """Further rows: a pandas table's columns are found by their names, as in training.
+
+    An array has no names: its columns are the features, in their order.
+    """
+    if encoding is None or not _is_table(x):
+        return x
+    return encoding.encode(x, name)
+
+
 def encoding_of(x: Any) -> Encoding | None:
     """That the columns of a pandas table are the features; None of an array."""
     return Encoding.of_numbers(x.columns) if _is_table(x) else None

@@ -181,7 +181,8 @@ def validate(
     Args:
         problem: What was solved; its rows are the training rows.
         models: A run, every node's model (N, d), or one model for all (d,).
-        validation: Features, labels and node ids of rows kept back.
+        validation: Rows kept back: features, an array or a pandas table with the
+            columns that `run.predict` takes; labels; and node ids.
         baseline: An error to compare with: a number, or one per node.
         baseline_name: What it is.
         positions: Latitude and longitude of every node, for the map in the report.

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacita import check
+from tacita.encoding import Encoding
+from tacita.problem import features
 from tacita.problem.graph import Graph
 from tacita.variants.compared import EdgeSets, reweights, sets_of_edges
 
@@ -45,6 +47,8 @@ class EstimatorNetwork:
         shared: The unlabelled points on which predictions are compared, (m', features).
         classes: What class codes stand for; None for a regression.
         sets: Whose edges' points those are; None where all edges share all of them.
+        encoding: The names of the columns, by which those of other pandas tables are
+            found; None of arrays.
     """
 
     ids: Sequence[Any]
@@ -53,6 +57,7 @@ class EstimatorNetwork:
     shared: np.ndarray
     classes: np.ndarray | None = None
     sets: EdgeSets | None = None
+    encoding: Encoding | None = None
 
     def sets_for(self, loss: Any) -> EdgeSets | None:
         """Points by edge, where edges have their own or the loss looks at each."""
@@ -75,15 +80,17 @@ class EstimatorNetwork:
         agent: Any,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Other rows, of the same nodes, by node and with coded targets."""
-        return _by_node(self.ids, *_checked(X, y, agent), self.classes)
+        x = features.by_name(X, self.encoding, "X")
+        return _by_node(self.ids, *_checked(x, y, agent), self.classes)
 
     def points(self, X: Any, agent: Any) -> list[tuple[np.ndarray, np.ndarray]]:  # noqa: N803
         """Rows without targets, by node: their places in X, and their features."""
-        features = np.asarray(check.finite(X=X), np.float64)
-        check.shape((None, self.nodes[0].x.shape[1]), X=features)
+        x = features.by_name(X, self.encoding, "X")
+        x = np.asarray(check.finite(X=x), np.float64)
+        check.shape((None, self.nodes[0].x.shape[1]), X=x)
         holder = check.column(agent=agent)
-        check.shape((len(features),), agent=holder)
-        return [(rows, features[rows]) for rows in _places(self.ids, holder)]
+        check.shape((len(x),), agent=holder)
+        return [(rows, x[rows]) for rows in _places(self.ids, holder)]
 
 
 def estimator_network(
@@ -97,7 +104,8 @@ def estimator_network(
     """Give every node its rows and a model.
 
     Args:
-        X: Features, shape (rows, features).
+        X: Features, shape (rows, features); of a pandas table the columns of other
+            tables are found by their names.
         y: Targets, one per row: values for regressors, labels for classifiers.
         agent: Id of the node that holds the row.
         estimators: One scikit-learn estimator for all nodes, one per node in the order
@@ -120,14 +128,22 @@ def estimator_network(
     ids = tuple(np.unique(holder).tolist())
     network = graph if isinstance(graph, Graph) else Graph.from_networkx(graph)
     network = network.match(ids)
-    points, sets = _shared(shared, network, x.shape[1])
+    encoding = features.encoding_of(X)
+    points, sets = _shared(_named(shared, encoding), network, x.shape[1])
     models = _models(estimators, ids)
     classes = np.unique(target) if _are_classifiers(models, ids) else None
     if classes is None:
         target = np.asarray(check.finite(y=target), np.float64)
     held = _by_node(ids, x, target, holder, classes)
     nodes = tuple(EstimatorNode(*r, m) for r, m in zip(held, models, strict=True))
-    return EstimatorNetwork(ids, nodes, network, points, classes, sets)
+    return EstimatorNetwork(ids, nodes, network, points, classes, sets, encoding)
+
+
+def _named(shared: Any, encoding: Encoding | None) -> Any:
+    """Shared points, of all edges or of each, in the columns of the rows."""
+    if not isinstance(shared, Mapping):
+        return features.by_name(shared, encoding, "shared")
+    return {k: features.by_name(v, encoding, "shared") for k, v in shared.items()}
 
 
 def _shared(
@@ -145,12 +161,12 @@ def _shared(
 
 
 def _checked(x: Any, y: Any, agent: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    features = np.asarray(check.finite(X=x), np.float64)
-    check.shape((None, None), X=features)
+    rows = np.asarray(check.finite(X=x), np.float64)
+    check.shape((None, None), X=rows)
     target, holder = check.column(y=y), check.column(agent=agent)
-    check.shape((len(features),), y=target)
-    check.shape((len(features),), agent=holder)
-    return features, target, holder
+    check.shape((len(rows),), y=target)
+    check.shape((len(rows),), agent=holder)
+    return rows, target, holder
 
 
 def _by_node(

@@ -232,6 +232,27 @@ def test_true_and_false_and_pandas_own_numbers_are_numbers():
     np.testing.assert_array_equal(made.stacked()[0][1, :, 0], flags[:4])
 
 
+def test_columns_of_further_tables_are_found_by_their_names():
+    """They were taken in their order: a test accuracy of 0.33 in place of 0.90."""
+    x = np.random.default_rng(0).normal(size=(10, 3))
+    table = pd.DataFrame(x, columns=["p", "q", "r"])
+    mixed = table[["r", "p", "q"]].assign(other=1.0)
+    made = tacita.from_arrays(table, Y, AGENT, test=(mixed, Y), bound=2.0)
+    wanted = tacita.from_arrays(x, Y, AGENT, test=(x, Y), bound=2.0).population.test
+    np.testing.assert_array_equal(made.population.test.x, wanted.x)
+    np.testing.assert_array_equal(
+        tacita.from_arrays(table, Y, AGENT, test=(x, Y), bound=2.0).population.test.x,
+        wanted.x,
+    )
+    with pytest.raises(tacita.TacitaError, match="test X has no column 'q'"):
+        tacita.from_arrays(table, Y, AGENT, test=(table[["p", "r"]], Y))
+    errors = [
+        tacita.validate(made, np.array([1.0, -2.0, 3.0]), (rows, Y, AGENT)).validation
+        for rows in (x, table, mixed)
+    ]
+    np.testing.assert_array_equal(errors[1:], errors[:1] * 2)
+
+
 def test_labels_are_matched_by_what_they_are():
     """1.0 is the class 1, and true the second of two classes."""
     halves = np.where(Y > 0, 2.0, 1.0)

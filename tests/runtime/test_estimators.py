@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestRegressor
@@ -85,6 +86,23 @@ def test_without_delays_events_are_rounds(rows, told):
     assert late.communication == in_step.communication
     for name, values in in_step.metrics.items():
         np.testing.assert_allclose(late.metrics[name], values, rtol=1e-10)
+
+
+def test_columns_of_further_tables_are_found_by_their_names(rows):
+    x, y, agent = rows
+    table, shared = pd.DataFrame(x, columns=["p", "q"]), np.eye(FEATURES)
+    named = pd.DataFrame(shared, columns=["p", "q"])[["q", "p"]]
+    turned = table[["q", "p"]]
+    by_edge = {(i, (i + 1) % NODES): named for i in range(NODES)}
+    algorithm = tacita.ModelAgnosticFedRelax(alpha=0.5)
+    wanted = tacita.simulate_estimators(network_of(rows, Ridge(), shared), algorithm, 2)
+    for points in (named, shared, by_edge):
+        network = network_of((table, y, agent), Ridge(), points)
+        run = tacita.simulate_estimators(network, algorithm, 2)
+        told = run.predict(turned, agent)
+        np.testing.assert_allclose(told, wanted.predict(x, agent), rtol=1e-12)
+        assert np.array_equal(run.predict(table, agent), told)
+        assert np.array_equal(run.errors(turned, y, agent), run.errors(x, y, agent))
 
 
 def test_silent_nodes_keep_their_models(rows):
