@@ -25,7 +25,7 @@ from tacita.data.suspicious import (
 from tacita.data.table_file import read_frame
 from tacita.data.tabular import Frame, assemble
 from tacita.data.test_rows import hold_out_rows
-from tacita.data.words import refuse_dressed_numbers, refuse_many
+from tacita.data.words import refuse_dressed_numbers, refuse_many, refuse_no_category
 from tacita.encoding import LARGEST, word
 
 _FEW = 20
@@ -194,8 +194,12 @@ def _target(
         names = _class_names(classes)
         return _coded(_words(column), names, path), "classification", names
     if task is None:
-        if not number and column.nunique() > _FEW:
-            refuse_dressed_numbers(column.astype(object).map(str), path)
+        if not number:
+            words = column.astype(object).map(str)
+            # 0,5 would be a class where 0.5 is a number, however few of them there are.
+            refuse_dressed_numbers(words, path, ", or take task='classification'")
+            if column.nunique() > _FEW:
+                refuse_no_category(words, path)
         whole = number and bool((column.astype(float) % 1 == 0).all())
         few = whole and column.nunique() <= _FEW
         task = "classification" if few or not number else "regression"
@@ -245,7 +249,7 @@ def _levels(frame: Frame, path: Path, max_levels: int) -> dict[str, list[str]]:
             refuse(f"column {name!r} of {path} is a date; turn it into a number first")
         if not _is_number(column):
             words = _words(column)
-            refuse_dressed_numbers(words, path)
+            refuse_no_category(words, path)
             refuse_many(words, path, max_levels)
             levels[name] = sorted(words.dropna().unique())
     return levels

@@ -16,29 +16,13 @@ _DRESS = r"[\s_'\u2019$\u20ac\u00a3%]"
 _DAY = r"(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})([ T].*)?"
 
 
-def refuse_dressed_numbers(column: Any, path: Path) -> None:
+def refuse_no_category(column: Any, path: Path) -> None:
     """Refuse what is no category: numbers with commas or a stray word, and dates."""
     words, told = column.dropna(), f"column {column.name!r} of {path}"
     if words.empty:
         return
-    plain, joined = _are_numbers(words), _are_numbers(words.str.replace(",", ""))
-    commas = joined & ~plain
-    if commas.any() and joined.mean() >= 0.5:
-        refuse(
-            f"{told} holds numbers with commas, {str(words[commas].iloc[0])!r} for "
-            "one; write them with a decimal point and without commas"
-        )
-    dressed = (
-        _are_numbers(
-            words.str.replace(_DRESS, "", regex=True).str.replace("\u2212", "-")
-        )
-        & ~plain
-    )
-    if dressed.any() and (dressed | plain).mean() >= 0.5:
-        refuse(
-            f"{told} holds numbers written as {str(words[dressed].iloc[0])!r}; write "
-            "them in digits, a decimal point and, where needed, a plain minus"
-        )
+    refuse_dressed_numbers(column, path)
+    plain = _are_numbers(words)
     if plain.all() and np.abs(np.asarray(words, float)).max() >= 2**63:
         longest = max(words, key=len)
         refuse(
@@ -53,6 +37,34 @@ def refuse_dressed_numbers(column: Any, path: Path) -> None:
         )
     if words.str.fullmatch(_DAY).mean() >= 0.5:
         refuse(f"{told} is a date; leave it out, or turn it into a number first")
+
+
+def refuse_dressed_numbers(column: Any, path: Path, otherwise: str = "") -> None:
+    """Refuse numbers that are text for their commas or signs.
+
+    Args:
+        column: Of words.
+        path: The file that it is of.
+        otherwise: What else can be done.
+    """
+    words, told = column.dropna(), f"column {column.name!r} of {path}"
+    if words.empty:
+        return
+    plain, joined = _are_numbers(words), _are_numbers(words.str.replace(",", ""))
+    commas = joined & ~plain
+    if commas.any() and joined.mean() >= 0.5:
+        refuse(
+            f"{told} holds numbers with commas, {str(words[commas].iloc[0])!r} for "
+            f"one; write them with a decimal point and without commas{otherwise}"
+        )
+    bare = words.str.replace(_DRESS, "", regex=True).str.replace("\u2212", "-")
+    dressed = _are_numbers(bare) & ~plain
+    if dressed.any() and (dressed | plain).mean() >= 0.5:
+        refuse(
+            f"{told} holds numbers written as {str(words[dressed].iloc[0])!r}; write "
+            "them in digits, a decimal point and, where needed, a plain minus"
+            f"{otherwise}"
+        )
 
 
 def _are_numbers(words: Any) -> np.ndarray:

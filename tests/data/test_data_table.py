@@ -318,6 +318,16 @@ def test_a_target_of_numbers_is_not_taken_for_classes(tmp_path):
     with pytest.raises(TacitaError, match="'dose' .* numbers with commas, '0,5'"):
         read_table(path, target="dose")
     assert len(read_table(path, target="dose", task="classification").classes) == 30
+    few = frame.assign(dose=["0,5", "1,5", "2"] * 10)
+    path = written(tmp_path, few, sep=";")
+    told = r"commas, '0,5' for one; .* or take task='classification'"
+    with pytest.raises(TacitaError, match=told):
+        read_table(path, target="dose", separator=";")
+    options = {"target": "dose", "separator": ";"}
+    classes = read_table(path, task="classification", **options).classes
+    assert classes == ("0,5", "1,5", "2")
+    path = written(tmp_path, few.assign(dose=["0", "1", "2+"] * 10), sep=";")
+    assert read_table(path, **options).classes == ("0", "1", "2+")
 
 
 def test_the_types_of_parquet(tmp_path):
