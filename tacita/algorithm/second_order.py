@@ -145,7 +145,9 @@ class QuasiNewton(_ExactGradients):
             )
             return (trials[best], after[best], memory), None
 
-        empty = jnp.zeros((self.memory, *w.shape), w.dtype)
+        # Pairs beyond the steps of a round would never be filled.
+        pairs = min(self.memory, self.local_steps)
+        empty = jnp.zeros((pairs, *w.shape), w.dtype)
         first = (w, residual(w), _Memory(empty, empty))
         return jax.lax.scan(body, first, None, length=self.local_steps)[0][0]
 

@@ -127,6 +127,17 @@ def _model_of(run: Description, columns: int) -> Any:
     return made
 
 
+def numbers_of(run: Description) -> int:
+    """How many numbers the model has, and a letter at least; no array is made."""
+    told = run.problem
+    width = len(told["columns"])
+    model = _model_of(run, width)
+    if not isinstance(model, str):
+        return model.dim
+    width += bool(told.get("intercept"))
+    return width * len(told.get("classes") or ()) if model == "softmax" else width
+
+
 def problem_of(run: Description, x: Any, y: Any) -> Problem:
     """One agent's problem out of features and target, scaled as the run says."""
     told = run.problem

@@ -14,6 +14,7 @@ from typing import Any
 from tacita import check
 from tacita.check import refuse
 from tacita.federation.description import Description
+from tacita.federation.own_rows import numbers_of
 from tacita.job.run_file import read_toml
 from tacita.trees import checked, count, flag, number, one_of, ruled, rules
 
@@ -71,7 +72,7 @@ class Policy:
         max_agents: Most agents of a run.
         max_rounds: Most rounds of a run.
         max_local_steps: Most local steps in a round; of a number that is drawn, its
-            mean.
+            mean. On a graph, most steps of the rule that joins letters too.
         max_columns: Most columns of a run.
         max_classes: Most classes of a run.
         max_numbers: Most numbers in one letter; memory and time grow with it.
@@ -228,6 +229,9 @@ class Policy:
             ("classes", len(run.problem.get("classes") or ())),
         ):
             yield from self._too_many(what, found)
+        if self.max_numbers is not None:
+            # Before the model is built, which takes memory and seconds.
+            yield from self._too_many("numbers", numbers_of(run))
         if "shared_seed" in run.run and not self.allow_shared_seed:
             yield "the run's randomness is known to everybody, which spoils all noise"
 

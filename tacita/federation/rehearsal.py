@@ -51,8 +51,10 @@ def rehearse(
 def require_parts_allowed(setting: Setting, name: str, policy: Policy) -> None:
     """Refuse what only shows once the algorithm is built."""
     algorithm, private = setting.roles.algorithm, setting.run.privacy is not None
+    # On a graph it is the agents who join letters.
+    mine = (algorithm, setting.roles.aggregation if setting.roles.on_graph else None)
     objection = policy.objection_to_parts(
-        local_steps=max(_local_steps(algorithm), default=1),
+        local_steps=max(_local_steps(mine), default=1),
         numbers=max(letter.numbers for letter in outgoing(setting, name)),
         weighted=setting.weighted,
         relation=letters_of(algorithm).relation if private else None,
@@ -63,7 +65,7 @@ def require_parts_allowed(setting: Setting, name: str, policy: Policy) -> None:
 
 
 def _local_steps(record: Any) -> Iterator[float]:
-    """All numbers of local steps in an algorithm, its solvers' among them.
+    """All numbers of steps in an algorithm, its solvers' and its rule's among them.
 
     Of steps whose number is drawn, their mean.
     """
@@ -77,7 +79,7 @@ def _local_steps(record: Any) -> Iterator[float]:
         return
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
-        if field.name == "local_steps" and value is not None:
+        if field.name in ("local_steps", "steps") and value is not None:
             yield float(np.max(value))
         yield from _local_steps(value)
 

@@ -18,7 +18,7 @@ from tacita.federation import Agent, Hub, Invitation, Policy, Post, consent
 from tacita.federation.audit_log import AuditLog
 from tacita.federation.description import Description
 from tacita.federation.offers import OfferBook
-from tacita.federation.own_rows import blank_problem
+from tacita.federation.own_rows import blank_problem, numbers_of
 from tacita.federation.rehearsal import require_parts_allowed
 from tacita.federation.setting import blank_setting, setting_of
 from tacita.federation.wire import Identity, LetterRefused
@@ -131,6 +131,22 @@ def test_agents_that_the_hub_does_not_know_are_no_participants(
             "10 local steps are more than the 4",
         ),
         (
+            {"max_local_steps": 4},
+            {
+                "algorithm": {"name": "FedGD", "alpha": 1.0, "step_size": 0.1},
+                "run": {
+                    "rounds": 3,
+                    "aggregation": {
+                        "name": "CenteredClipping",
+                        "radius": 1.0,
+                        "steps": 10**9,
+                    },
+                },
+                "graph": {"kind": "complete"},
+            },
+            "1e\\+09 local steps are more than the 4",
+        ),
+        (
             {"max_numbers": 5},
             {"problem": {**run_of()["problem"], "model": "softmax"}},
             "6 numbers are more than the 5",
@@ -148,6 +164,34 @@ def test_what_an_algorithm_is_made_of_is_limited(policy, tables, reason):
     require_parts_allowed(made, "ada", Policy.anything())
     with pytest.raises(tacita.TacitaError, match=reason):
         require_parts_allowed(made, "ada", Policy.of_words({**LENIENT, **policy}))
+
+
+def test_steps_of_a_coordinators_rule_are_not_the_agents():
+    rule = {"name": "RFA", "steps": 10**9}
+    run = describe(run={"rounds": 3, "aggregation": rule})
+    policy = Policy.of_words({**LENIENT, "max_local_steps": 4})
+    require_parts_allowed(blank_setting(run), "ada", policy)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        {"model": {"name": "mlp", "hidden": [5400, 5400]}},
+        {"model": "softmax", "classes": [str(k) for k in range(1_000)]},
+        {"model": "linear", "intercept": True},
+    ],
+)
+def test_a_large_model_is_refused_before_it_is_built(problem, monkeypatch):
+    told = {k: v for k, v in run_of()["problem"].items() if k != "classes"}
+    run = describe(problem={**told, **problem})
+    policy = Policy.of_words({**LENIENT, "max_numbers": 3})
+    objection = policy.objection(run)
+    assert objection is not None and "are more than the 3 allowed" in objection
+    # What is counted beforehand is what there is.
+    if problem["model"] in ("softmax", "linear"):
+        assert numbers_of(run) == blank_problem(run).dim
+        enough = Policy.of_words({**LENIENT, "max_numbers": numbers_of(run)})
+        assert enough.objection(run) is None
 
 
 def test_a_relation_that_is_not_listed_is_refused(hub: Hub, tmp_path: Path):

@@ -56,6 +56,27 @@ def test_derivatives_are_those_of_jax():
                 np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
 
 
+def test_programs_of_large_kernels_stay_short():
+    """A kernel of a million entries, which anybody may ask for, took hours to trace."""
+
+    def total(function, kernel, x):
+        return jnp.sum(jnp.sin(function(kernel, x)))
+
+    def by_kernel(kernel, x):
+        return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME")
+
+    exchanged = with_fast_derivatives(by_kernel)
+    fast, plain = (
+        jax.grad(lambda *a, f=f: total(f, *a)) for f in (exchanged, by_kernel)
+    )
+    rng = np.random.default_rng(2)
+    with jax.enable_x64(True):
+        x = jnp.asarray(rng.normal(size=(1, 1, 4, 4)))
+        kernel = jnp.asarray(rng.normal(size=(1, 1, 33, 33)))
+        assert str(jax.make_jaxpr(fast)(kernel, x)).count("\n") < 300
+        np.testing.assert_allclose(fast(kernel, x), plain(kernel, x), atol=1e-12)
+
+
 def convolve(x, kernel):
     return jax.lax.conv_general_dilated(x, kernel, (1,), "SAME")
 

@@ -29,6 +29,8 @@ from tacita.problem.model.pooling import lies_side_by_side, pooling
 
 #: Calls with derivatives of their own: what is inside does not matter for those.
 _OWN_DERIVATIVES = ("custom_jvp_call", "custom_vjp_call")
+#: Entries of a kernel that get a step each in a program: a million would take hours.
+_MOST_PATCHES = 1024
 
 
 def with_fast_derivatives(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -175,7 +177,8 @@ def _by_kernel(
     """The derivative by the kernel, of a batch or of a single record."""
     # Mapped over records, a convolution would become one of many groups, which is slow.
     # A kernel of one entry has patches no larger than its input.
-    patches = len(x) == 1 or math.prod(shape[:-2]) == 1
+    entries = math.prod(shape[:-2])
+    patches = entries == 1 or (len(x) == 1 and entries <= _MOST_PATCHES)
     by_kernel = _by_patches if patches else _by_convolution
     return by_kernel(x, shape, out, told)
 
