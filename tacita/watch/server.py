@@ -14,11 +14,10 @@ from tacita.check import refuse
 from tacita.watch.app import make_app
 from tacita.watch.feed import EVERY
 from tacita.watch.guard import Guard
+from tacita.watch.places import MOST_AT_ONCE, Place
 from tacita.watch.view import Source
 
 HERE = "127.0.0.1"
-#: Requests at once, streams among them; more are told to come later.
-_MOST_AT_ONCE = 64
 #: Seconds that streams get to end when the server is closed.
 _TO_END = 10
 
@@ -54,11 +53,11 @@ class LivePage:
                 access_log=False,  # it would write the token down
                 lifespan="off",
                 ws="none",
-                http="h11",
+                http=Place,
                 loop="asyncio",
                 server_header=False,
                 proxy_headers=False,
-                limit_concurrency=_MOST_AT_ONCE,
+                limit_concurrency=MOST_AT_ONCE,
                 timeout_graceful_shutdown=_TO_END,
             )
         )

@@ -253,6 +253,29 @@ def test_changes_are_streamed_until_the_page_is_closed(tmp_path: Path, capfd):
     assert len(token) >= 40 and page.address.startswith("http://127.0.0.1:")
 
 
+def test_who_asks_nothing_keeps_nobody_out(tmp_path: Path):
+    page = LivePage(run_source(folders.going_run(tmp_path / "r")), every=0.05)
+    where = httpx.URL(page.address)
+    idle: list[socket.socket] = []
+    with page, httpx.stream("GET", page.address + "events", timeout=HANG) as answer:
+        lines = answer.iter_lines()
+        next_event(lines)
+        try:
+            for k in range(150):
+                idle.append(socket.create_connection((where.host, where.port or 0)))
+                # Some say nothing, some half of a request, some are told to go away.
+                half = (b"", b"GET / HTTP/1.1\r\nHost: ", b"GET / HTTP/1.1\r\n\r\n")[
+                    k % 3
+                ]
+                idle[-1].sendall(half)
+            assert httpx.get(page.address, timeout=HANG).status_code == 200
+            folders.going_run(tmp_path / "r", done=20)
+            assert next_event(lines)["head"]["done"] == 20  # the stream has its place
+        finally:
+            for one in idle:
+                one.close()
+
+
 @pytest.mark.long
 def test_the_command_prints_the_address_and_ends_cleanly(tmp_path: Path):
     folder = folders.going_run(tmp_path / "r")
