@@ -48,6 +48,11 @@ class Schedule:
             return jnp.zeros(n, bool).at[self.cohort(key, n)].set(True)
         return self.mask(key, n)
 
+    def chance_of(self, agent: int) -> float:
+        """One agent's chance of a Bernoulli schedule."""
+        chance = np.asarray(self.chance)
+        return float(chance[agent] if chance.ndim else chance)
+
     def expected(self, n: int) -> float:
         """The expected number of active agents in a round."""
         if self.kind == "cohort":

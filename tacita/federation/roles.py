@@ -62,6 +62,12 @@ class Roles:
             require_whole(self.algorithm)
         if self.terms.asynchronous:
             self._require_late()
+        if self.terms.own_draws and self.on_graph:
+            check.refuse(
+                "own_draws goes with a coordinator: on a graph everybody has to know "
+                "whose letters come, and who is active follows from the run; leave it "
+                "out"
+            )
 
     def _require_late(self) -> None:
         """Refuse to wait for nobody where letters must be of their round."""
@@ -139,4 +145,4 @@ class Roles:
         about = (desk, self.server, seat, self.coordinator, *own)
         if isinstance(self.algorithm, Summed):
             return SumAgent(*about, self.agents)
-        return ServerAgent(*about)
+        return ServerAgent(*about, self.terms.schedule.chance_of(number))

@@ -37,6 +37,7 @@ class ServerAgent(Party):
         coordinator: Who asks.
         own_keys: What it draws with.
         terms: How the run goes; it answers no question beyond its rounds.
+        chance: That it answers in a round, where agents draw that themselves.
     """
 
     def __init__(
@@ -47,10 +48,11 @@ class ServerAgent(Party):
         coordinator: str,
         own_keys: AgentKeys,
         terms: Terms,
+        chance: float = 1.0,
     ) -> None:
         super().__init__(desk, server.most_bytes, (coordinator,))
         self._server, self._seat, self._coordinator = server, seat, coordinator
-        self._keys, self._terms = own_keys, terms
+        self._keys, self._terms, self._chance = own_keys, terms, chance
         self._rounds, self._phases = terms.rounds, server.phases
         self._next = (coordinator, "question")
         self.state: Any = None
@@ -189,8 +191,8 @@ class ServerAgent(Party):
     def _stays_silent(self, number: int) -> bool:
         if not self._terms.own_draws:
             return False  # the coordinator has drawn
-        chance = self._terms.schedule.chance
-        return not bool(jax.random.uniform(self._keys.draw(number)) < chance)
+        drawn = jax.random.uniform(self._keys.draw(number))
+        return not bool(drawn < self._chance)
 
     def _compute(self, when: When, key: Array, told: Any, counted: int) -> None:
         number, phase = when

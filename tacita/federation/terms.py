@@ -54,6 +54,12 @@ class Terms:
     def __post_init__(self) -> None:
         if self.most_staleness is not None and not self.asynchronous:
             check.refuse("most_staleness goes with asynchronous = true; add it")
+        if self.own_draws and self.schedule.kind == "cohort":
+            check.refuse(
+                "with own_draws = true nobody counts who answers; use a probability, "
+                f"not participation = {self.schedule.size} agents, or leave own_draws "
+                "out"
+            )
         if not self.asynchronous:
             return
         if self.schedule.kind == "bernoulli":

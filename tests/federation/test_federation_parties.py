@@ -255,6 +255,29 @@ def test_agents_draw_their_own_rounds(tmp_path: Path):
     np.testing.assert_allclose(parties[COORDINATOR].model(), w, rtol=0, atol=1e-12)
 
 
+def test_agents_draw_with_chances_of_their_own(tmp_path: Path):
+    chances = [1e-9, 1.0, 1e-9, 1.0, 1e-9, 1.0]
+    made = InProcess(
+        tmp_path, FED_AVG.problem(), FED_AVG.algorithm, 3, 3, chances, own_draws=True
+    )
+    parties: Any = made.parties()
+    run_in_process(parties, InProcessPost())
+    alone = [i for i, chance in enumerate(chances) if chance == 1.0]
+    silent = [i for i in range(6) if i not in alone]
+    for i in range(6):
+        assert parties[f"agent-{i}"]._passed == (i in silent)
+
+
+def test_own_draws_are_refused_where_they_would_be_left_out(tmp_path: Path):
+    told = (FED_AVG.problem(), FED_AVG.algorithm, 3, 3)
+    with pytest.raises(tacita.TacitaError, match="not participation = 2 agents"):
+        InProcess(tmp_path, *told, 2, own_draws=True)
+    graph = case_of("FedGD")
+    told = (graph.problem(), graph.algorithm, 3, 3)
+    with pytest.raises(tacita.TacitaError, match="on a graph everybody has to know"):
+        InProcess(tmp_path, *told, 0.5, own_draws=True)
+
+
 def test_the_coordinator_keeps_one_vector_not_one_per_agent(tmp_path: Path):
     sizes = {}
     for n in (4, 40):
