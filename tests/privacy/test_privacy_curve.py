@@ -171,6 +171,30 @@ def test_loss_curve_composition_is_exact_for_gaussians():
     assert three.delta(exact) == pytest.approx(1e-5, rel=1e-2)
 
 
+@pytest.mark.parametrize("mu", [1e-9, 4.5e-8, 1e-3, 3.0])
+def test_a_divergence_that_is_nearly_nothing_is_not_nothing(mu):
+    """1 + 1e-17 is 1: a hundred thousand rounds of a chance each were said to be 0."""
+    delta, rounds, chance = 1e-12, 100_000, 0.3
+    one = take_part(GaussianCurve(mu), chance)
+    # How often it happened is seen: 29,000 times at least, nearly always.
+    exact = GaussianCurve(mu * math.sqrt(29_000)).epsilon(2 * delta)
+    assert one.repeat(rounds).epsilon(delta) > exact > 0
+    assert one.epsilon(delta) >= GaussianCurve(mu).epsilon(delta / chance)
+
+
+@pytest.mark.parametrize("drawn", [Poisson(0.2), WithoutReplacement(1, 5)])
+@pytest.mark.parametrize("multiplier", [1.0, 300.0, 1e4, 1e7, 1e9])
+def test_divergences_of_batches_have_digits_where_they_are_small(drawn, multiplier):
+    """The library rounds them to zero, to numbers below it, or ends in an error."""
+    found = np.array(sampled_rdp(multiplier, drawn)[:50])
+    orders = np.array(ORDERS[:50])
+    # Half of what a batch that is seen costs, times its rate: less is false.
+    assert np.all(found > 0.5 * drawn.rate**2 * orders / 2 / multiplier**2)
+    assert np.all(np.diff(found) >= -1e-12 * found[1:])
+    seen = RenyiCurve.linear(multiplier**-2 / 2).with_chance(drawn.rate)
+    assert np.all(found <= seen.values[:50])
+
+
 def test_at_delta_0_epsilon_is_that_of_pure_privacy():
     """Of a thousand releases too, where the convolution would be looser or refuse."""
     one = laplace_guarantee(**SEEN, scale=2.0, sensitivity=1.0)

@@ -109,13 +109,17 @@ class RenyiCurve:
 
         The moments e^{(order - 1) D_order} are mixed with those of no release, 1.
         """
-        orders = np.asarray(ORDERS)
-        with np.errstate(divide="ignore"):
-            silent = np.log1p(-chance)
-        active = np.log(chance) + (orders - 1) * self.totals()
-        moments = np.logaddexp(silent, active)
-        values = tuple((np.maximum(moments, 0.0) / (orders - 1)).tolist())
-        return RenyiCurve(values, pure=self.pure)
+        exponents = (np.asarray(ORDERS) - 1) * self.totals()
+        values = _mixed_with_one(exponents, chance) / (np.asarray(ORDERS) - 1)
+        return RenyiCurve(tuple(values.tolist()), pure=self.pure)
+
+
+def _mixed_with_one(exponents: np.ndarray, chance: float) -> np.ndarray:
+    """log(1 - p + p e^x) of x >= 0, with all digits of small ones: they add up."""
+    small = np.log1p(chance * np.expm1(np.minimum(exponents, 1.0)))
+    with np.errstate(divide="ignore"):
+        large = np.logaddexp(np.log1p(-chance), np.log(chance) + exponents)
+    return np.where(exponents < 1.0, small, np.maximum(large, 0.0))
 
 
 def order_above_one(order: float) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 
 from tacita import check
 from tacita.privacy import inputs
-from tacita.privacy.accounting.renyi import ORDERS
+from tacita.privacy.accounting.renyi import ORDERS, RenyiCurve
 from tacita.privacy.scope import Relation
 
 
@@ -132,6 +132,12 @@ class WithReplacement:
         return -math.expm1(self.draws * math.log1p(-1 / self.samples))
 
 
+#: Noise over the change beyond which the library's digits do not do.
+_QUIETEST = 1e4
+#: What rounding of its moments may take from a divergence, times order/(order - 1).
+_ROUNDED = 1e-15
+
+
 Sampling = Poisson | PoissonReplaced | WithoutReplacement | WithReplacement
 
 
@@ -139,7 +145,21 @@ Sampling = Poisson | PoissonReplaced | WithoutReplacement | WithReplacement
 def sampled_rdp(
     multiplier: float, sampling: Poisson | WithoutReplacement
 ) -> tuple[float, ...]:
-    """Renyi divergences of one sampled Gaussian release at `ORDERS`."""
+    """Renyi divergences of one sampled Gaussian release at `ORDERS`.
+
+    Very small ones the library rounds to zero, which very many rounds are not: there
+    those of a batch that is seen stand in for them.
+    """
+    seen = RenyiCurve.linear(multiplier**-2 / 2).with_chance(sampling.rate)
+    if multiplier > _QUIETEST:
+        return seen.values
+    found = _by_library(multiplier, sampling)
+    return tuple(np.minimum(found, seen.values).tolist())
+
+
+def _by_library(
+    multiplier: float, sampling: Poisson | WithoutReplacement
+) -> np.ndarray:
     import dp_accounting as dpa
 
     if isinstance(sampling, Poisson):
@@ -156,10 +176,12 @@ def sampled_rdp(
     accountant = dpa.rdp.RdpAccountant(ORDERS, relation)
     with _without_convergence_warnings():
         accountant.compose(event)
-    return _tightened(np.asarray(accountant.rdp, dtype=float))
+    orders = np.asarray(ORDERS)
+    rounded = _ROUNDED * orders / (orders - 1)
+    return _tightened(np.asarray(accountant.rdp, dtype=float) + rounded)
 
 
-def _tightened(bounds: np.ndarray) -> tuple[float, ...]:
+def _tightened(bounds: np.ndarray) -> np.ndarray:
     """Repair fractional orders, where the library gives up or overestimates.
 
     Two facts turn bounds at whole orders into bounds everywhere: (order - 1) D_order
@@ -172,7 +194,7 @@ def _tightened(bounds: np.ndarray) -> tuple[float, ...]:
     moments = np.concatenate([[0.0], (bounds * (orders - 1))[whole]])
     chord = np.interp(orders, ends, moments, right=np.inf) / (orders - 1)
     best = np.minimum(bounds, chord)
-    return tuple(np.minimum.accumulate(best[::-1])[::-1].tolist())
+    return np.minimum.accumulate(best[::-1])[::-1]
 
 
 @contextmanager
