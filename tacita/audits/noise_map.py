@@ -122,8 +122,10 @@ def _run(
         active = after.turns > carry.turns
         if graph:
             return after, _by_agent(after.mail.letters)[None], active
-        letters = [_of_everybody(heard, active) for heard in ear.heard]
-        return after, jnp.stack(letters), active
+        # Exchanges may have letters of other lengths, or without a number.
+        told = [heard for heard in ear.heard if jax.tree.leaves(heard.letters)]
+        letters = [_of_everybody(heard, active) for heard in told]
+        return after, jnp.concatenate(letters, axis=1)[None], active
 
     first = first_carry(world, algorithm, base, jnp.asarray(start))
     size = count_draws(a_round, first, jnp.asarray(1))

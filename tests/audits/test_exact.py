@@ -154,6 +154,20 @@ def test_a_plan_is_compared_on_its_twin():
     assert {r.scope.observer for r in found.against("neighbour").rows} == {"neighbour"}
 
 
+def test_an_exchange_without_numbers_is_no_letter():
+    """TAMUNA's second one; its noise is drawn block by block, which is refused."""
+    loops = tacita.TAMUNA(
+        step_size=0.2, eta=0.3, local_steps=2.0, fixed=True, oracle=noisy()
+    )
+    ask: Any = {"rounds": 1, "agents": (0,), "units": ("record",)}
+    with pytest.raises(tacita.TacitaError, match="inside a loop"):
+        compare(empty(), loops, **ask)
+    longer = tacita.FedLin(step_size=0.1, local_steps=2, oracle=noisy())
+    rows = compare(empty(), longer, **ask)
+    seen = [row for row in rows if row.scope.observer == Observer.COORDINATOR]
+    assert all(row.tightness == pytest.approx(1.0, rel=1e-6) for row in seen)
+
+
 @pytest.mark.parametrize(
     ("problem", "oracle", "message"),
     (
