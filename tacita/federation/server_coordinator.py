@@ -207,7 +207,9 @@ class ServerCoordinator(Party):
         elif one.kind == "ready":
             self._is_written(agent, when, now)
         elif one.kind == "fetch":
-            if when == self._next(agent) and self._may_fetch(one.sender, now):
+            # Who has no question may ask for none: nothing is kept of a round 0.
+            waits = when == self._next(agent) != NOTHING
+            if waits and self._may_fetch(one.sender, now):
                 self._send_whole(agent)
         elif one.kind == "done":
             self._confirmed |= {agent} if self.over else set()

@@ -79,6 +79,17 @@ def test_nan_is_refused_without_a_norm_too(tmp_path: Path):
     assert "NaN" in next(iter(centre.counts.refused))
 
 
+def test_who_is_asked_nothing_cannot_fetch_it(asked):
+    """There is no broadcast of a round 0, and looking for it ended the coordinator."""
+    made, parties = asked
+    centre = parties[COORDINATOR]
+    send(made, "agent-0", centre, "answer", (1, 0), [np.ones(3)])
+    centre.outbox.clear()
+    for kind in ("fetch", "ask", "ready"):
+        send(made, "agent-0", centre, kind, (0, 0))
+    assert not centre.outbox
+
+
 def test_replays_and_strays_are_refused(asked):
     made, parties = asked
     centre = parties[COORDINATOR]
