@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,27 @@ def stray_labels(y: np.ndarray, classes: tuple[str, ...]) -> tuple[str, ...]:
         f"label {name!r} occurs once among {len(y)} rows: is it misspelt?"
         for name, count in zip(classes, counts, strict=True)
         if count == 1
+    )
+
+
+def may_be_codes(column: Any) -> bool:
+    """Whether it is of whole numbers, which may have begun with zeros in a file."""
+    if types.is_bool_dtype(column):
+        return False
+    numbers = column.to_numpy(float, na_value=0.0)
+    return bool(((numbers >= 0) & (numbers % 1 == 0)).all())
+
+
+def codes_as_measures(found: Mapping[str, str]) -> tuple[str, ...]:
+    """A note on columns of numbers that begin with zeros, as codes do.
+
+    >>> codes_as_measures({"icd": "007"})
+    ("column 'icd' holds '007', taken for 7: name codes in categories=[...]",)
+    """
+    return tuple(
+        f"column {name!r} holds {cell!r}, taken for {int(cell)}: name codes in "
+        "categories=[...]"
+        for name, cell in found.items()
     )
 
 

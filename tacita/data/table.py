@@ -15,6 +15,8 @@ from tacita.data.catalog import Task
 from tacita.data.dataset import Dataset
 from tacita.data.suspicious import (
     alike_but_for_capitals,
+    codes_as_measures,
+    may_be_codes,
     nothing_held_out,
     refuse_keys,
     refuse_names,
@@ -22,7 +24,7 @@ from tacita.data.suspicious import (
     rows_left_out,
     stray_labels,
 )
-from tacita.data.table_file import read_frame
+from tacita.data.table_file import read_frame, zeros_in_front
 from tacita.data.tabular import Frame, assemble
 from tacita.data.test_rows import hold_out_rows
 from tacita.data.words import refuse_dressed_numbers, refuse_many, refuse_no_category
@@ -46,6 +48,7 @@ def read_table(
     seed: int = 0,
     max_levels: int = 100,
     classes: Sequence[Any] | None = None,
+    categories: Sequence[str] = (),
 ) -> Dataset:
     """Read a CSV or Parquet file.
 
@@ -73,6 +76,8 @@ def read_table(
         classes: Of a classification, all values that the target may have, in the order
             of their numbers, where they are known beforehand: rows may then be of one
             class only. None takes those of the rows.
+        categories: Features whose numbers are names, such as 1 and 2 for two wards, or
+            codes that begin with zeros: they become 0/1 columns, as text does.
     """
     one_of(("refuse", "drop", "impute"), missing=missing)
     if isinstance(missing_values, str):
@@ -80,8 +85,10 @@ def read_table(
             f"expected missing_values a list of words, got {missing_values!r}; write "
             f"missing_values=[{missing_values!r}]"
         )
-    path = Path(path)
-    frame = read_frame(path, separator, list(missing_values), agent)
+    if isinstance(categories, str):
+        refuse(f"expected categories a list of columns, got categories={categories!r}")
+    path, marks = Path(path), list(missing_values)
+    frame = read_frame(path, separator, marks, agent, categories=categories)
     wanted = [target] if agent is None else [target, agent]
     if isinstance(features, str):
         refuse(f"expected features a list of columns, got features={features!r}")
@@ -89,6 +96,11 @@ def read_table(
     if features is None:
         features = [c for c in frame.columns if c not in wanted]
     _check_columns(frame, path, wanted, list(features))
+    for column in categories:
+        if column not in features:
+            refuse(
+                f"categories names {column!r}, no feature; {nearest(column, features)}"
+            )
     if not chosen:
         refuse_keys(frame[list(features)], path)
     frame = frame[[*features, *wanted]]
@@ -112,7 +124,8 @@ def read_table(
     groups = np.zeros(len(frame)) if holder is None else holder.astype(str)
     test = hold_out_rows(groups, test_share, seed)
     cells = frame[list(features)]
-    levels = _levels(cells, path, count(max_levels=max_levels))
+    levels = _levels(cells, path, count(max_levels=max_levels), categories)
+    coded = [c for c in features if c not in levels and may_be_codes(cells[c])]
     if not chosen:
         refuse_names(cells[list(levels)], path)
     cells, filled = _filled(cells, levels, path, test)
@@ -135,6 +148,7 @@ def read_table(
             *alike_but_for_capitals(frame),
             *stray_labels(y, names),
             *nothing_held_out(test, test_share),
+            *codes_as_measures(zeros_in_front(path, separator, coded)),
         ),
     )
 
@@ -240,16 +254,19 @@ def _coded(words: Any, names: tuple[str, ...], path: Path) -> np.ndarray:
     return codes.to_numpy(int)
 
 
-def _levels(frame: Frame, path: Path, max_levels: int) -> dict[str, list[str]]:
-    """The levels of every column that is not of numbers."""
+def _levels(
+    frame: Frame, path: Path, max_levels: int, categories: Sequence[str]
+) -> dict[str, list[str]]:
+    """The levels of every column that is not of numbers, or whose numbers are names."""
     levels = {}
     for name in frame.columns:
         column = frame[name]
         if types.is_datetime64_any_dtype(column):
             refuse(f"column {name!r} of {path} is a date; turn it into a number first")
-        if not _is_number(column):
+        if not _is_number(column) or name in categories:
             words = _words(column)
-            refuse_no_category(words, path)
+            if name not in categories:
+                refuse_no_category(words, path)
             refuse_many(words, path, max_levels)
             levels[name] = sorted(words.dropna().unique())
     return levels

@@ -33,6 +33,7 @@ def read_frame(
     missing_values: Sequence[str] = (),
     agent: str | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
+    categories: Sequence[str] = (),
 ) -> Frame:
     """The table in a CSV or Parquet file, columns as pandas reads them.
 
@@ -43,6 +44,7 @@ def read_frame(
         agent: The column that names agents, if there is one: 007 stays 007.
         levels: Of columns that are known to be categories, the values they may have:
             a number that is written as one of them stays as it is written.
+        categories: Columns whose numbers are names, and stay as they are written.
     """
     if not path.is_file():
         refuse(f"there is no file {path}; check the path")
@@ -59,7 +61,9 @@ def read_frame(
         elif kind.lower() in (".csv", ".csv.gz", ".tsv", ".txt"):
             tabs = kind.lower() == ".tsv" and separator == ","
             parted = "\t" if tabs else separator
-            frame = _Text(path, parted, list(missing_values)).read(agent, levels or {})
+            frame = _Text(path, parted, list(missing_values)).read(
+                agent, levels or {}, categories
+            )
         else:
             refuse(f"cannot tell the format of {path}; name it .csv or .parquet")
     except TacitaError:
@@ -93,7 +97,12 @@ class _Text:
     separator: str
     missing_values: list[str]
 
-    def read(self, agent: str | None, levels: Mapping[str, Sequence[Any]]) -> Frame:
+    def read(
+        self,
+        agent: str | None,
+        levels: Mapping[str, Sequence[Any]],
+        categories: Sequence[str],
+    ) -> Frame:
         # The first row too: with more cells than the header pandas would shift it.
         top = pd.read_csv(
             self.path,
@@ -111,7 +120,12 @@ class _Text:
             for name in frame
             if str(name).strip() in levels and types.is_numeric_dtype(frame[name])
         ]
-        for name, words in self._words([*written, *coded]).items():
+        named = [name for name in frame if str(name).strip() in categories]
+        asked = list(dict.fromkeys([*written, *coded, *named]))
+        for name, words in self._words(asked).items():
+            if name in named:
+                frame[name] = words
+                continue
             known = words.isin([str(one) for one in levels.get(str(name).strip(), ())])
             kept = known if name in coded else words.notna()
             frame[name] = words.where(kept, frame[name].astype(object))
@@ -149,6 +163,29 @@ def _names(column: Any) -> Any:
         return pd.to_numeric(column)
     except (ValueError, TypeError):
         return column
+
+
+def zeros_in_front(
+    path: Path, separator: str, columns: Sequence[str]
+) -> dict[str, str]:
+    """Of columns of a text file that hold whole numbers such as 007: the first one."""
+    if not columns or path.suffix.lower() in (".parquet", ".pq"):
+        return {}
+    tabs = path.suffix.lower() == ".tsv" and separator == ","
+    words = pd.read_csv(
+        path,
+        sep="\t" if tabs else _separator(separator),
+        usecols=lambda name: str(name).strip() in columns,
+        dtype=str,
+        skipinitialspace=True,
+    )
+    found: dict[str, str] = {}
+    for name in words:
+        cells: Any = words[name]
+        begun = cells[cells.str.fullmatch(r"0\d+\s*", na=False)]
+        if len(begun):
+            found[str(name).strip()] = begun.iloc[0].strip()
+    return found
 
 
 def _separator(given: Any) -> str:

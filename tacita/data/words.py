@@ -32,8 +32,9 @@ def refuse_no_category(column: Any, path: Path) -> None:
     if plain.mean() >= 0.5 and not plain.all():
         stray = str(words[~plain].iloc[0])
         refuse(
-            f"{told} holds numbers and the text {stray!r}; "
-            f"correct it, or take missing_values=[{stray!r}] if it means an empty cell"
+            f"{told} holds numbers and the text {stray!r}; correct it, or take "
+            f"missing_values=[{stray!r}] if it means an empty cell, or "
+            f"categories=[{column.name!r}] if all of them are names"
         )
     if words.str.fullmatch(_DAY).mean() >= 0.5:
         refuse(f"{told} is a date; leave it out, or turn it into a number first")

@@ -330,6 +330,50 @@ def test_a_target_of_numbers_is_not_taken_for_classes(tmp_path):
     assert read_table(path, **options).classes == ("0", "1", "2+")
 
 
+CODES = pd.DataFrame(
+    {
+        "icd": ["007", "010", "007", "V27"],
+        "ward": [1, 2, 2, 1],
+        "hour": ["07", "12", "08", "09"],
+        "ill": ["no", "yes", "no", "yes"],
+    }
+)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_numbers_that_are_names_become_categories(tmp_path, ending):
+    path = tmp_path / f"mine.{ending}"
+    if ending == "parquet":
+        CODES.assign(hour=CODES["hour"].astype(int)).to_parquet(path)
+    else:
+        CODES.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
+    data = read_table(path, target="ill", categories=["icd", "ward"])
+    names = ("icd=007", "icd=010", "icd=V27", "ward=1", "ward=2", "hour")
+    assert data.feature_names == names
+    assert data.x.tolist()[1] == [0.0, 1.0, 0.0, 0.0, 1.0, 12.0]
+    new = CODES.assign(hour=CODES["hour"].astype(int))
+    np.testing.assert_array_equal(data.encoding.encode(new), data.x)
+    note = "column 'hour' holds '07', taken for 7: name codes in categories=[...]"
+    assert data.notes == (() if ending == "parquet" else (note,))
+
+
+def test_categories_are_features_and_have_few_levels(tmp_path):
+    path = written(tmp_path, CODES)
+    for options, words in (
+        ({}, "or categories=['icd'] if all of them are names"),
+        ({"categories": "icd"}, "expected categories a list of columns"),
+        ({"categories": ["icb"]}, "names 'icb', no feature; did you mean 'icd'?"),
+        ({"categories": ["ill"]}, "names 'ill', no feature"),
+        ({"categories": ["icd"], "max_levels": 2}, "3 different values"),
+    ):
+        with pytest.raises(TacitaError) as caught:
+            read_table(path, target="ill", **options)
+        assert words in str(caught.value) and "\n" not in str(caught.value)
+    CODES.assign(icd=["007", None, "010", "007"]).to_csv(path, index=False)
+    data = read_table(path, target="ill", categories=["icd"], missing="impute")
+    assert data.x[:, 0].tolist() == [1.0, 1.0, 0.0, 1.0]
+
+
 def test_the_types_of_parquet(tmp_path):
     frame = pd.DataFrame(
         {
