@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacita import check
+from tacita.encoding import Encoding
+from tacita.problem import features
 from tacita.variants.vertical_party import ColumnParty, Loss, VerticalNewton
 
 
@@ -38,6 +40,8 @@ class VerticalRun:
         converged: Whether it came below the tolerance.
         exchanges: Products with the table: one letter per row and party each.
         sent: Numbers sent, by (sender, receiver, what they are).
+        encodings: The names of every party's columns, by which those of other pandas
+            tables are found; None of arrays.
     """
 
     params: dict[str, np.ndarray]
@@ -48,13 +52,24 @@ class VerticalRun:
     converged: bool
     exchanges: int
     sent: dict[tuple[str, str, str], int]
+    encodings: Mapping[str, Encoding | None] = field(default_factory=dict)
 
     def scores(self, parties: Mapping[str, Any]) -> np.ndarray:
-        """Joint scores of rows, the sum of what the parties compute from their own."""
+        """Joint scores of rows, the sum of what the parties compute from their own.
+
+        Args:
+            parties: Every party's columns of the same rows, as in training.
+        """
         missing = [name for name in self.params if name not in parties]
         if missing:
             check.refuse(f"the columns of party {missing[0]!r} are missing")
-        shares = [np.asarray(parties[k], float) @ w for k, w in self.params.items()]
+        shares, rows = [], None
+        for name, w in self.params.items():
+            told = f"columns of {name!r}"
+            x = features.by_name(parties[name], self.encodings.get(name), told)
+            x = np.asarray(check.finite(**{told: x}), float)
+            shares.append(check.shape((rows, len(w)), **{told: x}) @ w)
+            rows = len(x)
         return np.sum(shares, axis=0)
 
 
@@ -152,6 +167,7 @@ def train_vertical(
         converged=done,
         exchanges=session.exchanges,
         sent=session.sent,
+        encodings={name: features.encoding_of(x) for name, x in parties.items()},
     )
 
 

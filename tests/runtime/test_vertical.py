@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tacita
@@ -58,6 +59,26 @@ def test_equals_training_on_the_joined_table(tables, labels, model, l2):
     assert np.all(np.diff(run.objective) <= 1e-14)
     expected = sum(tables[k] @ central[k] for k in tables)
     np.testing.assert_allclose(run.scores(tables), expected, atol=1e-7)
+
+
+def test_columns_of_further_tables_are_found_by_their_names(tables, labels):
+    named = {
+        name: pd.DataFrame(x, columns=[f"{name} {i}" for i in range(x.shape[1])])
+        for name, x in tables.items()
+    }
+    algorithm = tacita.VerticalNewton(l2=0.3)
+    run = tacita.train_vertical(
+        named, labels["linear"], "bank", model="linear", algorithm=algorithm
+    )
+    turned = {name: table[table.columns[::-1]] for name, table in named.items()}
+    np.testing.assert_array_equal(run.scores(turned), run.scores(tables))
+    for other, told in (
+        (named["shop"].drop(columns="shop 1"), "of 'shop' has no column 'shop 1'"),
+        (tables["shop"][:, :2], r"expected columns of 'shop' of shape \(120, 5\)"),
+        (tables["shop"][:3], r"expected columns of 'shop' of shape \(120, 5\)"),
+    ):
+        with pytest.raises(tacita.TacitaError, match=told):
+            run.scores({**tables, "shop": other})
 
 
 def test_the_unit_of_labels_does_not_end_the_steps(tables, labels):
