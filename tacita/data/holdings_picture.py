@@ -161,7 +161,7 @@ def _bars(axes: Any, rows: np.ndarray, theme: Theme) -> None:
 
 
 def _name_classes(axes: Any, classes: list[str], target: str) -> None:
-    labels = [repr(c)[1:-1] if c.isspace() else _short(c) for c in classes]
+    labels = _short([repr(c)[1:-1] if c.isspace() else c for c in classes])
     longest, few = max(map(len, labels)), len(classes) <= _BUBBLES
     turned = few and len(classes) * longest > 60
     shown = labels if few or longest <= 2 else []
@@ -181,15 +181,27 @@ def _name_agents(axes: Any, names: list[str], first: str) -> None:
         axes.set_ylabel(f"{len(names):,} agents, {first}")
         axes.set_yticks([])
     else:
-        axes.set_yticks(range(len(names)), [_short(name) for name in names])
+        axes.set_yticks(range(len(names)), _short(names))
         axes.set_ylabel("agent")
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
-def _short(name: str) -> str:
+def _short(names: list[str]) -> list[str]:
+    """Long names cut where they are alike: at the end, else in the middle.
+
+    >>> _short(["ward", "University hospital of the north"])
+    ['ward', 'University hospital of the …']
+    >>> _short([f"Department of cardiology, hospital {i}" for i in range(2)])
+    ['Department of…gy, hospital 0', 'Department of…gy, hospital 1']
+    """
+    most, half = _LONGEST_NAME - 1, _LONGEST_NAME // 2
+    ends = [n if len(n) <= most + 1 else n[:most] + "…" for n in names]
+    middles = [
+        n if len(n) <= most + 1 else f"{n[: half - 1]}…{n[-half:]}" for n in names
+    ]
+    cut = ends if len({*ends}) == len({*names}) else middles
     # A dollar sign would start a formula.
-    cut = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
-    return cut.replace("$", r"\$")
+    return [one.replace("$", r"\$") for one in cut]
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -13,6 +13,8 @@ from tacita.data import (
     split_iid,
     who_holds_what,
 )
+from tacita.data.holdings_picture import held_picture
+from tacita.theme import LIGHT
 
 
 def test_class_counts_equal_a_count_by_hand():
@@ -99,3 +101,15 @@ def test_a_bad_path_is_refused(tmp_path):
     for path, words in (("who.txt", "end it in .png"), ("no/who.png", "cannot write")):
         with pytest.raises(TacitaError, match=words):
             plot_who_holds_what(load("iris"), tmp_path / path)
+
+
+def test_long_names_that_begin_alike_are_told_apart():
+    """All lines of a picture of a country's hospitals had the same name."""
+    names = [f"University hospital of the city number {i} of $x$" for i in range(12)]
+    named = [f"{name} ({i} beds)" for i, name in enumerate(names)]
+    for given, distinct in ((names, 12), (named, 12), (["a" * 40, "b" * 40, "c"], 3)):
+        held = {"agent": given, "rows": [1] * len(given)}
+        figure = held_picture(held, LIGHT)
+        shown = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        assert len(set(shown)) == distinct
+        assert max(len(one.replace("\\", "")) for one in shown) <= 28
