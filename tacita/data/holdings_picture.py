@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -187,21 +189,27 @@ def _name_agents(axes: Any, names: list[str], first: str) -> None:
 
 
 def _short(names: list[str]) -> list[str]:
-    """Long names cut where they are alike: at the end, else in the middle.
+    """Long names, cut so that most of them differ: at the end, if that will do.
 
     >>> _short(["ward", "University hospital of the north"])
     ['ward', 'University hospital of the …']
     >>> _short([f"Department of cardiology, hospital {i}" for i in range(2)])
     ['Department of…gy, hospital 0', 'Department of…gy, hospital 1']
+    >>> _short([f"University hospital of city {i} (north and west)" for i in range(2)])
+    ['University ho…ty 0 (north a…', 'University ho…ty 1 (north a…']
     """
-    most, half = _LONGEST_NAME - 1, _LONGEST_NAME // 2
-    ends = [n if len(n) <= most + 1 else n[:most] + "…" for n in names]
-    middles = [
-        n if len(n) <= most + 1 else f"{n[: half - 1]}…{n[-half:]}" for n in names
+    most, half = _LONGEST_NAME, _LONGEST_NAME // 2
+    alike = len(commonprefix([name for name in names if len(name) > most]))
+    first = max(alike - 3, half)  # where the differences begin
+    cuts: list[Callable[[str], str]] = [
+        lambda name: name[: most - 1] + "…",
+        lambda name: f"{name[: half - 1]}…{name[-half:]}",
+        lambda name: f"{name[: half - 1]}…{name[first : first + half - 1]}…",
     ]
-    cut = ends if len({*ends}) == len({*names}) else middles
+    shown = [[n if len(n) <= most else cut(n) for n in names] for cut in cuts]
+    best = max(shown, key=lambda made: len({*made}))
     # A dollar sign would start a formula.
-    return [one.replace("$", r"\$") for one in cut]
+    return [name.replace("$", r"\$") for name in best]
 
 
 def _save(figure: Figure, path: Path) -> None:

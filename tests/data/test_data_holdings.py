@@ -107,7 +107,9 @@ def test_long_names_that_begin_alike_are_told_apart():
     """All lines of a picture of a country's hospitals had the same name."""
     names = [f"University hospital of the city number {i} of $x$" for i in range(12)]
     named = [f"{name} ({i} beds)" for i, name in enumerate(names)]
-    for given, distinct in ((names, 12), (named, 12), (["a" * 40, "b" * 40, "c"], 3)):
+    inside = [f"{name} (north and west, both houses)" for name in names]
+    alone = ["a" * 40, "b" * 40, "c"]
+    for given, distinct in ((names, 12), (named, 12), (inside, 12), (alone, 3)):
         held = {"agent": given, "rows": [1] * len(given)}
         figure = held_picture(held, LIGHT)
         shown = [label.get_text() for label in figure.axes[0].get_yticklabels()]
