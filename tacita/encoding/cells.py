@@ -136,6 +136,8 @@ def _numbers(values: Any, told: str) -> np.ndarray:
     where = f"column {values.name!r} of {told}"
     if types.is_datetime64_any_dtype(values):
         refuse(f"{where} is a date; the model expects a number")
+    if types.is_complex_dtype(values):
+        refuse(f"{where} holds complex numbers; the model expects real ones")
     if types.is_numeric_dtype(values) or types.is_bool_dtype(values):
         return values.to_numpy(float, na_value=np.nan)
     empty = np.asarray(values.isna())

@@ -150,9 +150,11 @@ class PartyEstimator(BaseEstimator):
             **self._watched(private),
         )
         if run.info["diverged"]:
+            what = "features and labels" if classes is None else "features"
+            other = "give an algorithm with" if self.algorithm is None else "take"
             check.refuse(
-                f"the fit diverged within {run.rounds} rounds; scale the features, "
-                "give the algorithm a smaller step size, or leave it out"
+                f"the fit diverged within {run.rounds} rounds; scale the {what}, or "
+                f"{other} a smaller step size"
             )
         card = run.card
         if classes is not None and card is not None:

@@ -116,6 +116,15 @@ def test_a_party_is_left_out_and_the_fit_knows_the_others():
     assert min(scores) > 0.9
 
 
+def test_a_fit_that_runs_away_says_what_there_is_to_do():
+    """It advised to leave out a step size that nobody had given."""
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    network = FederatedRegressor(model="mlp", rounds=5, random_state=0)
+    told = "scale the features and labels, or give an algorithm with a smaller step"
+    with pytest.raises(tacita.TacitaError, match=told):
+        network.fit(x, 1e9 * x[:, 0])
+
+
 def test_too_few_rounds_are_told():
     with pytest.warns(ConvergenceWarning, match="after 2 rounds the gradient is"):
         FederatedRegressor(rounds=2, l2=L2).fit(X, NUMBERS, groups=PARTY)

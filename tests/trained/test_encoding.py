@@ -149,6 +149,7 @@ MESSY = {
         (["60", "old"], "holds the text 'old' in data row 2"),
         ([1.0, np.inf], "is infinite in data row 2"),
         (pd.to_datetime(["2026-01-01"] * 2), "is a date"),
+        ([1j, 2.0], "holds complex numbers"),
     ],
     "pet": [
         (["dog", "doge"], "holds 'doge' in data row 2.*did you mean 'dog'"),
