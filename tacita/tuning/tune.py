@@ -30,6 +30,9 @@ from tacita.tuning.alpha import AlphaTuning, tune_alpha
 from tacita.tuning.grids import GRIDS
 from tacita.tuning.learned_graph import GraphTuning, tune_graph
 
+#: Where a probe ends, if nobody says; of gradients, in units of those at the start.
+_ACCURACY = 1e-5
+
 #: Said of every tuning: no ledger knows of it.
 _LOOKED = "chosen by looking at rows without noise, so not for a private run on them"
 
@@ -164,7 +167,7 @@ def tune_algorithm(
     t_comm: float = 10.0,
     local_steps: int | None = None,
     participation: Any = 1.0,
-    accuracy: float = 1e-5,
+    accuracy: float | None = None,
     metric: str = "mean_grad_norm_sq",
     probe_rounds: int = 200,
     start: Any = None,
@@ -184,7 +187,8 @@ def tune_algorithm(
         t_comm: Time of one exchange with the coordinator.
         local_steps: Keep this number of local steps; None tries several.
         participation: As in `simulate`.
-        accuracy: Of the metric.
+        accuracy: Of the metric; None takes 1e-5, of squared norms of gradients 1e-5 of
+            what they are at the start.
         metric: What is measured: by default the squared norm of sum_i grad f_i at the
             mean of the agents' models.
         probe_rounds: Rounds that a candidate gets at most.
@@ -205,6 +209,7 @@ def tune_algorithm(
             f"tune one of: {', '.join(k.__name__ for k in GRIDS)}"
         )
     predicted = _predict(problem, kind, t_grad, t_comm, participation)
+    goal = _usual(problem, metric, start) if accuracy is None else accuracy
     trials: list[Trial] = []
     for steps in _step_counts(local_steps, predicted):
         trials += _probe(
@@ -212,7 +217,7 @@ def tune_algorithm(
             GRIDS[kind](problem, steps),
             (t_grad, t_comm, steps),
             dict(participation=participation, start=start, seed=seed),
-            (metric, accuracy, probe_rounds),
+            (metric, goal, probe_rounds),
         )
     best = min(trials, key=lambda t: (t.cost, _finite(t.last)))
     return Tuning(
@@ -223,9 +228,18 @@ def tune_algorithm(
         trials=tuple(trials),
         probe_rounds=probe_rounds,
         metric=metric,
-        accuracy=accuracy,
+        accuracy=goal,
         seconds=time.perf_counter() - began,
     )
+
+
+def _usual(problem: Problem, metric: str, start: Any) -> float:
+    """An accuracy that is as far away in any unit of features and labels."""
+    if metric not in ("grad_norm_sq", "mean_grad_norm_sq"):
+        return _ACCURACY
+    slope = problem.grad(problem.start if start is None else start)
+    # At the optimum already there is no size to go by.
+    return _ACCURACY * (float(np.sum(np.square(slope, dtype=float))) or 1.0)
 
 
 def find(algorithm: str | type) -> type:

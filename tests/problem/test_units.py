@@ -139,3 +139,11 @@ def test_models_that_rest_far_from_the_minimiser_are_refused():
     )
     with pytest.raises(tacita.TacitaError, match="scale the features"):
         GTVMin(far, 0.1, "l2").solve()
+
+
+def test_nodes_of_one_model_are_found_in_any_unit():
+    for rows in (1.0, 1e-9, 1e9):
+        nodes = problem_of("linear", rows)
+        for alpha, clusters in ((10 * rows, 1), (1e-4 * rows, 4)):
+            gtv = GTVMin(nodes, alpha, "l2")
+            assert len(set(gtv.clusters(gtv.solve()))) == clusters

@@ -23,7 +23,7 @@ def test_the_choice_reaches_the_accuracy_when_run(problem):
         problem, tuning.algorithm, tuning.rounds, record=("mean_grad_norm_sq",)
     )
     values = run.metrics["mean_grad_norm_sq"]
-    assert values[-1] <= 1e-5 < values[-2]
+    assert values[-1] <= tuning.accuracy < values[-2]
     # Nothing that was tried is cheaper, and the cost is the model's.
     assert tuning.cost == min(t.cost for t in tuning.trials)
     steps = tuning.algorithm.solver.local_steps
@@ -135,3 +135,20 @@ def test_alpha_is_chosen_by_held_out_rows():
         tacita.tune(tacita.GTVMin(alike, 1.0), "FedGD")  # pyright: ignore
     with pytest.raises(tacita.TacitaError, match="name the algorithm"):
         tacita.tune(alike)  # pyright: ignore
+
+
+def test_the_same_numbers_are_chosen_in_any_unit():
+    """An accuracy in the unit of gradients would be reached in the first round."""
+    x, y = np.random.default_rng(0).normal(size=(2, 24, 2))
+    found = []
+    for unit in (1.0, 2.0**-12):
+        one = tacita.from_arrays(
+            unit * x, y[:, 0], np.arange(24) % 4, model="linear", l2=0.3 * unit**2
+        )
+        choices = dict(local_steps=3, probe_rounds=40)
+        found.append(tacita.tune(one, "FedLin", **choices))
+    here, there = found
+    assert here.rounds == there.rounds and here.rounds > 1
+    assert there.algorithm.step_size * unit**2 == pytest.approx(
+        here.algorithm.step_size
+    )

@@ -168,15 +168,19 @@ class GTVMin:
         """
         return dual.metric(self)
 
-    def clusters(self, w: Any, tolerance: float = 1e-6) -> np.ndarray:
+    def clusters(self, w: Any, tolerance: float | None = None) -> np.ndarray:
         """Which nodes were given the same model: a number for every node.
 
         Nodes are in one cluster if a path of edges joins them along which models
-        differ by at most `tolerance` (in the coupled coordinates).
+        differ by at most `tolerance` (in the coupled coordinates); None takes a
+        millionth of the longest model.
         """
         w = self._point(w)
         i, j, _, differences = self._edges(w)
         mask = np.asarray(self.penalty.mask(self.problem.dim))
+        check.not_negative(tolerance=tolerance)
+        if tolerance is None:
+            tolerance = 1e-6 * float(np.linalg.norm(w * mask, axis=1).max())
         same = np.linalg.norm(differences * mask, axis=1) <= tolerance
         n = len(w)
         kept = sp.csr_array((np.ones(same.sum()), (i[same], j[same])), shape=(n, n))
