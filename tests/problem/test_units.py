@@ -104,6 +104,7 @@ def test_the_gap_is_closed_in_any_unit(model, rows, labels):
         assert abs(found.gap) < 1e-9 * losses
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("size", [1e-4, 1e9])
 @pytest.mark.parametrize("model", ["linear", "logistic"])
 def test_the_gap_is_closed_for_features_of_very_different_sizes(model, size):
