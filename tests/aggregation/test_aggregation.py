@@ -17,7 +17,7 @@ from tests.cases import case_of
 NAMES = ["ServerGD", "FedAvg", "FedPLT", "FedProx"]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("participation", [1.0, 3, 0.3])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rule_gives_the_same_simulated_and_one_by_one(name, participation):

@@ -53,6 +53,7 @@ def test_pictures_have_the_published_counts_and_moments(pictures):
     assert pictures.x.std(dtype=float) == pytest.approx(deviation, abs=5e-5)
 
 
+@pytest.mark.few(1)
 def test_unit_pictures_point_the_same_way(pictures):
     unit = load(pictures.name, scale="unit")
     assert unit.x.dtype == np.float32

@@ -349,6 +349,7 @@ def test_privacy_costs_little_with_enough_records():
     assert run.metrics["accuracy"][-1] > problem.accuracy(problem.solve()) - 0.01
 
 
+@pytest.mark.long
 def test_the_adaptive_norm_finds_its_quantile():
     """From a norm far too large and far too small, to the quantile asked for."""
     problem = tacita.problem.synthetic.logistic(agents=6, features=4, samples=200)

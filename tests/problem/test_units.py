@@ -28,6 +28,7 @@ def problem_of(model, rows=1.0, labels=1.0, h=None):
     return tacita.from_arrays(rows * X, y, AGENT, **given)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("model", "rows", "labels"),
     [

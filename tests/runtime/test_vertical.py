@@ -212,7 +212,7 @@ def test_bad_input_is_refused_in_one_line(tables, labels):
         run.scores({"shop": tables["shop"]})
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.data
 @pytest.mark.parametrize("model", ["linear", "logistic"])
 def test_three_owners_of_bank_marketing(model):
