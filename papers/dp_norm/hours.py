@@ -27,7 +27,7 @@ from papers.dp_norm import (
 from papers.dp_norm.common import benchmark as b
 from papers.dp_norm.common import convex, resnet
 from papers.dp_norm.common.pages import RESULTS, grid, script, write_page
-from papers.dp_norm.common.parts import Part, Scale, curves_in
+from papers.dp_norm.common.parts import Part, Scale, curves_in, kept
 from tacita.problem import resnet10
 
 CONVEX = (figure_3, figure_5, figure_6, figure_7, figure_8, figure_9)
@@ -131,9 +131,25 @@ def configurations(name: str, out: Path) -> int:
     return len({tuple(line.values()) for line in lines if int(line["round"]) == end})
 
 
-def main(out: Path = RESULTS) -> Path:
-    """Processor hours of every figure at the paper's scale, and what is left."""
-    each, image = {width: of_a_round(width) for width in WIDTHS}, of_an_image()
+def measured_seconds(out: Path, resume: bool) -> tuple[dict[int, float], float]:
+    """Of a round by the width of its part, and of an image; measured, or as kept."""
+
+    def measured() -> list[dict[str, str]]:
+        found = {f"width {width}": of_a_round(width) for width in WIDTHS}
+        found["image"] = of_an_image()
+        return [{"of": of, "seconds": f"{s:.3g}"} for of, s in found.items()]
+
+    lines = kept("hours_seconds", out / "raw", resume, measured)
+    found = {line["of"]: float(line["seconds"]) for line in lines}
+    return {width: found[f"width {width}"] for width in WIDTHS}, found["image"]
+
+
+def main(out: Path = RESULTS, resume: bool = False) -> Path:
+    """Processor hours of every figure at the paper's scale, and what is left.
+
+    To resume is to go by the seconds that were measured before.
+    """
+    each, image = measured_seconds(out, resume)
     once = by_page(Scale(b.ROUNDS), of_figure_2(), each)
     left = by_page(WHOLE, curves_in(RESULTS / "raw"), each)
     rows = [

@@ -72,14 +72,15 @@ def sweep_page(
     last = [line for line in lines if int(line["round"]) == scale.rounds]
     convex.write(out / f"{name}.csv", last, (varied, "split", "seed", *convex.FIELDS))
     shown = means(last, (varied, *_SAME), columns)
-    panels: dict[str, dict[str, tuple[Any, Any]]] = {}
+    panels: dict[str, dict[str, tuple[Any, ...]]] = {}
     for column in columns:
         panels[column] = {}
         for label in dict.fromkeys(_label(line, scale) for line in shown):
             mine = [line for line in shown if _label(line, scale) == label]
             order = np.argsort([float(line[varied]) for line in mine])
             x = [float(mine[k][varied]) for k in order]
-            panels[column][label] = (x, [mine[k][column] for k in order])
+            ordered = [mine[k] for k in order]
+            panels[column][label] = (x, *_drawn(ordered, column, scale))
     draw(out / f"{name}.png", panels, varied, "after the last round", log_x=True)
     heads = [varied, *_where(scale), "method", "noise", "epsilon", "noise_std"]
     rows = [
@@ -113,7 +114,7 @@ def curve_page(
             for label in dict.fromkeys(_curve(line) for line in here):
                 mine = [line for line in here if _curve(line) == label]
                 x = [int(line["round"]) for line in mine]
-                drawn[title_of][label] = (x, [line["accuracy"] for line in mine])
+                drawn[title_of][label] = (x, *_drawn(mine, "accuracy", scale))
                 one = mine[-1]
                 told = [one["method"], one["noise"], one["epsilon"]]
                 rows.append([title_of, *told, _told(one, "accuracy", scale)])
@@ -127,6 +128,14 @@ def curve_page(
 
 def _where(scale: Scale) -> list[str]:
     return ["split"] if len(scale.splits) > 1 else []
+
+
+def _drawn(
+    lines: Sequence[dict[str, Any]], column: str, scale: Scale
+) -> list[list[float]]:
+    """What is drawn of a column: means, and their spread where there are seeds."""
+    columns = (column, f"{column} spread")[: 1 if scale.seeds == 1 else 2]
+    return [[line[one] for line in lines] for one in columns]
 
 
 def _told(line: dict[str, Any], column: str, scale: Scale) -> Any:

@@ -45,14 +45,15 @@ def write_page(out: Path, name: str, parts: Sequence[str]) -> Path:
 
 def draw(
     path: Path,
-    panels: dict[str, dict[str, tuple[Any, Any]]],
+    panels: dict[str, dict[str, tuple[Any, ...]]],
     x_label: str,
     y_label: str,
     log_x: bool = False,
 ) -> None:
-    """Panels side by side, each with named curves (x, y).
+    """Panels side by side, each with named curves (x, y), or (x, y, spread).
 
-    The same method has one colour, dashed where its noise is the sound one.
+    The same method has one colour, dashed where its noise is the sound one; a band is
+    as wide as the spread over seeds.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = new_figure(LIGHT, 3.4 * max(2, len(panels)), 3.6)
@@ -61,12 +62,16 @@ def draw(
     for axes, (title, curves) in zip(every_axes[0], panels.items(), strict=True):
         dress(axes, LIGHT)
         axes.set_title(title, fontsize=10, color=LIGHT.ink)
-        for name, (x, y) in curves.items():
+        for name, (x, y, *spread) in curves.items():
             next_color = LIGHT.series[len(colors) % len(LIGHT.series)]
+            color = colors.setdefault(name.replace("sound", "paper"), next_color)
+            for s in spread:
+                low, high = np.subtract(y, s), np.add(y, s)
+                axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
             axes.plot(
                 x,
                 y,
-                color=colors.setdefault(name.replace("sound", "paper"), next_color),
+                color=color,
                 linestyle="--" if "sound" in name else "-",
                 linewidth=1.5,
                 marker=".",
@@ -75,7 +80,7 @@ def draw(
         axes.set_xlabel(x_label)
         if log_x:
             _logarithmic(
-                axes, [float(value) for x, _ in curves.values() for value in x]
+                axes, [float(value) for x, *_ in curves.values() for value in x]
             )
     every_axes[0][0].set_ylabel(y_label)
     handles, labels = [], []

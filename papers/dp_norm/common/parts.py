@@ -58,7 +58,11 @@ class Scale:
         drawn = ", ".join(
             f"split {s} with l2 = {benchmark.L2[s]:g}" for s in self.splits
         )
-        seeds = "one seed" if self.seeds == 1 else f"mean over {self.seeds} seeds"
+        seeds = (
+            "one seed"
+            if self.seeds == 1
+            else f"mean +- standard deviation of {self.seeds} seeds"
+        )
         return f"{rounds}. {drawn[0].upper()}{drawn[1:]}, {seeds}."
 
 
