@@ -25,6 +25,10 @@ def join(
             help="Own rows that never train and test what comes out; they never leave."
         ),
     ] = None,
+    separator: Annotated[
+        str,
+        typer.Option(help="Between the fields of these files, where they are text."),
+    ] = ",",
     folder: PartyFolder = None,
     policy: Annotated[
         Path | None,
@@ -96,6 +100,7 @@ def join(
         policy or anything,
         ledger,
         test,
+        separator,
         folder=folder,
         keys=keys,
         silence=silence,

@@ -27,7 +27,7 @@ from tacita.federation.draws import derive
 from tacita.federation.invitation import Invitation
 from tacita.federation.judgement import OFFER, Judge
 from tacita.federation.membership import require_partners
-from tacita.federation.own_rows import OwnRows
+from tacita.federation.own_rows import OwnRows, rows_of
 from tacita.federation.own_test import OwnTest, in_words
 from tacita.federation.party import Party, Withdrawn
 from tacita.federation.policy import Policy, PolicyInForce
@@ -54,6 +54,7 @@ def join(
     wait: float | None = None,
     ledger: str | Path | None = None,
     test: OwnRows | None = None,
+    separator: str = ",",
     **options: Unpack[Options],
 ) -> Result:
     """Take part in the next run of a federation; returns when it is over.
@@ -72,9 +73,10 @@ def join(
             folder.
         test: Own rows that never train, to test with what comes out; they stay here
             too. The policy may hold a share of `data` out instead (`test_share`).
+        separator: Between the fields of these files, where they are text.
         **options: `folder`, `keys`, `post`, `tell`, `progress`; see `Options`.
     """
-    agent = Agent(invitation, data, policy, ledger, test, **options)
+    agent = Agent(invitation, data, policy, ledger, test, separator, **options)
     return agent.take_part(wait)
 
 
@@ -90,11 +92,13 @@ class Agent(Program):
         policy: Policy | Mapping[str, Any] | str | Path | None = None,
         ledger: str | Path | None = None,
         test: OwnRows | None = None,
+        separator: str = ",",
         **options: Unpack[Options],
     ) -> None:
         super().__init__(invitation, **options)
         self._in_force = PolicyInForce(policy)
         self.judge = Judge(lambda: self.me, self.home, self._in_force, self.tell)
+        data, test = rows_of(data, separator), rows_of(test, separator)
         tests = OwnTest(
             test, lambda: self.policy.test_share, self._test_secret, self.tell
         )

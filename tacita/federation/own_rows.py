@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,43 @@ from tacita.job.problems import NETWORKS, network_of
 from tacita.problem import Problem, from_arrays
 from tacita.problem.chosen_model import REGRESSIONS
 
-#: A file (.csv, .parquet, .npz), or a table or mapping from column to values.
-OwnRows = str | Path | Mapping[str, Any] | Any
+
+@dataclass(frozen=True)
+class RowsFile:
+    """A file of rows, and how to read it.
+
+    Attributes:
+        path: .csv, .parquet or .npz.
+        separator: Between the fields of a text file.
+    """
+
+    path: Path
+    separator: str = ","
+
+    @property
+    def stamp(self) -> str:
+        """Which rows they are: the file's size and time, and how they are read."""
+        if not self.path.exists():
+            return "no file"
+        told = self.path.stat()
+        parted = "" if self.separator == "," else f" {self.separator!r}"
+        return f"{told.st_size} {told.st_mtime_ns}{parted}"
+
+
+#: A file, or a table or mapping from column to values.
+Rows = RowsFile | Mapping[str, Any] | Any
+#: The same as people give them: a file may be its path.
+OwnRows = str | Path | Rows
 #: Numbers of the blank rows, and parameters of a network, at most: whoever looks at an
 #: offer makes them, some 30 bytes each.
 _MOST_BLANK = 1 << 25
+
+
+def rows_of(given: OwnRows, separator: str = ",") -> Rows:
+    """A path is a file of rows; all else is what it is."""
+    if isinstance(given, str | Path):
+        return RowsFile(Path(given), separator)
+    return given
 
 
 def own_problem(run: Description, rows: OwnRows) -> Problem:
@@ -32,9 +64,10 @@ def own_problem(run: Description, rows: OwnRows) -> Problem:
 def own_columns(run: Description, rows: OwnRows) -> tuple[np.ndarray, np.ndarray]:
     """Features and target of the agent's rows, in the columns that the run names."""
     columns, target = list(run.problem["columns"]), str(run.problem["target"])
-    if not isinstance(rows, str | Path):
-        return _columns(rows, columns, target, "the table")
-    path = Path(rows)
+    held = rows_of(rows)
+    if not isinstance(held, RowsFile):
+        return _columns(held, columns, target, "the table")
+    path = held.path
     if path.suffix == ".npz":
         try:
             with np.load(path, allow_pickle=False) as file:
@@ -48,7 +81,12 @@ def own_columns(run: Description, rows: OwnRows) -> tuple[np.ndarray, np.ndarray
     # That all rows are of one class is for nobody to see: the run names the classes.
     classes = None if task else classes
     table = data.read_table(
-        path, target=target, features=columns, task=task, classes=classes
+        path,
+        target=target,
+        features=columns,
+        separator=held.separator,
+        task=task,
+        classes=classes,
     )
     if list(table.feature_names) != columns:
         refuse(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,14 @@ from scipy.optimize import minimize
 
 from tacita.check import refuse
 from tacita.federation.description import Description
-from tacita.federation.own_rows import OwnRows, own_columns, own_problem, problem_of
+from tacita.federation.own_rows import (
+    OwnRows,
+    RowsFile,
+    own_columns,
+    own_problem,
+    problem_of,
+    rows_of,
+)
 from tacita.problem import Problem
 from tacita.problem.model.regulariser import SquaredL2
 from tacita.trees import in_double_precision
@@ -62,8 +68,9 @@ class OwnTest:
                 "test rows come from a file of their own or from test_share of the "
                 "policy; leave one of them out"
             )
-        if isinstance(rows, str | Path) and not Path(rows).is_file():
-            refuse(f"there is no file {rows}; name your own test rows with --test")
+        rows = rows_of(rows)
+        if isinstance(rows, RowsFile) and not rows.path.is_file():
+            refuse(f"there is no file {rows.path}; name your own test rows with --test")
         self._rows, self._share, self._secret, self._tell = rows, share, secret, tell
 
     def split(self, run: Description, rows: OwnRows) -> tuple[Problem, Problem | None]:

@@ -15,7 +15,7 @@ from tacita.federation.budget import privacy_of, with_budget
 from tacita.federation.description import Description
 from tacita.federation.desk import no_charge
 from tacita.federation.judgement import Judge
-from tacita.federation.own_rows import OwnRows
+from tacita.federation.own_rows import OwnRows, Rows, RowsFile, rows_of
 from tacita.federation.own_test import OwnMeasures, OwnTest
 from tacita.federation.policy import PolicyInForce
 from tacita.federation.rehearsal import require_parts_allowed
@@ -48,8 +48,9 @@ class Site:
         ledger: str | Path | None,
         home: Path,
     ) -> None:
-        if isinstance(rows, str | Path) and not Path(rows).is_file():
-            refuse(f"there is no file {rows}; name your own rows with --data")
+        rows = rows_of(rows)
+        if isinstance(rows, RowsFile) and not rows.path.is_file():
+            refuse(f"there is no file {rows.path}; name your own rows with --data")
         if ledger is not None and in_force.policy.data_name is None:
             refuse(
                 "a ledger that is shared needs one name for the rows; set data_name "
@@ -243,13 +244,10 @@ class Releases:
         return self._site.account
 
 
-def _stamp(rows: OwnRows) -> str:
-    """Which rows they are: the file's size and time, or a digest of all values."""
-    if isinstance(rows, str | Path):
-        if not Path(rows).exists():
-            return "no file"
-        told = Path(rows).stat()
-        return f"{told.st_size} {told.st_mtime_ns}"
+def _stamp(rows: Rows) -> str:
+    """Which rows they are: the stamp of a file, or a digest of all values."""
+    if isinstance(rows, RowsFile):
+        return rows.stamp
     digest = hashlib.sha256()
     for name in rows:
         digest.update(f"{name} {np.asarray(rows[name]).tolist()}".encode())

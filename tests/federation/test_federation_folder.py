@@ -17,7 +17,7 @@ from tacita.federation import Invitation, PostRoom
 from tacita.federation.description import Description, unsigned
 from tacita.federation.diary import Diary
 from tacita.federation.draws import derive
-from tacita.federation.own_rows import problem_of
+from tacita.federation.own_rows import RowsFile, problem_of
 from tacita.federation.own_test import OwnMeasures, OwnTest, alone, held_out
 from tacita.federation.setting import secret_of
 from tests.federation.towns import COLUMNS, NAMES, Town, rows, run_of, table_of_rows
@@ -179,6 +179,14 @@ def test_test_rows_may_come_from_a_file_and_never_stop_a_run(tmp_path: Path):
     few = {**test, "share": lambda: 1e-9, "secret": lambda: b"s"}
     train, held = OwnTest(None, **few).split(about, table)
     assert held is None and "too few" in said[-1]
+
+
+def test_rows_that_did_not_fit_are_others_once_they_are_read_otherwise(tmp_path: Path):
+    file = tmp_path / "rows.csv"
+    assert RowsFile(file).stamp == "no file"
+    file.write_text("a;b\n1;2\n")
+    stamps = {RowsFile(file).stamp, RowsFile(file, ";").stamp}
+    assert len(stamps) == 2 and RowsFile(file).stamp in stamps
 
 
 def test_regressions_are_tested_too():

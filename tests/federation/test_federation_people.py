@@ -229,6 +229,23 @@ def test_a_preview_tells_what_would_leave_and_sends_nothing(tmp_path: Path):
     assert "would not take part" in said and "'x1'" in said
 
 
+def test_files_with_semicolons_take_part(tmp_path: Path):
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
+    data, run = tmp_path / "ada.csv", tmp_path / "run.toml"
+    table = table_of_rows("ada")
+    table.to_csv(data, index=False, sep=";")
+    table[:7].to_csv(tmp_path / "test.csv", index=False, sep=";")
+    run.write_text(tomli_w.dumps(run_of(3, privacy=BUDGET)))
+    policy = tmp_path / "policy.toml"
+    policy.write_text(tomli_w.dumps({"max_epsilon": 1.5, "allow_shared_seed": True}))
+    words = ["join", made, "--data", data, "--policy", policy, "--check", run]
+    words += ["--folder", tmp_path / "home", "--test", tmp_path / "test.csv"]
+    said = would_refuse(*words)
+    assert "is the separator right?" in said
+    said = invoke(*words, "--separator", ";")
+    assert "rows: 30 train, 7 test and never train" in said
+
+
 def test_joining_without_a_policy_is_refused(tmp_path: Path):
     made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
     data, run = tmp_path / "ada.csv", tmp_path / "run.toml"
