@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -83,7 +84,8 @@ def test_raw_lines_are_kept_and_pages_drawn_from_them(problem, tmp_path):
         tmp_path, "figure", "A figure", "alpha", first, scale, ["Words."]
     )
     text = page.read_text()
-    assert "mean over 2 seeds" in text and " +- " in text and "| 0.2 | 1 |" in text
+    assert "mean +- standard deviation of 2 seeds" in text
+    assert "| 0.2 | 1 |" in text and re.search(r"\| 0\.\d+ \+- 0\.\d+ \|", text)
     with pytest.raises(StoppedError):
         parts.lines_of(copies, tmp_path, resume=False, processes=1)
 
