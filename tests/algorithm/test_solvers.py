@@ -111,6 +111,18 @@ def test_enough_steps_of_every_solver_give_the_exact_answer(solver, model):
     np.testing.assert_allclose(got, expected, atol=1e-12)
 
 
+def test_pairs_beyond_the_steps_are_not_kept():
+    """An offer may name any memory: a billion pairs are more than there is room for."""
+    made = logistic()
+    oracle = agent(made)
+    w, v = points(made.dim)
+    found = []
+    for memory in (3, 10**9):
+        ready = own(QuasiNewton(local_steps=3, memory=memory).resolve(made, RHO), 0)
+        found.append(ready.solve(jax.random.key(0), oracle, w, v, RHO))
+    np.testing.assert_array_equal(*found)
+
+
 def own(solver, number: int):
     """One agent's solver out of one with arrays of numbers."""
     return jax.tree.map(lambda n: n[number] if np.ndim(n) else n, solver)
