@@ -102,14 +102,17 @@ def draw(
 
 
 def _logarithmic(axes: Any, values: Sequence[float]) -> None:
-    """A logarithmic axis, with a straight piece down to 0 where that is among them."""
-    above = min(value for value in values if value > 0)
-    if min(values) > 0:
+    """A logarithmic axis, with a straight piece down to 0 where that is among them.
+
+    What was run is written below it.
+    """
+    runs = sorted({*values})
+    if runs[0] > 0:
         axes.set_xscale("log")
     else:
-        axes.set_xscale("symlog", linthresh=above)
-        powers = range(math.ceil(math.log10(above)), 1 + int(math.log10(max(values))))
-        axes.set_xticks([0.0, *(10.0**k for k in powers)])
+        axes.set_xscale("symlog", linthresh=runs[1])
+    axes.set_xticks(runs, labels=[f"{value:g}" for value in runs])
+    axes.set_xticks([], minor=True)
 
 
 def script(main: Callable[..., Path]) -> None:
