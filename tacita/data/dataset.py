@@ -37,6 +37,8 @@ class Dataset:
             row), or None.
         parties: For a vertical split: the columns of `x` that each party holds.
         notes: What was done to the data on the way, one sentence each.
+        classes_seen: Whether the classes are those of these rows, which nobody named
+            beforehand.
         encoding: How a row of the original table became one of `x`; None where the
             features are the columns themselves.
 
@@ -62,6 +64,7 @@ class Dataset:
     test_agent: np.ndarray | None = None
     parties: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    classes_seen: bool = False
     encoding: Encoding | None = None
 
     def __post_init__(self) -> None:

@@ -141,6 +141,7 @@ def read_table(
         scale=scale,
         target_name=target,
         classes=names,
+        classes_seen=classes is None and task == "classification",
         agent=holder,
         notes=(
             *_notes(frame, missing),

@@ -137,6 +137,7 @@ def assemble(
     empty_words: Sequence[str] = (),
     unseen: str = "refused",
     classes: Sequence[str] = (),
+    classes_seen: bool = False,
     agent: Any = None,
     positions: Mapping[str, tuple[float, float]] | None = None,
     parties: Mapping[str, Sequence[str]] | None = None,
@@ -158,6 +159,7 @@ def assemble(
         empty_words: What meant a gap.
         unseen: What becomes of levels that are not named, as in `Encoding`.
         classes: Names of the classes.
+        classes_seen: Whether they are those of the rows.
         agent: Label of the agent of each row, or None.
         positions: Latitude and longitude by the agent's name.
         parties: The original columns of each party, by name ("job" covers "job=...").
@@ -209,6 +211,7 @@ def assemble(
         feature_names=names,
         target_name=target_name,
         classes=tuple(classes),
+        classes_seen=classes_seen,
         notes=(*notes, *scaled),
         encoding=encoding,
         **fields,

@@ -2,11 +2,14 @@
 
 from tacita.encoding.cells import LARGEST, marked_numbers, without_marks, word
 from tacita.encoding.encoding import Column, Encoding, level_names, unit_rows
+from tacita.encoding.origin import SEEN_LABELS, Origin
 
 __all__ = [
     "LARGEST",
+    "SEEN_LABELS",
     "Column",
     "Encoding",
+    "Origin",
     "level_names",
     "marked_numbers",
     "unit_rows",

@@ -21,6 +21,7 @@ from tacita.encoding.cells import (
     without_gaps,
     without_marks,
 )
+from tacita.encoding.origin import Origin
 
 Level = str | float
 # pandas ships no types of its own.
@@ -167,6 +168,11 @@ class Encoding:
         """Whether features of a row depend on other rows: scales or fills by rows."""
         scaled = self.centre is not None or self.spread is not None
         return bool(self.learnt) and (scaled or self.fills)
+
+    @property
+    def origin(self) -> Origin:
+        """What it was made from."""
+        return Origin(self.learnt, self.mixes_rows)
 
     @property
     def fills(self) -> bool:

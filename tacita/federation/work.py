@@ -14,6 +14,7 @@ from tacita import check
 from tacita.aggregation import Aggregation, Mean
 from tacita.algorithm.base import MOST_STEPS, Algorithm, GraphAlgorithm, Round
 from tacita.compiled import kept
+from tacita.encoding import Origin
 from tacita.federation.shapes import Form
 from tacita.federation.wire import LetterRefused
 from tacita.problem import moduli
@@ -92,7 +93,7 @@ class Outline:
         self.dim, self.dtype, self.bound = own.dim, own.dtype, own.bound
         self.weighted = own.weighted
         # How rows were encoded is every party's own, and no table of all was read.
-        self.encoding = None
+        self.encoding, self.origin = None, Origin()
         # As if everybody had as many rows as this party, which only knows its own.
         self.counts = np.full(n_agents, own.counts[0] if rows is None else rows)
 

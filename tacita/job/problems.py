@@ -12,7 +12,7 @@ import numpy as np
 from tacita import check, data
 from tacita.check import nearest, refuse
 from tacita.data import Dataset
-from tacita.encoding import Encoding
+from tacita.encoding import SEEN_LABELS, Encoding, Origin
 from tacita.job import graphs
 from tacita.job.calls import call, keys_of, take_kind, told_of
 from tacita.job.run_file import ProblemTable
@@ -138,8 +138,10 @@ def _from_dataset(table: ProblemTable, loaded: Dataset) -> Problem:
             name=loaded.name,
             **options,
         )
+    seen = (SEEN_LABELS,) if loaded.classes_seen else ()
     return replace(
         made,
+        before=Origin(seen),
         positions=positions,
         encoding=loaded.encoding or Encoding.of_numbers(loaded.feature_names),
         target=loaded.target_name,

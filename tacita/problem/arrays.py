@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from tacita import check
-from tacita.encoding import Encoding
+from tacita.encoding import SEEN_LABELS, Encoding, Origin
 from tacita.problem import features, labels
 from tacita.problem.chosen_model import Choice, choose
 from tacita.problem.graph import Graph
@@ -141,6 +141,8 @@ def from_arrays(
     start = chosen.start().astype(kind)
     made = Problem(population, ids, start, class_names, name, network, bound)
     made = replace(made, encoding=encoding, intercept=intercept)
+    if choice.seen:
+        made = replace(made, before=Origin((SEEN_LABELS,)))
     return made if weights is None else made.with_weights(weights)
 
 

@@ -37,11 +37,13 @@ class Choice(NamedTuple):
         model: One for all, or several of which every agent has one.
         class_names: Of its classes, or of those of its models that have any.
         kinds: Which of several models is whose, by number of agent; None for one model.
+        seen: Whether it was the rows that said which classes there are.
     """
 
     model: Model
     class_names: tuple[str, ...] | None
     kinds: np.ndarray | None = None
+    seen: bool = False
 
     @property
     def linear(self) -> bool:
@@ -84,7 +86,8 @@ def choose(
 ) -> Choice:
     """The model that is meant by a name, an object, or a mapping from agents' ids."""
     if not isinstance(model, Mapping):
-        return Choice(*_one(model, x, y, classes, l2))
+        seen = classes is None and isinstance(model, str) and model == "softmax"
+        return Choice(*_one(model, x, y, classes, l2), seen=seen)
     for one in ids:
         if one not in model:
             check.refuse(f"model has none for agent {one!r}; give one for each")

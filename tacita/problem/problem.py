@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from tacita import check, notebook
-from tacita.encoding import Encoding
+from tacita.encoding import Encoding, Origin
 from tacita.problem import moduli, solve
 from tacita.problem.graph import Graph
 from tacita.problem.model.linear import Model, Signed
@@ -39,6 +39,8 @@ class Problem:
         bound: A public number that no row's features are longer than, or None.
         positions: Latitude and longitude of every agent, (N, 2), for maps; or None.
         encoding: How a row of a table becomes features; None takes features only.
+        before: What its rows were looked at for before it was made, as far as its
+            encoding does not say.
         intercept: Whether the last feature is a column of ones.
         target: What is predicted, or None.
         all_counts: Of a problem whose other rows are in other processes, everybody's
@@ -54,6 +56,7 @@ class Problem:
     bound: float | None = None
     positions: np.ndarray | None = None
     encoding: Encoding | None = None
+    before: Origin = Origin()
     intercept: bool = False
     target: str | None = None
     all_counts: np.ndarray | None = None
@@ -69,6 +72,13 @@ class Problem:
                 "this process holds the rows of its own agents only, and all are "
                 "needed here; give step sizes, or a bound, in place of theory"
             )
+
+    @property
+    def origin(self) -> Origin:
+        """What its rows were looked at for before it was made."""
+        if self.encoding is None:
+            return self.before
+        return self.before.joined(self.encoding.origin)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from tacita import check
+from tacita.encoding import SEEN_LABELS
 from tacita.trace import Keeping, PrivacyReport, Run, measures, verdict
 
 #: Sections of the page that rows are looked at for, by what a run keeps for them.
@@ -32,6 +33,7 @@ def unprotected(run: Run) -> list[str]:
     found += [words for key, words in _LOOKS.items() if key in run.info]
     asked = run.config.get("problem", {})
     found += _before_the_run(run, asked.get("scale"))
+    found += _besides(run)
     classes = set(run.info.get("holdings", {})) - {"agent", "rows"}
     if classes:
         found.append("how many rows of each class every agent holds")
@@ -60,6 +62,13 @@ def _before_the_run(run: Run, scale: str | None) -> list[str]:
     if filled:
         found.append("what stands in for empty cells, learnt from the rows")
     return found
+
+
+def _besides(run: Run) -> list[str]:
+    """What the model's card tells that no encoding does."""
+    named = _is_table(run.config.get("problem", {}))  # names are told of anyhow
+    words = () if run.card is None else run.card.learnt
+    return [one for one in words if not (named and one == SEEN_LABELS)]
 
 
 def audited(report: PrivacyReport | None) -> bool:

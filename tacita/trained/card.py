@@ -33,6 +33,8 @@ class ModelCard:
         bound: What longer rows are cut to, the column of ones included, as those were
             that it was trained on; None leaves them.
         encoding: How a row of a table becomes features; None takes features only.
+        learnt: What besides was computed from rows before the training, one sentence
+            each. No epsilon of the training covers it.
         target: What it predicts, or None.
         classes: The labels that it gives, in the order of their codes; None for a
             regression.
@@ -51,6 +53,7 @@ class ModelCard:
     intercept: bool = False
     bound: float | None = None
     encoding: Encoding | None = None
+    learnt: tuple[str, ...] = ()
     target: str | None = None
     classes: tuple[Any, ...] | None = None
     nodes: Sequence[Any] | None = None
@@ -125,6 +128,7 @@ class ModelCard:
             "intercept": self.intercept,
             "bound": self.bound,
             "encoding": None if self.encoding is None else self.encoding.as_dict(),
+            "learnt": list(self.learnt),
             "target": self.target,
             "classes": None if self.classes is None else list(self.classes),
             "nodes": None if self.nodes is None else [_id(n) for n in self.nodes],
@@ -147,6 +151,7 @@ class ModelCard:
             intercept=bool(told["intercept"]),
             bound=None if told["bound"] is None else float(told["bound"]),
             encoding=None if encoding is None else Encoding.from_dict(encoding),
+            learnt=tuple(told.get("learnt", ())),  # which older files do not have
             target=told["target"],
             classes=None if classes is None else tuple(classes),
             nodes=None if told["nodes"] is None else tuple(told["nodes"]),
@@ -173,6 +178,7 @@ def card_of(
     row, encoding = _row_of(problem), problem.encoding
     if encoding is not None and row != (len(encoding.feature_names),):
         encoding = None  # the features were made into others on the way
+    origin = problem.before if encoding is not None else problem.origin
     kinds, classes = problem.population.rows.kind, _classes(model)
     return ModelCard(
         name=problem.name,
@@ -182,6 +188,7 @@ def card_of(
         intercept=problem.intercept,
         bound=problem.bound,
         encoding=encoding,
+        learnt=origin.learnt,
         target=problem.target,
         classes=None if classes is None else labels_of(problem.class_names, classes),
         nodes=problem.ids if personal or kinds is not None else None,

@@ -69,10 +69,10 @@ class TrainedModel:
     @property
     def not_covered(self) -> tuple[str, ...]:
         """What the file holds that was computed from rows and no epsilon covers."""
-        encoding = self.card.encoding
-        if self.privacy is None or encoding is None:
+        if self.privacy is None:
             return ()
-        return encoding.learnt
+        encoding = self.card.encoding
+        return (*(encoding.learnt if encoding else ()), *self.card.learnt)
 
     def predict(
         self, rows: Any, node: Any = None, *, told: str = "the table"

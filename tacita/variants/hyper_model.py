@@ -220,6 +220,7 @@ def _of_all(
         graph=None,
         bound=None,
         encoding=None,
+        before=problem.origin,
         intercept=False,
     )
 

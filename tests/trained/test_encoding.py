@@ -10,7 +10,7 @@ import pytest
 import tacita
 from tacita import data
 from tacita.check import TacitaError
-from tacita.encoding import Column, Encoding
+from tacita.encoding import SEEN_LABELS, Column, Encoding
 from tacita.report.unprotected import unprotected
 from tests.trained.conftest import patients
 
@@ -81,6 +81,41 @@ def test_a_private_run_says_that_rows_were_looked_at_before(
     words = " ".join(unprotected(run))
     assert ("scaling" in words) == (scale is not None)
     assert ("empty cells" in words) == (missing == "impute")
+
+
+CLIPPED = {"name": "Clipped", "norm": 1.0}
+NOISY = {
+    "name": "FedAvg",
+    "step_size": 0.5,
+    "oracle": {"name": "Noisy", "std": 1.0, "oracle": CLIPPED},
+}
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_labels_that_only_the_rows_named_are_told_of(place, named, tmp_path):
+    """A label that one record alone has says that the record is there."""
+    classes = {"classes": ["no", "yes"]} if named else {}
+    asked = {"data": "patients.csv", "target": "ill", "agent": "site", **classes}
+    asked |= {"missing": "drop", "features": ["age", "dose"], "bound": 1.0}
+    table = {"problem": asked, "algorithm": NOISY, "run": {"rounds": 1, "record": []}}
+    run = tacita.job.job_from(table, place).simulate()
+    assert run.privacy is not None
+    told = [one["statement"] for one in run.privacy.row("coordinator").assumptions]
+    assert ("which labels there are is public" in told) != named
+    back = tacita.load_model(run.save(tmp_path))
+    assert (SEEN_LABELS in back.not_covered) != named
+
+
+def test_labels_of_arrays_too_and_with_whatever_is_made_of_them():
+    random = np.random.default_rng(0)
+    x, y, agent = random.normal(size=(30, 2)), np.arange(30) % 3, np.arange(30) % 2
+    seen = tacita.from_arrays(x, y, agent, model="softmax")
+    named = tacita.from_arrays(x, y, agent, model="softmax", classes=range(3))
+    assert seen.origin.learnt == (SEEN_LABELS,) and named.origin.learnt == ()
+    numbers = tacita.from_arrays(x, x[:, 0], agent, model="linear")
+    assert numbers.origin.learnt == ()
+    hyper = tacita.variants.hyper_model(seen, np.eye(2))
+    assert hyper.problem.origin.learnt == (SEEN_LABELS,)
 
 
 @pytest.mark.parametrize("name, options", [("iris", {}), ("digits", {"scale": "unit"})])

@@ -33,6 +33,7 @@ from tacita.algorithm import (
 )
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.algorithm.fed_opt import CoordinatorSteps
+from tacita.encoding import SEEN_LABELS
 from tacita.privacy.accounting.guarantee import (
     Assumption,
     Guarantee,
@@ -233,18 +234,21 @@ def _origin_of_numbers(
 
 def _before_the_run(problem: Problem) -> tuple[Assumption, ...]:
     """What was done to rows before: with a scale by rows, one record moves them all."""
-    encoding = problem.encoding
-    if encoding is None or not encoding.learnt:
-        return ()
-    if not encoding.mixes_rows:
-        return (believed("which values a category may have is public"),)
-    return (
-        violated(
-            "a record changes no row but its own, and it does: "
-            f"{'; '.join(encoding.learnt)}; use scale=None with a public bound=, and "
-            "no imputed values"
-        ),
-    )
+    origin, told = problem.origin, []
+    if SEEN_LABELS in origin.learnt:
+        told.append(believed("which labels there are is public"))
+    learnt = [one for one in origin.learnt if one != SEEN_LABELS]
+    if origin.mixes_rows:
+        told.append(
+            violated(
+                "a record changes no row but its own, and it does: "
+                f"{'; '.join(learnt)}; use scale=None with a public bound=, and no "
+                "imputed values"
+            )
+        )
+    elif learnt:
+        told.append(believed("which values a category may have is public"))
+    return tuple(told)
 
 
 def is_private(algorithm: Any) -> bool:
