@@ -82,7 +82,7 @@ def plan_of(
 ) -> Plan:
     """Set the agent's noise for the run's budget; nothing is written.
 
-    Refused where the ledger has no room for the whole run.
+    Refused where the ledger has no room for the whole run, or counts other things.
 
     Args:
         setting: A run with a budget.
@@ -102,6 +102,7 @@ def plan_of(
     scope = price.scope
     _refuse_violated(price)
     whole = {"agent": account or name, "run": run.digest, "delta": delta}
+    ledger.require_addable(whole["agent"], scope.unit, scope.relation)
     after = ledger.after(prices.left, observer=scope.observer, **whole)
     if limit is not None and not after <= limit * _ROUNDING:
         refuse(

@@ -12,7 +12,7 @@ import numpy as np
 from tacita.aggregation import Summed
 from tacita.algorithm.base import Algorithm
 from tacita.check import refuse
-from tacita.federation.budget import with_budget
+from tacita.federation.budget import plan_of
 from tacita.federation.description import Description
 from tacita.federation.invitation import Invitation
 from tacita.federation.policy import Policy
@@ -41,9 +41,13 @@ def require_still_allowed(run: Description, me: Invitation, policy: Policy) -> N
 def rehearse(
     run: Description, me: Invitation, policy: Policy, ledger: Ledger, **allowance: Any
 ) -> Setting:
-    """Build the run for rows of zeros, and see whether the ledger has room for it."""
-    bare = blank_setting(run)
-    made, _ = with_budget(bare, me.name, ledger, **allowance)
+    """Build the run for rows of zeros, and see whether the ledger has room for it.
+
+    Nothing is written: what is refused, or never begins, leaves no trace.
+    """
+    made = blank_setting(run)
+    if run.privacy is not None:
+        made = plan_of(made, me.name, ledger, **allowance).setting
     require_parts_allowed(made, me.name, policy)
     return made
 

@@ -16,6 +16,7 @@ import tacita
 from tacita.cli.app import app
 from tacita.federation import Agent, Hub, Policy, PostRoom
 from tacita.federation.audit_log import NAME, AuditLog
+from tacita.federation.description import Description
 from tacita.privacy import Ledger
 from tests.federation.by_hand import ByHand
 from tests.federation.towns import LENIENT, NAMES, Town, run_of, table_of_rows
@@ -320,9 +321,7 @@ def test_two_federations_share_one_budget(tmp_path: Path):
             tell=lambda line: None,
         )
         tables = run_of(3, privacy={**BUDGET, "observer": "coordinator"})
-        run = tacita.federation.description.Description(
-            federation, "try", "coordinator", (me, "zoe"), tables
-        )
+        run = Description(federation, "try", "coordinator", (me, "zoe"), tables)
         if federation == "town":
             spent[federation] = release_all(agent, run)
             continue
@@ -335,6 +334,36 @@ def test_two_federations_share_one_budget(tmp_path: Path):
     assert 1.3 < spent["land"] < 1.6
     with Ledger(shared, read_only=True) as ledger:
         assert {row.agent for row in ledger.rows() if row.agent} == {"patients"}
+
+
+def test_a_run_that_was_only_looked_at_leaves_no_trace_in_the_ledger(tmp_path: Path):
+    """It bound the rows to its unit: all later runs in another one were refused."""
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
+    home = tmp_path / "home"
+    home.mkdir()
+    rows, policy = table_of_rows("ada"), {**LENIENT, "max_epsilon": 2.0}
+    agent = Agent(made, rows, policy, folder=home, tell=lambda line: None)
+    budget = {**BUDGET, "observer": "coordinator"}
+
+    def described(name: str, **privacy: Any) -> Description:
+        tables = run_of(3, privacy=budget | privacy)
+        return Description("town", name, "coordinator", tuple(NAMES), tables)
+
+    with agent.site.open_ledger():
+        ledger = agent.site.ledger
+        head = ledger.head()
+        for privacy, accepted in (
+            ({"epsilon": 3.0}, False),
+            ({"unit": "client"}, True),
+            ({}, True),
+        ):
+            run = described(str(privacy), **privacy)
+            assert agent.judge.verdict(run, "offer", ledger).accepted == accepted
+        assert ledger.head() == head
+    release_all(agent, run)
+    with agent.site.open_ledger():
+        other = described("others", unit="client")
+        assert not agent.judge.verdict(other, "offer", agent.site.ledger).accepted
 
 
 def test_a_shared_ledger_needs_one_name_and_an_own_one_keeps_its_name(tmp_path: Path):

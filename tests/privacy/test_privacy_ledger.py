@@ -365,8 +365,6 @@ def test_fails_closed(path, tmp_path):
         for field, value in (("unit", "client"), ("relation", "add_remove")):
             with pytest.raises(TacitaError, match="do not add up"):
                 charge(ledger, 0, of_letter(**{field: value}))
-        with pytest.raises(TacitaError, match="another agent name"):
-            ledger.allow(agent="clinic", epsilon=1.0, delta=1e-5, unit="client")
         assert releases(ledger) == []
     with pytest.raises(BrokenLedger, match="nothing may leave"):
         charge(ledger, 0)  # closed
@@ -377,6 +375,21 @@ def test_fails_closed(path, tmp_path):
     (tmp_path / "text.db").write_text("not a database, but long enough to look at")
     with pytest.raises(BrokenLedger, match="no usable ledger"):
         Ledger(tmp_path / "text.db")
+
+
+def test_only_what_was_charged_binds_an_account_to_its_unit(path):
+    """A run that was only looked at once took every other unit from its rows."""
+    with opened(path) as ledger:
+        for change in ({"unit": "client"}, {"relation": "add_remove"}, {}):
+            ledger.allow(agent="clinic", epsilon=1.0, delta=1e-5, **change)
+        charge(ledger, 0)
+        head = ledger.head()
+        for change in ({"unit": "client"}, {"relation": "add_remove"}):
+            with pytest.raises(TacitaError, match="another agent name"):
+                ledger.allow(agent="clinic", epsilon=1.0, delta=1e-5, **change)
+        assert ledger.head() == head
+        assert ledger.budget("clinic").unit == "record"
+        ledger.allow(agent="other", epsilon=1.0, delta=1e-5, unit="client")
 
 
 @pytest.mark.parametrize(

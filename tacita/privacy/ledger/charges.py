@@ -97,7 +97,8 @@ class Ledger(Accounts):
         """Set the budget of an agent; the latest one holds.
 
         It holds against every person who may see the agent's letters, over all runs.
-        Setting the same budget again writes nothing.
+        Setting the same budget again writes nothing. Unit and relation may change as
+        long as nothing was charged.
 
         Args:
             agent: Whose data it is.
@@ -119,14 +120,22 @@ class Ledger(Accounts):
             "separate": None if separate is None else json.dumps(separate),
         }
         with self.together():
+            self.require_addable(agent, wanted["unit"], wanted["relation"])
             now = self.budget(agent)
-            if now is not None and (now.unit, now.relation) != (unit, relation):
-                check.refuse(
-                    f"agent={agent!r} is accounted per {now.unit}, {now.relation}; use "
-                    "another agent name for another unit or relation"
-                )
             if now is None or any(getattr(now, k) != v for k, v in wanted.items()):
                 self._store.append(kind="budget", **wanted)
+
+    def require_addable(self, agent: str, unit: str, relation: str) -> None:
+        """Refuse releases that do not add up with those of the agent that are here."""
+        now = self.budget(agent)
+        if now is None or (now.unit, now.relation) == (unit, relation):
+            return
+        if not self._store.releases(agent):
+            return  # a budget of which nothing was spent binds nobody to its unit
+        check.refuse(
+            f"agent={agent!r} is accounted per {now.unit}, {now.relation}; use "
+            "another agent name for another unit or relation"
+        )
 
     def together(self) -> AbstractContextManager:
         """All that is charged inside is written at once, or nothing of it."""
