@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tacita.check import printable
@@ -35,11 +35,11 @@ class Signer:
 
     Attributes:
         sign: Makes a signature (Ed25519).
-        known: Public keys by name.
+        key_of: Somebody's public key as it is now; None for who was removed.
     """
 
     sign: Callable[[bytes], bytes]
-    known: Mapping[str, bytes]
+    key_of: Callable[[str], bytes | None]
 
 
 @dataclass

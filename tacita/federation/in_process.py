@@ -180,13 +180,26 @@ class InProcess:
         own = self._keys[name]
         envelope = Sealed(name, own, self._public) if self._sealed else Plain()
         who = Identity("test", "run", "state", 0, 0, name, name)
-        file = StateFile(self.folder / name, own.derive("store"), who, durable=False)
+        file = StateFile(self.folder / name, own.lasting("store"), who, durable=False)
         charge = self.charge.get(name, no_charge)
         number = folder_number(str(self.folder).encode()[-64:])
-        pen = Pen(own.derive("receipts"), "run", number)
-        known = {who: keys.sign for who, keys in self._public.items()}
-        signer = Signer(own.sign, known)
+        pen = Pen(own.lasting("receipts"), "run", number)
+        signer = Signer(own.sign, self._key_of)
         return Desk(name, "test", "run", envelope, file, pen, charge, signer=signer)
+
+    def _key_of(self, name: str) -> bytes | None:
+        keys = self._public.get(name)
+        return None if keys is None else keys.sign
+
+    def change_keys(self, name: str, parties: MutableMapping[str, Party]) -> None:
+        """Begin a party again with new keys, which the others know from now on."""
+        new, old = PrivateKeys.fresh(), self._keys[name].as_private_words()
+        self._keys[name] = PrivateKeys.of_words(new.as_private_words(), [old])
+        self._public[name] = self._keys[name].public
+        for party in parties.values():
+            if isinstance(party.desk.envelope, Sealed):
+                party.desk.envelope.know(self._public)
+        parties[name] = self.make(name)
 
     @in_double_precision
     def make(self, name: str) -> Party:

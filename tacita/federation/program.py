@@ -138,8 +138,13 @@ class Program(Correspondence):
             remark=self.remark,
             ended=self.diary.ended,
             most_greeting=self.most_greeting,
-            signer=Signer(self._keys.sign, {n: k.sign for n, k in me.others.items()}),
+            signer=Signer(self._keys.sign, self._key_of),
         )
+
+    def _key_of(self, name: str) -> bytes | None:
+        """With what somebody signs by now: keys change while a run goes on."""
+        keys = self.me.others.get(name)
+        return None if keys is None else keys.sign
 
     def drive(
         self, party: Party, post: Post, rounds: int, first: Sequence[bytes] = ()

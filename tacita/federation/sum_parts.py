@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,30 @@ from tacita.federation.work import ServerWork
 _KINDS = tuple(letters.KINDS)
 
 
+class SigningKeys(Mapping[str, bytes]):
+    """The public keys of a run's agents, as they are whenever one is asked for.
+
+    Keys are changed and agents removed while a run goes on. Who was removed stays one
+    of the run's agents, with a key that nobody can sign for.
+    """
+
+    def __init__(
+        self, agents: Sequence[str], key_of: Callable[[str], bytes | None]
+    ) -> None:
+        self._nobodys = {name: sha256(f"gone: {name}".encode()) for name in agents}
+        self._key_of = key_of
+
+    def __getitem__(self, name: str) -> bytes:
+        gone = self._nobodys[name].digest()
+        return self._key_of(name) or gone
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nobodys)
+
+    def __len__(self) -> int:
+        return len(self._nobodys)
+
+
 def sum_terms(
     desk: Desk, work: ServerWork, agents: Sequence[str], coordinator: str, rounds: int
 ) -> SumTerms:
@@ -44,7 +69,7 @@ def sum_terms(
     return SumTerms(
         run=desk.run,
         coordinator=coordinator,
-        signing={name: signer.known[name] for name in agents},
+        signing=SigningKeys(agents, signer.key_of),
         exchanges=exchanges,
         entries=int(np.prod(leaf.shape)),
         word=rule.word,

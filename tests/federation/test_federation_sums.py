@@ -23,6 +23,7 @@ from tacita.federation.in_process import (
     run_in_process,
 )
 from tacita.federation.seal import Sealed
+from tacita.federation.sum_parts import SigningKeys
 from tacita.federation.wire import Identity
 from tacita.privacy import Ledger
 from tacita.trees import double_precision
@@ -265,6 +266,36 @@ def test_others_open_a_sum_where_somebody_does_not(deadline, seconds, tmp_path: 
     run_in_process(parties, post)
     centre: Any = parties[COORDINATOR]
     assert centre.void == {} and 0.0 < post.now <= seconds
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_site_changes_its_keys_in_the_middle_of_a_run(sealed, tmp_path: Path):
+    """Shares and rosters were looked at with the keys that it had at the beginning."""
+    problem, made = summed(4, least=3, window=2)
+    calm, _ = InProcess(tmp_path / "calm", problem, made, ROUNDS, 3).run()
+    federation = InProcess(tmp_path / "a", problem, made, ROUNDS, 3, sealed=sealed)
+    parties, post = federation.parties(), InProcessPost()
+    for party in parties.values():
+        party.start(0.0)
+    centre: Any = parties[COORDINATOR]
+    _drive(parties, post, lambda: centre.round == 4)
+    federation.change_keys("agent-1", parties)
+    parties["agent-1"].start(post.now)
+    _drive(parties, post, lambda: centre.finished)
+    assert centre.finished and centre.void == {}
+    assert centre.model().tobytes() == calm.tobytes()
+
+
+def test_who_was_removed_signs_nothing_any_more():
+    keys = {"a": b"1" * 32, "b": b"2" * 32}
+    known = SigningKeys(("a", "b", "c"), keys.get)
+    assert known["a"] == keys["a"] and dict(known).keys() == {"a", "b", "c"}
+    gone = known["c"]
+    assert len(gone) == 32 and gone not in keys.values()
+    del keys["a"]
+    assert known["a"] not in (b"1" * 32, gone) and len(set(known.values())) == 3
+    with pytest.raises(KeyError):
+        known["d"]
 
 
 def secure_run(**more: Any) -> dict[str, Any]:
