@@ -49,8 +49,15 @@ _SIMULATED_METRICS = (
     "losses and other metrics of the run are computed from rows without noise: they "
     "are for whoever runs the simulation, not for the observers above"
 )
+#: What a run rests on whose starting point somebody gave.
+_STARTED = believed(
+    "the start that was given says nothing of these rows, or what it says is counted "
+    "besides"
+)
 #: Points of a curve, at most, where the runtime did not count.
 _POINTS = 60
+#: The same where every point takes seconds: over a secret draw of who takes part.
+_SECRET_POINTS = 12
 #: Agents whose curves are kept: those that were active most.
 _CURVES = 20
 
@@ -125,6 +132,7 @@ def counted_turns(
     known["liars"] = _liars(told.get("attack"), problem.n_agents)
     known["assumed"] = _arrivals(told.get("asynchronous"))
     known["assumed"] += _seeds(np.size(turns) // problem.n_agents)
+    known["assumed"] += (_STARTED,) if "start" in told else ()
     counted = planned(problem, rounds, told.get("participation", 1.0), **known)
     secret = letters_of(algorithm).secret_turns
     return counted if secret else counted.as_they_went(turns)
@@ -301,14 +309,19 @@ def _curves(
     accounted, n = stand_ins(algorithm, problem), problem.n_agents
 
     @cache
-    def spent(agent: int, active: int, number: int) -> float:
+    def spent(agent: int, chance: float, active: int, number: int) -> float:
         """As if the run had ended with this round."""
         asked = {"scope": scope, "agent": agent, "rounds": active, "total": number}
-        question = turns.question(**asked)
+        question = turns.question(**asked, participation=chance)
         return guarantee(algorithm, problem, question).epsilon(row.delta)
 
     rounds, counted = history[0], history[1].reshape(len(history[0]), -1, n)
     counted = counted.max(axis=1)  # of several seeds the one that was active most
+    if letters_of(algorithm).secret_turns:
+        # Who took part when is what the bound rests on: no curve may tell it.
+        every = -(-len(rounds) // _SECRET_POINTS)
+        rounds = rounds[::-every][::-1]
+        counted = np.broadcast_to(rounds[:, None], (len(rounds), n))
     shown = np.argsort(-counted[-1], kind="stable")[:_CURVES]
     return {
         **scope.words,
@@ -319,7 +332,9 @@ def _curves(
         "agents": [str(problem.ids[i]) for i in shown],
         "epsilon": [
             [
-                spent(int(accounted[i]), int(active), int(number))
+                spent(
+                    int(accounted[i]), float(turns.chance[i]), int(active), int(number)
+                )
                 for number, active in zip(rounds, counted[:, i], strict=True)
             ]
             for i in shown

@@ -276,7 +276,10 @@ def _run(
     rounds = check.count(rounds=check.given(rounds=rounds))
     choices.require_rows(problem, algorithm, rounds)
     usual = choices.start_of(problem, None)
-    start = usual if start is None else choices.start_of(problem, start)
+    if start is None:
+        start = usual
+    else:
+        start, told = choices.start_of(problem, start), {**told, "start": "given"}
     if seeds.private and stop:
         check.refuse(
             "stop reads metrics of private rows without noise, so when a private run "

@@ -245,6 +245,20 @@ def test_every_private_algorithm_states_its_epsilon(algorithm):
         assert row.unit == "record" and row.theorem and row.assumptions
 
 
+@pytest.mark.parametrize("publish", ["own", "released"])
+def test_a_report_says_where_models_without_noise_are(publish):
+    """It said that models carry noise of a run whose saved models carry none."""
+    problem = softmax_ring()
+    oracle = Clipped(norm=1.5)
+    made = tacita.DPNorm(step_size=0.1, noise_std=0.5, oracle=oracle, publish=publish)
+    run = tacita.simulate(problem, made, 2, seed=0, record=())
+    assert run.privacy is not None
+    told = [one["statement"] for one in run.privacy.row("neighbour").assumptions]
+    bare = any("so does every file that holds it" in one for one in told)
+    noisy = any("models told to others carry noise" in one for one in told)
+    assert (bare, noisy) == (publish == "own", publish != "own")
+
+
 def test_what_protects_nothing_is_refused():
     problem = softmax_ring()
     made = tacita.DPNorm(step_size=0.1, noise_std=0.1, oracle=Clipped(norm=1.5))

@@ -128,6 +128,32 @@ def test_curves_end_where_the_rows_do(problem, algorithm, participation):
     assert max(last) == pytest.approx(run.privacy.row("coordinator").epsilon)
 
 
+def test_no_curve_tells_what_a_secret_draw_was(problem):
+    """The bound over it would not hold for who reads there when somebody took part."""
+    chosen: Any = {"participation": 0.5, "record": ()}
+    budget = {"epsilon": 9.0, "delta": 1e-5, "observer": "neighbour", "rounds": 20}
+    inner = tacita.private(problem, tacita.FedAvg(step_size=0.1), **budget)
+    secret = tacita.ClientDPFedAvg(noise_std=2.0, step_size=0.1, oracle=inner.oracle)
+    runs = [tacita.simulate(problem, secret, 20, seed=k, **chosen) for k in (1, 2)]
+    turns = [run.info["turns"].tolist() for run in runs]
+    assert turns[0] != turns[1]
+    first, second = (run.privacy.curves for run in runs)
+    assert first == second and first["rounds"][-1] == 20
+    for line in first["epsilon"]:
+        assert line == first["epsilon"][0] and np.all(np.diff(line) > 0)
+    last = runs[0].privacy.row(first["observer"], first["unit"]).epsilon
+    assert first["epsilon"][0][-1] == pytest.approx(last)
+
+
+def test_a_start_that_was_given_is_an_assumption(problem, algorithm):
+    words = "the start that was given says nothing of these rows"
+    for start, told in ((None, False), (np.ones(3), True)):
+        run = tacita.simulate(problem, algorithm, 2, start=start, record=())
+        assumed = run.privacy.row("coordinator").assumptions
+        found = [one["status"] for one in assumed if words in one["statement"]]
+        assert found == ["believed"] * told
+
+
 def test_long_runs_are_looked_at_now_and_then(problem, algorithm):
     """Whether metrics are recorded or not, and how often."""
     for chosen in ({"record": ()}, {}, {"record_every": 7}):

@@ -74,6 +74,14 @@ def _noise_in_letters(algorithm: DPNorm, edges: Any) -> np.ndarray | None:
 _LEAST_FORGOTTEN = 1e-9
 
 
+#: Where a node's w, which carries no noise, may be.
+_NOISY = "a node's own w stays with it; models told to others carry noise"
+_BARE = (
+    "with publish='own' a node's model is w, without noise: it stays with the node, "
+    "and so does every file that holds it"
+)
+
+
 class _Steps(NamedTuple):
     """Why steps may expand, "" where they do not, and what that rests on."""
 
@@ -108,7 +116,7 @@ def _guarantee(algorithm: DPNorm, problem: Problem, question: Question) -> Guara
     )
     hidden = release.hidden_by(noise)
     one = question.releases(hidden, change.sensitivity, letters)
-    kept = believed("a node's own w stays with it; models told to others carry noise")
+    kept = believed(_NOISY if algorithm.publish != "own" else _BARE)
     # What bounds the change is said in full in place of the first.
     one = dataclasses.replace(one, assumptions=one.assumptions[1:])
     noted = one.noting(*change.assumptions, kept, before=f"{change.theorem}; ")
