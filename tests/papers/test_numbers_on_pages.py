@@ -55,6 +55,16 @@ def test_hours_are_those_of_the_file():
     assert pages - set(hours) == {"figure_4"}
 
 
+def test_seeds_are_those_of_the_pages():
+    page = (DP_NORM.parent / "README.md").read_text()
+    cells = r"^\| `(figure_\w+)` .*? \| [^|]* \| [^|]* \| (\d+) \|"
+    told = dict(re.findall(cells, page, flags=re.M))
+    assert len(told) >= 16
+    for name, seeds in told.items():
+        several = re.search(r"of (\d+) seeds", (DP_NORM / f"{name}.md").read_text())
+        assert seeds == (several[1] if several else "1"), name
+
+
 def test_every_table_and_figure_has_a_row():
     for folder in ("dp_norm", "fed_plt", "fed_spd"):
         page = (ROOT / "papers" / folder / "README.md").read_text()
