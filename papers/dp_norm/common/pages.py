@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
