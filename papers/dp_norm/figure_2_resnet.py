@@ -38,23 +38,23 @@ def main(
     ]
     return curve_page(
         out,
-        "figure_2_resnet",
+        chosen.page("figure_2_resnet"),
         "Figure 2, non-convex: ResNet-10 with group normalisation",
         panels,
         resnet.scale_of(chosen),
-        [READING, grid(heads, rows), PROVED],
+        [resnet.readings(chosen, PAPERS, OURS), grid(heads, rows), PROVED],
         resnet.about(chosen),
     )
 
 
-READING = (
-    "**The paper's reading.** DP-Norm is nearest to a single node at every epsilon. "
-    "**Ours.** Without noise the primal-dual methods are level and gossip is ahead of "
+PAPERS = "DP-Norm is nearest to a single node at every epsilon."
+OURS = {
+    "small": "Without noise the primal-dual methods are level and gossip is ahead of "
     "them. With the paper's noise DP-Norm is furthest from the single node, at both "
     "epsilons, while gossip and DP-ADMM hardly lose anything: as in the convex case "
     "that noise is worth less, which clipping shows. The single node learns fastest "
-    "and swings in the end: its steps are long for such a network."
-)
+    "and swings in the end: its steps are long for such a network.",
+}
 PROVED = (
     "For a network no smoothness is known: the paper assumes G = 1 and L = 1/2 without "
     "enforcing either, so its epsilons are names of noise levels, not guarantees. "

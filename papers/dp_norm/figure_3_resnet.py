@@ -33,15 +33,12 @@ def main(
     ]
     sweep_page(
         out,
-        "figure_3_resnet_batches",
+        chosen.page("figure_3_resnet_batches"),
         "Figure 3 (c), non-convex: batch size and accuracy",
         "batch",
         told,
         scale,
-        [
-            "**The paper's reading.** Accuracy grows with B; 500 was chosen. **Ours.** "
-            "As printed: the noise of Lemma 1 falls with B, and accuracy follows."
-        ],
+        [resnet.readings(chosen, "Accuracy grows with B; 500 was chosen.", OF_BATCHES)],
         about=about,
     )
     told = [
@@ -51,19 +48,28 @@ def main(
     ]
     return sweep_page(
         out,
-        "figure_3_resnet",
+        chosen.page("figure_3_resnet"),
         "Figure 3 (a, b), non-convex: normalisation weight, dual norm and accuracy",
         "alpha",
         told,
         scale,
-        [
-            "**The paper's reading.** A larger alpha keeps dual variables small; too "
-            "large a one costs accuracy; 0.001 was chosen. **Ours.** The dual norm "
-            "falls with alpha as printed. Accuracy gains with it, most at 0.1, the "
-            "largest that was tried: with so much noise 0.001 makes little difference."
-        ],
+        [resnet.readings(chosen, PAPERS_ALPHA, OF_ALPHA)],
         about=about,
     )
+
+
+OF_BATCHES = {
+    "small": "As printed: the noise of Lemma 1 falls with B, and accuracy follows.",
+}
+PAPERS_ALPHA = (
+    "A larger alpha keeps dual variables small; too large a one costs accuracy; 0.001 "
+    "was chosen."
+)
+OF_ALPHA = {
+    "small": "The dual norm falls with alpha as printed. Accuracy gains with it, most "
+    "at 0.1, the largest that was tried: with so much noise 0.001 makes little "
+    "difference.",
+}
 
 
 if __name__ == "__main__":

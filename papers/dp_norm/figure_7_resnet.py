@@ -23,18 +23,24 @@ def main(
     panels = resnet.by_epsilon(lines, single)
     return curve_page(
         out,
-        "figure_7_resnet",
+        chosen.page("figure_7_resnet"),
         "Figure 7, non-convex: ResNet-10, iid data",
         panels,
         resnet.scale_of(chosen),
-        [
-            "**The paper's reading.** DP-Norm is closest to the reference, and DP-SGD "
-            "does better than with non-iid data. **Ours.** Without noise all five are "
-            "nearly the same. With the paper's noise DP-SGD is closest, and better "
-            "than with non-iid data, as printed; DP-Norm is furthest."
-        ],
+        [resnet.readings(chosen, PAPERS, OURS)],
         resnet.about(chosen),
     )
+
+
+PAPERS = (
+    "DP-Norm is closest to the reference, and DP-SGD does better than with non-iid "
+    "data."
+)
+OURS = {
+    "small": "Without noise all five are nearly the same. With the paper's noise "
+    "DP-SGD is closest, and better than with non-iid data, as printed; DP-Norm is "
+    "furthest.",
+}
 
 
 if __name__ == "__main__":

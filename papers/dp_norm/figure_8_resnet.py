@@ -26,18 +26,23 @@ def main(
         rings[f"{one.nodes} nodes"] += each
     return curve_page(
         out,
-        "figure_8_resnet",
+        chosen.page("figure_8_resnet"),
         "Figure 8, non-convex: ResNet-10, number of nodes, epsilon = 1",
         rings,
         resnet.scale_of(chosen),
-        [
-            "**The paper's reading.** DP-Norm is closest to the reference for every "
-            "number of nodes, and its curves get smoother with more. **Ours.** Its "
-            "curves are smoothest on eight nodes, as printed. On every ring it is "
-            "behind DP-SGD and DP-ADMM, whose noise is worth less."
-        ],
+        [resnet.readings(chosen, PAPERS, OURS)],
         resnet.about(chosen),
     )
+
+
+PAPERS = (
+    "DP-Norm is closest to the reference for every number of nodes, and its curves get "
+    "smoother with more."
+)
+OURS = {
+    "small": "Its curves are smoothest on eight nodes, as printed. On every ring it is "
+    "behind DP-SGD and DP-ADMM, whose noise is worth less.",
+}
 
 
 if __name__ == "__main__":

@@ -29,16 +29,16 @@ def main(
     ]
     return curve_page(
         out,
-        "figure_9_resnet",
+        chosen.page("figure_9_resnet"),
         "Figure 9, non-convex: DP-Norm with ResNet-10 on rings of different size",
         {f"alpha = {resnet.ALPHA:g}, epsilon = 1": lines},
         resnet.scale_of(chosen),
-        [
-            "**The paper's reading.** Three nodes are slower, the others alike. "
-            "**Ours.** All four are alike, three nodes as well."
-        ],
+        [resnet.readings(chosen, "Three nodes are slower, the others alike.", OURS)],
         resnet.about(chosen),
     )
+
+
+OURS = {"small": "All four are alike, three nodes as well."}
 
 
 if __name__ == "__main__":

@@ -64,6 +64,21 @@ def test_panels_by_epsilon_each_with_the_single_node():
     }
 
 
+def test_pages_of_other_sizes_have_names_and_readings_of_their_own():
+    names = [resnet.size_of(s, 3).page("figure_2_resnet") for s in SIZES]
+    assert names[0] == "figure_2_resnet" and len(set(names)) == len(SIZES)
+    told = {"small": "it is not."}
+    assert resnet.readings(SMALL, "It is.", told).endswith("**Ours.** it is not.")
+    assert "Ours" not in resnet.readings(PAPER, "It is.", told)
+
+
+def test_a_night_has_the_papers_pictures_batches_and_steps():
+    night = SIZES["night"]
+    for field in ("side", "batch", "step"):
+        assert getattr(night, field) == getattr(PAPER, field)
+    assert night.rounds < PAPER.rounds and night.width < PAPER.width
+
+
 def test_other_sizes_are_refused():
     with pytest.raises(tacita.TacitaError, match="unknown size 'large'"):
         resnet.size_of("large", None)

@@ -2,12 +2,13 @@
 
 The small size keeps what decides how much noise stands against how much progress: the
 images of a node, K, and sqrt(R) times the noise over the way mu K R. Steps are longer
-and fewer, pictures and layers smaller.
+and fewer, pictures and layers smaller. The size of a night has the paper's pictures,
+batches and steps; its network is narrower, and it goes as far as a night allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,9 +49,20 @@ class Size(NamedTuple):
             f"{self.rounds:,} rounds"
         )
 
+    @property
+    def name(self) -> str:
+        """What it is called, whatever its rounds."""
+        same = (name for name, size in SIZES.items() if size[:-2] == self[:-2])
+        return next(same)
+
+    def page(self, figure: str) -> str:
+        """What a figure's page is called that was run at this size."""
+        return figure if self.name == "small" else f"{figure}_{self.name}"
+
 
 SIZES = {
     "small": Size(14, 4, 2, 250, 0.03, 20, 1000),
+    "night": Size(28, 16, 8, 500, 0.001, 10, 2000),
     "paper": Size(28, 64, 32, 500, 0.001, 1000, 10_000),
 }
 
@@ -227,6 +239,12 @@ def by_epsilon(
 def scale_of(size: Size) -> Scale:
     """One split, one seed."""
     return Scale(size.rounds)
+
+
+def readings(size: Size, papers: str, ours: Mapping[str, str]) -> str:
+    """What the paper says of a figure, and what is seen at a size that was run."""
+    told = f"**The paper's reading.** {papers}"
+    return f"{told} **Ours.** {ours[size.name]}" if size.name in ours else told
 
 
 def about(size: Size) -> str:
