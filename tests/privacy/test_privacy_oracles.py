@@ -178,6 +178,51 @@ def test_rounding_before_the_noise_is_refused():
 
 
 @pytest.mark.parametrize(
+    "algorithm",
+    (
+        tacita.DPFedAvg(step_size=0.2, noise_std=0.5),
+        tacita.FedSPD(rho=1.0, gamma=4.0, noise_std=0.5),
+        tacita.DPNorm(step_size=0.1, alpha=1.0, local_steps=1, noise_std=0.5),
+        tacita.FedAvg(step_size=0.2),
+        tacita.FedAdam(step_size=0.2),
+    ),
+    ids=lambda one: type(one).__name__,
+)
+def test_rounding_is_not_covered_by_noise_of_letters(algorithm):
+    """It moves a gradient by a step of the grid where a record moves it by little."""
+    coarse = tacita.Quantised(bits=2, range=0.6, rounding="nearest", oracle=noisy())
+    asked = Question(scope=Scope("neighbour"), agent=0, rounds=1)
+    problem, made = PROBLEM, replace(algorithm, oracle=coarse)
+    if isinstance(algorithm, tacita.DPNorm):
+        problem = RING
+    if algorithm.noise_std is None:  # the noise is that of a sum
+        budget = {"epsilon": 1.0, "delta": DELTA, "observer": "coordinator"}
+        safe = tacita.private(
+            problem, algorithm, rounds=1, aggregation="secure", **budget
+        )
+        silent = replace(coarse, oracle=noisy(std=0.0))
+        made = replace(safe, algorithm=replace(algorithm, oracle=silent))
+    with pytest.raises(tacita.TacitaError, match="rounded before any noise"):
+        guarantee(made, problem, asked)
+
+
+def test_two_gradients_that_are_alike_may_be_rounded_apart():
+    """Which is why clipping bounds nothing of what is rounded."""
+    clipped, x = Clipped(norm=1.0), np.full((101, 1), 0.6)
+    coarse = tacita.Quantised(bits=2, range=0.6, rounding="nearest", oracle=clipped)
+    near = [
+        tacita.from_arrays(x, np.where(np.arange(101) < k, 1.0, -1.0), np.zeros(101))
+        for k in (50, 51)
+    ]
+    moved = []
+    for oracle in (clipped, coarse):
+        algorithm = tacita.ServerGD(step_size=1.0, oracle=oracle)
+        letters = [tacita.simulate(p, algorithm, 1, record=()).params for p in near]
+        moved.append(float(np.abs(letters[0] - letters[1]).max()))
+    assert moved[0] <= 2 / 101 and moved[1] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
     ("oracle", "more", "message"),
     [
         (

@@ -23,6 +23,7 @@ from tacita.privacy.letters.over_rounds import scheduled, until_the_last_model
 from tacita.privacy.letters.question import (
     Increment,
     Question,
+    clipped_before_noise,
     clipped_oracle,
     number_of,
     present_noise,
@@ -210,7 +211,8 @@ def gradient_increment(
             f"the noise of a secure sum covers one gradient a round, and "
             f"{type(algorithm).__name__} takes more; use local_steps=1, or DPFedAvg"
         )
-    oracle, samples = clipped_oracle(algorithm, agent), int(problem.counts[agent])
+    oracle = clipped_before_noise(algorithm, agent)
+    samples = int(problem.counts[agent])
     sampling, _ = _sampling(oracle, samples, asked, scope)
     used, how = oracle.drawn(samples)
     change = oracle.sensitivity(

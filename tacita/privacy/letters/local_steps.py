@@ -44,6 +44,7 @@ from tacita.privacy.letters.primal_dual_steps import hidden_state_norm, printed_
 from tacita.privacy.letters.question import (
     Increment,
     Question,
+    clipped_before_noise,
     clipped_oracle,
     longest_row,
     no_longer_rows,
@@ -298,7 +299,7 @@ def _use(
 
     A `hidden` state gains nothing from the draw of a record among many.
     """
-    oracle = clipped_oracle(algorithm, question.agent)
+    oracle = clipped_before_noise(algorithm, question.agent)
     norm, steps = oracle.norm, algorithm.local_steps
     samples = int(problem.counts[question.agent])
     size, sampling = oracle.drawn(samples)

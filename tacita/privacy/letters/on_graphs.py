@@ -35,6 +35,7 @@ from tacita.privacy.letters.over_rounds import over_rounds
 from tacita.privacy.letters.question import (
     Question,
     alike,
+    clipped_before_noise,
     clipped_oracle,
     longest_row,
     no_longer_rows,
@@ -159,7 +160,7 @@ def letter_sensitivity(
     is used, with s the change of one gradient. Any other loss, and whole clients:
     D <- r (D + 2 mu C) in every step, for two clipped gradients differ by at most 2 C.
     """
-    oracle = clipped_oracle(algorithm, agent)
+    oracle = clipped_before_noise(algorithm, agent)
     refuse_poisson(oracle.drawn(1)[1])
     mu, norm = number_of(algorithm.step_size, agent), oracle.norm
     r = float(step_kept(algorithm, problem)[agent])

@@ -188,6 +188,21 @@ def clipped_oracle(algorithm: Any, agent: int | None = None) -> Clipped:
     )
 
 
+def clipped_before_noise(algorithm: Any, agent: int | None = None) -> Clipped:
+    """The same where the noise that counts is behind steps, or in a sum of letters.
+
+    Nothing may round gradients before it: what a record moves by little may be rounded
+    a whole step of the grid apart, whatever noise there was before.
+    """
+    if isinstance(algorithm.oracle, Quantised):
+        check.refuse(
+            f"the gradients of {type(algorithm).__name__} are rounded before any noise "
+            "that counts is added, and nothing bounds what that does; leave "
+            "tacita.Quantised out"
+        )
+    return clipped_oracle(algorithm, agent)
+
+
 def longest_row(problem: Problem) -> float:
     """How long a row's features may be: the public bound, or else the longest row.
 
