@@ -7,6 +7,7 @@ problem without its rows, and whoever asks for them is caught.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, NoReturn, cast
 
 from tacita.algorithm.base import Algorithm
@@ -25,24 +26,40 @@ class _NoRows:
         raise _Looked
 
 
+#: What is known of a problem besides its fields, whatever its rows are.
+_PUBLIC = (
+    "whole",
+    "n_agents",
+    "dim",
+    "model",
+    "model_of",
+    "h",
+    "dtype",
+    "counts",
+    "weights",
+    "weighted",
+    "origin",
+    "feature_names",
+)
+
+
 class _Blind:
-    """A problem of which all is known but its rows."""
+    """A problem of which all is known but its rows, and what follows from them."""
 
     def __init__(self, problem: Problem) -> None:
         self._known = problem
-        self.population = replace(problem.population, rows=_NoRows())
+        self.population = replace(problem.population, rows=_NoRows(), test=_NoRows())
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._known, name)
-
-    @property
-    def moduli(self) -> Any:
-        """Public where they come from a bound on rows."""
-        return self.stacked() if self._known.bound is None else self._known.moduli
-
-    def stacked(self) -> NoReturn:
-        """The rows themselves."""
-        raise _Looked
+        known = self._known
+        public = {*_PUBLIC, *(field.name for field in fields(Problem))}
+        # Of a public bound on rows all others follow.
+        public |= {"moduli"} if known.bound is not None else set()
+        if name in public:
+            return getattr(known, name)
+        if hasattr(type(known), name):
+            raise _Looked
+        raise AttributeError(name)
 
 
 def looks_at_rows(algorithm: Algorithm, problem: Problem) -> bool:

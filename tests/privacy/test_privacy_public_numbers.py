@@ -15,7 +15,7 @@ from tacita.audits.canary import with_record
 from tacita.privacy import Noisy, letters_of
 from tacita.privacy.blind import looks_at_rows
 from tacita.problem import graph, synthetic
-from tacita.trees import frozen
+from tacita.trees import frozen, static
 from tests.cases import CASES
 
 DELTA, BOUND, ROUNDS = 1e-5, 6.0, 4
@@ -155,6 +155,36 @@ def test_numbers_that_theory_sets_from_rows_are_named():
                 if one["statement"].startswith(words)
             }
             assert found == status
+
+
+#: What somebody's own theory may ask a problem that depends on its rows.
+TOLD = {
+    "loss": lambda problem: problem.loss(problem.start),
+    "grad": lambda problem: np.linalg.norm(problem.grad(problem.start)),
+    "accuracy": lambda problem: problem.accuracy(problem.start),
+    "solve": lambda problem: np.linalg.norm(problem.solve()),
+    "stacked": lambda problem: problem.stacked()[1].max(),
+    "holdings": lambda problem: max(problem.holdings()["+1"]),
+}
+
+
+@frozen
+class SetFromRows(tacita.FedAvg):
+    """Its step size is set by a theory of somebody's own."""
+
+    asks: str = static(default="loss")
+
+    def resolve(self, problem):
+        told = float(TOLD[self.asks](problem))
+        return dataclasses.replace(self, step_size=0.1 / (1 + told))
+
+
+@pytest.mark.parametrize("asks", TOLD)
+def test_whatever_of_the_rows_a_number_was_set_from_is_named(asks):
+    """A bound on rows makes their moduli public, and nothing else."""
+    algorithm = SetFromRows(asks=asks)
+    assert 0 < algorithm.resolve(data(BOUND)).step_size < 0.1
+    assert looks_at_rows(algorithm, data(BOUND))
 
 
 @pytest.mark.long
