@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from tacita import keys
-from tacita.federation.draws import key_for
+from tacita.federation.draws import derive, key_for
 from tacita.federation.receipts import When
 from tacita.runtime import secret_noise
 
@@ -49,6 +49,10 @@ class AgentKeys(Protocol):
         """What the noise of a letter in a secure sum is bound to."""
         ...
 
+    def of_rows(self) -> bytes:
+        """What tells rows from others, and nothing of them."""
+        ...
+
 
 @dataclass(frozen=True)
 class SharedKeys:
@@ -75,6 +79,10 @@ class SharedKeys:
     def sum_context(self, context: bytes, number: int, phase: int, told: Any) -> bytes:
         """A simulation knows no rosters."""
         return secret_noise.context_of(number, phase, told)
+
+    def of_rows(self) -> bytes:
+        """Keys of a simulation are of no rows."""
+        return b""
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,6 +114,10 @@ class OwnKeys:
     def sum_context(self, context: bytes, number: int, phase: int, told: Any) -> bytes:
         """Run, roster, exchange and question."""
         return context
+
+    def of_rows(self) -> bytes:
+        """The root is of these very rows, and so is what follows from it."""
+        return derive(self.root, "rows")
 
 
 def next_history(history: str, when: When, asked: Sequence[np.ndarray]) -> str:

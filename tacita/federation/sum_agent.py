@@ -10,6 +10,7 @@ from jax import Array
 
 from tacita.aggregation.secure.secure_agent import SecureAgent, Wanted
 from tacita.aggregation.secure.steps import Row, Send, Step
+from tacita.check import refuse
 from tacita.federation import sum_parts
 from tacita.federation.agent_keys import AgentKeys
 from tacita.federation.desk import Desk
@@ -97,13 +98,18 @@ class SumAgent(ServerAgent):
         sum_parts.post(self._put_out, sends)
 
     def _written(self, step: Step, when: When | None = None) -> Iterable[Send]:
-        """Write the rows of a step into the ledger; the rest is in the checkpoint."""
+        """Write the rows of a step into the ledger; the rest is in the checkpoint.
+
+        Of an answer the whole letter is charged: a folder that was put back may have
+        other rows by now, and two letters under the same masks and noise would tell
+        their difference.
+        """
         for row in step.writes:
             if not isinstance(row, Row):
                 continue
             if row.kind == "answer" and when is not None:
                 name = self._identity("answer", self._coordinator, when)
-                self.desk.charge(name, row.digest)
+                self.desk.charge(name, sum_parts.answer_in(step))
             elif self.desk.account is not None:
                 self.desk.account.note(row.kind, row.number, row.digest)
         return self._machine.release(step)
@@ -146,12 +152,29 @@ class SumAgent(ServerAgent):
         if self.finished or self._machine is None:
             return {}, []
         words, arrays = sum_parts.as_parts(*self._machine.written)
-        return {"sum": words}, [*arrays, np.frombuffer(self._secret, np.uint8)]
+        told = {"sum": words, "rows": self._keys.of_rows().hex()}
+        return told, [*arrays, np.frombuffer(self._secret, np.uint8)]
 
     def _restore(self, words: dict[str, Any], groups: dict[str, Any]) -> None:
         super()._restore(words, groups)
         if "sum" in words:
+            self._require_same_rows(words)
             self._secret = groups["own"][1].tobytes()
             notes = self.desk.state_file.noted
             kept, rows = sum_parts.of_parts(words["sum"], groups["own"], notes)
             self._machine = self._new_machine(rows, kept)
+
+    def _require_same_rows(self, words: dict[str, Any]) -> None:
+        """Masks and noise are of a question, whatever the rows: they stay the same.
+
+        A folder that was put back, with its ledger, knows nothing of a letter that
+        left. The same question would get another letter of other rows, and the two
+        would tell their difference.
+        """
+        mine = self._keys.of_rows().hex()
+        if words.get("rows", mine) != mine:
+            refuse(
+                f"the rows of {self.name} were changed since it began this run, whose "
+                "secure sums hide letters of the rows that it had: put those back, or "
+                "leave the run with --abandon"
+            )

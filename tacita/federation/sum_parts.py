@@ -22,7 +22,15 @@ from tacita.aggregation.secure.letters import (
     SIGNATURE_BYTES,
 )
 from tacita.aggregation.secure.shares import SHARE_BYTES
-from tacita.aggregation.secure.steps import Answer, Drop, Keep, Row, Send, Write
+from tacita.aggregation.secure.steps import (
+    Answer,
+    Drop,
+    Keep,
+    Row,
+    Send,
+    Step,
+    Write,
+)
 from tacita.aggregation.secure.terms import MOST_WINDOW
 from tacita.aggregation.secure.terms import Terms as SumTerms
 from tacita.check import TacitaError, refuse
@@ -115,6 +123,12 @@ def arrays_of(answer: Answer) -> list[np.ndarray]:
     context, opened = answer.context, b"".join(answer.opened)
     ends = [np.frombuffer(part, np.uint8) for part in (context, opened)]
     return [ends[0], answer.words, ends[1]]
+
+
+def answer_in(step: Step) -> bytes:
+    """The masked letter that a step puts on the disk, with its context."""
+    (kept,) = (w for w in step.writes if isinstance(w, Keep) and w.name == "answer")
+    return kept.content
 
 
 def answer_of(arrays: Sequence[np.ndarray], terms: SumTerms) -> Answer:

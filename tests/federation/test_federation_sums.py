@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,14 @@ from tacita.federation.sum_parts import SigningKeys
 from tacita.federation.wire import Identity
 from tacita.privacy import Ledger
 from tacita.trees import double_precision
-from tests.federation.mortals import EVENTS, SOME_LOSS, Mortal, chaos, summed
+from tests.federation.mortals import (
+    EVENTS,
+    SOME_LOSS,
+    Ledgers,
+    Mortal,
+    chaos,
+    summed,
+)
 from tests.federation.test_federation_taint import Recorder, leaks, markers
 from tests.federation.towns import (
     COLUMNS,
@@ -440,3 +449,71 @@ def test_a_letter_under_the_same_masks_is_the_same_letter(tmp_path: Path):
         np.testing.assert_array_equal(first, again)
         found[context] = first
     assert np.any(found[b"a" * 32] != found[b"b" * 32])
+
+
+class Recorded(InProcessPost):
+    """Keeps everything that was sent to or by somebody."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self.sent: list[tuple[Identity, bytes]] = []
+
+    def deliver(self, to: str, content: bytes) -> None:
+        one = tacita.federation.wire.decode(content).identity
+        if self._name in (to, one.sender):
+            self.sent.append((one, content))
+        super().deliver(to, content)
+
+    def of(self, kind: str, number: int) -> bytes:
+        """The first letter of a kind in a round."""
+        found = (c for one, c in self.sent if (one.kind, one.round) == (kind, number))
+        return next(found)
+
+
+@pytest.mark.parametrize("changed", (False, True))
+def test_other_rows_get_no_letter_under_masks_that_were_used(changed, tmp_path: Path):
+    """A folder that was put back knows nothing of its last letter, the ledger does."""
+    problem, made = summed(4, least=4)
+    town = Ledgers(tmp_path, problem, made, ROUNDS, 3)
+    parties, post = town.parties(), Recorded("agent-0")
+    for party in parties.values():
+        party.start(0.0)
+    _drive(parties, post, lambda: parties["agent-0"].round == 2)
+    shutil.copytree(tmp_path / "agent-0", tmp_path / "backup")
+    _drive(parties, post, lambda: parties["agent-0"].round == 3)
+    for party in parties.values():
+        for to, content in party.take_out():
+            post.deliver(to, content)
+    shutil.rmtree(tmp_path / "agent-0")
+    (tmp_path / "backup").rename(tmp_path / "agent-0")
+    if changed:
+        own = town.locals[0]
+        town.locals[0] = replace(own, rows=own.rows._replace(y=-own.rows.y))
+    again = town.make("agent-0")
+    again.start(post.now)
+    if changed:
+        with pytest.raises(tacita.TacitaError, match="already charges another letter"):
+            again.receive(post.of("question", 3), post.now)
+    else:
+        again.receive(post.of("question", 3), post.now)
+    told = [tacita.federation.wire.decode(content) for _, content in again.take_out()]
+    first = tacita.federation.wire.decode(post.of("answer", 3)).arrays[1]
+    answers = [one.arrays[1] for one in told if one.identity.kind == "answer"]
+    assert len(answers) == (not changed)
+    assert all(np.array_equal(first, answer) for answer in answers)
+
+
+def test_rows_stay_the_same_as_long_as_masks_do(tmp_path: Path):
+    """A ledger that was put back with its folder knows nothing of a letter either."""
+    problem, made = summed(4, least=4)
+    town = InProcess(tmp_path, problem, made, ROUNDS)
+    town.own_keys = [OwnKeys(bytes([i]) * 32) for i in range(problem.n_agents)]
+    parties, post = town.parties(), InProcessPost()
+    for party in parties.values():
+        party.start(0.0)
+    _drive(parties, post, lambda: parties["agent-0"].round == 2)
+    town.make("agent-0").start(post.now)
+    town.own_keys[0] = OwnKeys(b"r" * 32)  # those of other rows
+    with pytest.raises(tacita.TacitaError, match="rows of agent-0 were changed"):
+        town.make("agent-0").start(post.now)
