@@ -21,10 +21,12 @@ class StepsFromZero:
     def increment(
         self, key: Array, oracle: AgentOracle, state: ModelState, inbox: Array
     ) -> tuple[ModelState, Array]:
-        """How far rows move the model in the local steps."""
+        """How far rows move the model in the local steps.
+
+        The agent keeps what it was told: its own model has no noise, for the sum has.
+        """
         steps = (self.step_size, self.local_steps)
-        moved = steps_from_zero(key, oracle, inbox, *steps)
-        return ModelState(inbox + moved), moved
+        return ModelState(inbox), steps_from_zero(key, oracle, inbox, *steps)
 
     def joined(self, kept: tuple, told: Array, mean: Array, now: Round) -> Array:
         """The model told, moved by the regulariser and by rows."""

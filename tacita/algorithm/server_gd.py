@@ -113,7 +113,7 @@ class ServerGD(ServerAlgorithm):
             return ModelState(inbox), oracle.of_data.once(key, inbox)
         steps = (self.step_size, self.local_steps)
         moved = steps_from_zero(key, oracle, inbox, *steps)
-        return ModelState(inbox + moved), -moved / self.step_size
+        return ModelState(inbox), -moved / self.step_size
 
     def joined(self, kept: Array, told: Array, mean: Array, now: Round) -> Array:
         """With the regulariser's gradients, which everybody knows."""

@@ -277,3 +277,31 @@ def test_without_noise_there_is_no_epsilon():
     for observer in ("coordinator", "neighbour", "final_model"):
         row = run.privacy.row(observer)
         assert row.epsilon is None and "without noise" in row.theorem
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    (
+        tacita.FedAvg(step_size=0.5),
+        tacita.FedAdam(step_size=0.5),
+        tacita.DPFedAvg(step_size=0.5, local_steps=3),
+        tacita.DPSGD(step_size=0.5),
+    ),
+    ids=lambda one: type(one).__name__,
+)
+def test_no_model_of_an_agent_holds_its_rows_without_noise(algorithm):
+    """Letters have no noise of their own: what agents keep is what they were told."""
+    problem = tacita.problem.synthetic.logistic(4, 3, 20, bound=2.0)
+    safe = tacita.private(
+        problem,
+        algorithm,
+        epsilon=1.0,
+        delta=1e-5,
+        observer="coordinator",
+        rounds=1,
+        aggregation="secure",
+    )
+    start = np.array([0.3, -0.2, 0.1])
+    run = tacita.simulate(problem, safe, 1, start=start, record=())
+    assert np.any(run.params != start)
+    np.testing.assert_array_equal(run.agents, np.tile(start, (4, 1)))
