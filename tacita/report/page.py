@@ -216,6 +216,9 @@ class Page:
         return html.section("letters", "Every agent's letters", *parts) if parts else ""
 
     def _communication(self) -> str:
+        counted = any("communication" in run.info for run in self._runs.values())
+        if self._publishable and not counted:
+            return ""
         several = any(facts.several(r) for r in self._runs.values())
         note = (
             "Letters are counted from who was active in which round, bytes are the "

@@ -6,6 +6,8 @@ import dataclasses
 from pathlib import PurePath
 from typing import Any
 
+import numpy as np
+
 from tacita import check
 from tacita.encoding import SEEN_LABELS
 from tacita.trace import Keeping, PrivacyReport, Run, measures, verdict
@@ -103,8 +105,18 @@ def publishable(run: Run) -> Run:
     rows = tuple(dataclasses.replace(row, audited=None) for row in report.rows)
     kept = dataclasses.replace(report, rows=rows, curves=None)
     info = {key: run.info[key] for key in _PUBLIC if key in run.info}
+    if _letters_were_drawn(run):
+        # How many there were tells who took part, on whose secret bounds may rest.
+        info.pop("communication", None)
     config = _without_path(run.config)
     return dataclasses.replace(run, metrics={}, info=info, config=config, privacy=kept)
+
+
+def _letters_were_drawn(run: Run) -> bool:
+    """Whether chance said how many letters there were, not who wrote them only."""
+    told = run.config.get("resolved", run.config).get("run", {})
+    chance = told.get("participation", 1.0)
+    return not isinstance(chance, int) and bool(np.any(np.not_equal(chance, 1.0)))
 
 
 def _is_table(asked: dict[str, Any]) -> bool:

@@ -79,13 +79,32 @@ def test_a_page_for_others_leaves_it_out(private, tmp_path):
     path = write_report(run, tmp_path, publishable=True)
     assert path.name == "publishable.html" and [*tmp_path.iterdir()] == [path]
     page = Page(path)
-    assert page.ids == ["settings", "privacy", "communication", "origin"]
+    assert page.ids == ["settings", "privacy", "origin"]
     shown = (page.text + " ".join(page.code)).replace("\N{NO-BREAK SPACE}", " ")
     last = f"{run.metrics['loss'][-1]:.4g}"
     for words in (last, "90.0 %", "0.77", "site 2", "yse", "/home/ann", "12 s"):
         assert words not in shown, words
     assert "rows.csv" in shown and "within the budget of 2" in shown
     assert "img" not in page.tags and "Signature" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("participation", "shown"),
+    [(1.0, True), (3, True), (0.5, False), ([0.1, 1.0, 1.0], False)],
+)
+def test_nor_does_it_tell_how_many_letters_chance_has_made(
+    private, tmp_path, participation, shown
+):
+    """A bound over a secret draw holds as long as nobody knows who took part."""
+    run = private()
+    asked = {"run": {**run.config["run"], "participation": participation}}
+    told = run.config | asked | {"resolved": run.config["resolved"] | asked}
+    run = dataclasses.replace(run, config=told)
+    page = Page(write_report(run, tmp_path, publishable=True))
+    assert ("communication" in page.ids) == shown
+    assert ("letters" in page.text) == shown
+    # Whoever ran it knows.
+    assert "communication" in Page(write_report(run, tmp_path)).ids
 
 
 @pytest.mark.parametrize(
