@@ -283,11 +283,23 @@ class PolicyInForce:
         self.policy = Policy.read(source)
 
     def changed(self) -> bool:
-        """Read the file again if it was written since; whether it was."""
+        """Read the file again if it was written since; whether it was.
+
+        Rows keep their name in the ledger as long as a program runs: under another one
+        what they have spent would begin at zero.
+        """
         stamp = self._look(self._source)
         if stamp == self._stamp:
             return False
-        self._stamp, self.policy = stamp, Policy.read(self._source)
+        policy, name = Policy.read(self._source), self.policy.data_name
+        if policy.data_name != name:
+            refuse(
+                f"data_name of the policy was changed from {name!r} to "
+                f"{policy.data_name!r}, and what the rows have spent stands under the "
+                "first; put it back, or end this program and give the new name to "
+                "other rows"
+            )
+        self._stamp, self.policy = stamp, policy
         return True
 
     @staticmethod

@@ -363,6 +363,27 @@ def test_a_policy_that_was_tightened_binds_the_very_next_letter(
     assert events == ["release", "release", "stopped"]
 
 
+def test_rows_keep_their_name_in_the_ledger_while_a_program_runs(
+    hub: Hub, tmp_path: Path
+):
+    """Under another one what they have spent would begin at zero."""
+    policy = write(tmp_path / "policy.toml", max_epsilon=3.0)
+    agent = agent_of(hub, tmp_path / "home", policy)
+    run = describe(privacy=BUDGET)
+    agent._agree_to(run)
+    agent.site.prepare(run, agent._outline)
+    name = Identity("town", run.digest, "answer", 1, 0, "ada", "coordinator")
+    agent.site.release(name, b"numbers")
+    write(policy, max_epsilon=3.0, data_name="patients")
+    for _ in range(2):
+        with pytest.raises(tacita.TacitaError, match="data_name .* was changed"):
+            agent.site.release(replace(name, round=2), b"more numbers")
+        with pytest.raises(tacita.TacitaError, match="data_name .* was changed"):
+            agent.judge.verdict(run, "", agent.site.ledger)
+    with Ledger(tmp_path / "home" / "ledger.db", read_only=True) as ledger:
+        assert {row.agent for row in ledger.rows() if row.agent} == {"ada"}
+
+
 def test_consents_are_to_one_description_by_agents_of_the_federation(town: ByHand):
     run, other = town.describe(run_of(6)), town.describe(run_of(7))
     keys = {name: town.invitation(name).keys for name in NAMES}
