@@ -2,9 +2,10 @@
 
 from tacita.encoding.cells import LARGEST, marked_numbers, without_marks, word
 from tacita.encoding.encoding import Column, Encoding, level_names, unit_rows
-from tacita.encoding.origin import SEEN_LABELS, Origin
+from tacita.encoding.origin import CHANGED_FEATURES, SEEN_LABELS, Origin
 
 __all__ = [
+    "CHANGED_FEATURES",
     "LARGEST",
     "SEEN_LABELS",
     "Column",

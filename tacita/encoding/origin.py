@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 #: Where nobody said beforehand which labels there may be.
 SEEN_LABELS = "labels: those that the rows have"
+#: Where features were changed by a map, and nobody here knows what it is made of.
+CHANGED_FEATURES = "features: changed by a map, which may be of the rows"
 
 
 class Origin(NamedTuple):

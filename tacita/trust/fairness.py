@@ -13,10 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
+from tacita.encoding import CHANGED_FEATURES, Origin
+from tacita.privacy.features import Projection
 from tacita.problem.held_out import with_counts
 from tacita.problem.model.wrapped import EveryValue
 from tacita.problem.problem import Problem
 from tacita.trees import double_precision, replace
+
+#: What is said of features that were changed by what their rows have shown.
+_OF_ROWS = "features: changed by a projection that was computed from the rows"
 
 
 def spread(losses: Any) -> dict[str, float]:
@@ -146,7 +151,8 @@ def with_features(problem: Problem, change: Callable[[Any], Any]) -> Problem:
 
     Such as those in which no linear reader finds the group, (184): then proxies of the
     group are gone too, which `without_column` leaves. A public bound on rows is given
-    up.
+    up. A map that was computed from the rows tells of them, and lets a record move all
+    features: no epsilon of a private run covers that, and its report says so.
 
     Args:
         problem: Whose rows are changed.
@@ -164,5 +170,8 @@ def with_features(problem: Problem, change: Callable[[Any], Any]) -> Problem:
         with double_precision():
             seen = jnp.asarray(np.asarray(change(np.asarray(test.x)), x.dtype))
         population = replace(population, test=test._replace(x=seen))
-    freed = replace(problem, population=population, bound=None)
+    learnt = isinstance(change, Projection) and change.of_rows
+    origin = Origin((_OF_ROWS,), True) if learnt else Origin((CHANGED_FEATURES,))
+    before = problem.before.joined(origin)
+    freed = replace(problem, population=population, bound=None, before=before)
     return with_counts(freed, rows, y, counts)

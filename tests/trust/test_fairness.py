@@ -89,6 +89,23 @@ def test_features_without_the_group_leave_no_gap_of_means():
         assert found == pytest.approx(gap, abs=1.1 if gap else 1e-9)
 
 
+@pytest.mark.parametrize("of_rows", (True, False))
+def test_a_private_run_says_where_its_features_come_from(of_rows):
+    """A projection that was computed from rows moves them all with each of them."""
+    rng = np.random.default_rng(0)
+    x, owner = rng.normal(size=(40, 3)), np.repeat(range(4), 10)
+    made = features.private_projection(x, x[:, 0] + rng.normal(size=40))
+    change = made if of_rows else lambda rows: rows @ np.diag([0.0, 1.0, 1.0])
+    problem = tacita.from_arrays(x, x @ [1.0, 1.0, 0.0], owner, "linear", bound=3.0)
+    problem = fairness.with_features(problem, change)
+    budget = {"epsilon": 1.0, "delta": 1e-5, "observer": "coordinator", "rounds": 2}
+    safe = tacita.private(problem, tacita.FedAvg(step_size=0.1), **budget)
+    told = tacita.privacy.forecast(problem, safe, rounds=2).row("coordinator")
+    words = "computed from the rows" if of_rows else "map that changed the features"
+    (found,) = (a for a in told.assumptions if words in a["statement"])
+    assert found["status"] == ("violated" if of_rows else "believed")
+
+
 def test_what_does_not_fit_is_refused():
     problem = tacita.problem.synthetic.linear(agents=2, features=3, samples=4)
     for call, words in (

@@ -15,7 +15,7 @@ give the sine and the cosine of an hour, not its number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,11 +36,13 @@ class Projection:
         matrix: F, (features, features).
         centre: Of every feature.
         scale: What every feature is divided by, after the centre was taken off.
+        of_rows: Whether it was computed from rows without noise: it tells of them.
     """
 
     matrix: np.ndarray
     centre: np.ndarray
     scale: np.ndarray
+    of_rows: bool = False
 
     def __call__(self, x: Any) -> np.ndarray:
         """The new features of rows, (rows, features)."""
@@ -71,13 +73,14 @@ def private_projection(
     """
     rows, hidden = _rows(x, s)
     joined = np.column_stack([rows, hidden])
-    return projection_of_moments(
+    made = projection_of_moments(
         joined.mean(axis=0),
         np.cov(joined, rowvar=False, bias=True),
         attributes=range(rows.shape[1], joined.shape[1]),
         least_change=least_change,
         standardise=standardise,
     )
+    return replace(made, of_rows=True)
 
 
 def projection_of_moments(

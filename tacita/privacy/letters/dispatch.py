@@ -33,7 +33,7 @@ from tacita.algorithm import (
 )
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.algorithm.fed_opt import CoordinatorSteps
-from tacita.encoding import SEEN_LABELS
+from tacita.encoding import CHANGED_FEATURES, SEEN_LABELS
 from tacita.privacy.accounting.guarantee import (
     Assumption,
     Guarantee,
@@ -237,13 +237,21 @@ def _before_the_run(problem: Problem) -> tuple[Assumption, ...]:
     origin, told = problem.origin, []
     if SEEN_LABELS in origin.learnt:
         told.append(believed("which labels there are is public"))
-    learnt = [one for one in origin.learnt if one != SEEN_LABELS]
+    if CHANGED_FEATURES in origin.learnt:
+        told.append(
+            believed(
+                "the map that changed the features was known before these rows, or "
+                "what it tells of them is counted besides"
+            )
+        )
+    usual = (SEEN_LABELS, CHANGED_FEATURES)
+    learnt = [one for one in origin.learnt if one not in usual]
     if origin.mixes_rows:
         told.append(
             violated(
                 "a record changes no row but its own, and it does: "
-                f"{'; '.join(learnt)}; use scale=None with a public bound=, and no "
-                "imputed values"
+                f"{'; '.join(learnt)}; use scale=None with a public bound=, no imputed "
+                "values, and maps of features that were known before"
             )
         )
     elif learnt:
