@@ -2,12 +2,20 @@
 
 from tacita.encoding.cells import LARGEST, marked_numbers, without_marks, word
 from tacita.encoding.encoding import Column, Encoding, level_names, unit_rows
-from tacita.encoding.origin import CHANGED_FEATURES, SEEN_LABELS, Origin
+from tacita.encoding.origin import (
+    CHANGED_FEATURES,
+    DESCRIPTIONS,
+    SEEN_LABELS,
+    TAKEN_FOR_GRANTED,
+    Origin,
+)
 
 __all__ = [
     "CHANGED_FEATURES",
+    "DESCRIPTIONS",
     "LARGEST",
     "SEEN_LABELS",
+    "TAKEN_FOR_GRANTED",
     "Column",
     "Encoding",
     "Origin",

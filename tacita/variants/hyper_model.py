@@ -24,6 +24,7 @@ import numpy as np
 from jax import Array
 
 from tacita import check
+from tacita.encoding import DESCRIPTIONS, Origin
 from tacita.problem import Problem
 from tacita.problem.model.linear import Absolute, Hinge, Huber, Linear, Logistic, Model
 from tacita.problem.model.regulariser import SquaredL2
@@ -220,7 +221,7 @@ def _of_all(
         graph=None,
         bound=None,
         encoding=None,
-        before=problem.origin,
+        before=problem.origin.joined(Origin((DESCRIPTIONS,))),
         intercept=False,
     )
 

@@ -104,6 +104,16 @@ def test_a_network_as_hyper_model_is_trained_by_federated_averaging():
     assert near < 0.3 * np.abs(truth).mean()
 
 
+def test_a_private_run_says_that_descriptions_are_taken_for_public():
+    nodes = tacita.problem.synthetic.linear(agents=3, features=2, samples=8)
+    made = hyper_model(nodes, np.linspace(-1, 1, 3)[:, None]).problem
+    noisy = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=1.0))
+    algorithm = tacita.FedAvg(step_size=0.1, oracle=noisy)
+    told = tacita.privacy.forecast(made, algorithm, rounds=2).row("coordinator")
+    (found,) = (a for a in told.assumptions if "descriptions" in a["statement"])
+    assert found["status"] == "believed"
+
+
 def test_what_does_not_fit_is_refused():
     problem, z, *_ = nodes_of()
     with pytest.raises(tacita.TacitaError, match="descriptions"):

@@ -33,7 +33,7 @@ from tacita.algorithm import (
 )
 from tacita.algorithm.base import GraphAlgorithm
 from tacita.algorithm.fed_opt import CoordinatorSteps
-from tacita.encoding import CHANGED_FEATURES, SEEN_LABELS
+from tacita.encoding import TAKEN_FOR_GRANTED
 from tacita.privacy.accounting.guarantee import (
     Assumption,
     Guarantee,
@@ -234,18 +234,9 @@ def _origin_of_numbers(
 
 def _before_the_run(problem: Problem) -> tuple[Assumption, ...]:
     """What was done to rows before: with a scale by rows, one record moves them all."""
-    origin, told = problem.origin, []
-    if SEEN_LABELS in origin.learnt:
-        told.append(believed("which labels there are is public"))
-    if CHANGED_FEATURES in origin.learnt:
-        told.append(
-            believed(
-                "the map that changed the features was known before these rows, or "
-                "what it tells of them is counted besides"
-            )
-        )
-    usual = (SEEN_LABELS, CHANGED_FEATURES)
-    learnt = [one for one in origin.learnt if one not in usual]
+    origin, granted = problem.origin, TAKEN_FOR_GRANTED
+    told = [believed(granted[one]) for one in origin.learnt if one in granted]
+    learnt = [one for one in origin.learnt if one not in granted]
     if origin.mixes_rows:
         told.append(
             violated(
