@@ -166,3 +166,16 @@ def test_what_cannot_be_tuned_is_refused(nodes):
     single = synthetic.linear(agents=3, features=1, samples=1)
     with pytest.raises(tacita.TacitaError, match="two rows"):
         tacita.tune(single, discrepancy="moments")
+
+
+def test_a_graph_of_unknown_origin_is_taken_for_known_before():
+    """One of vectors that somebody made of rows does not show where it is from."""
+    nodes = synthetic.logistic(6, features=2, samples=20)
+    vectors = tacita.problem.representations(nodes)
+    problem = replace(nodes, graph=graph.from_vectors(vectors, k=2).named(nodes.ids))
+    noisy = tacita.Noisy(std=0.5, oracle=tacita.Clipped(norm=1.0))
+    algorithm = tacita.GossipSGD(step_size=0.1, oracle=noisy)
+    told = tacita.privacy.forecast(problem, algorithm, rounds=2).row("neighbour")
+    words = "who is joined with whom was known before these rows"
+    (found,) = (a for a in told.assumptions if a["statement"] == words)
+    assert found["status"] == "believed"

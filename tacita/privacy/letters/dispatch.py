@@ -215,7 +215,7 @@ def _origin_of_edges(graph: Graph | None) -> list[Assumption]:
                 "they cost is no part of this epsilon"
             )
         ]
-    return []
+    return [believed("who is joined with whom was known before these rows")]
 
 
 def _origin_of_numbers(
