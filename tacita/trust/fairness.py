@@ -151,8 +151,9 @@ def with_features(problem: Problem, change: Callable[[Any], Any]) -> Problem:
 
     Such as those in which no linear reader finds the group, (184): then proxies of the
     group are gone too, which `without_column` leaves. A public bound on rows is given
-    up. A map that was computed from the rows tells of them, and lets a record move all
-    features: no epsilon of a private run covers that, and its report says so.
+    up, and models of them take rows that were changed in the same way, not those of a
+    table. A map that was computed from the rows tells of them, and lets a record move
+    all features: no epsilon of a private run covers that, and its report says so.
 
     Args:
         problem: Whose rows are changed.
@@ -172,6 +173,12 @@ def with_features(problem: Problem, change: Callable[[Any], Any]) -> Problem:
         population = replace(population, test=test._replace(x=seen))
     learnt = isinstance(change, Projection) and change.of_rows
     origin = Origin((_OF_ROWS,), True) if learnt else Origin((CHANGED_FEATURES,))
-    before = problem.before.joined(origin)
-    freed = replace(problem, population=population, bound=None, before=before)
+    freed = replace(
+        problem,
+        population=population,
+        bound=None,
+        encoding=None,
+        intercept=False,  # a column of ones was changed with the others
+        before=problem.origin.joined(origin),
+    )
     return with_counts(freed, rows, y, counts)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tacita
@@ -104,6 +105,27 @@ def test_a_private_run_says_where_its_features_come_from(of_rows):
     words = "computed from the rows" if of_rows else "map that changed the features"
     (found,) = (a for a in told.assumptions if words in a["statement"])
     assert found["status"] == ("violated" if of_rows else "believed")
+
+
+def test_models_of_changed_features_take_changed_features(tmp_path):
+    """They took rows of the table, as if those were the features of the training."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])
+    frame["pet"], frame["site"] = rng.choice(["cat", "dog"], 40), np.arange(40) % 4
+    frame["y"] = frame.a - 2 * frame.b + 3 * (frame.pet == "dog") + 1
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    asked = {"data": "rows.csv", "target": "y", "agent": "site", "intercept": True}
+    table = {"problem": asked, "algorithm": {"name": "ServerGD"}, "run": {"rounds": 1}}
+    problem = tacita.job.job_from(table, tmp_path).problem
+    turn = np.linalg.qr(rng.normal(size=(problem.dim, problem.dim)))[0]
+    made = fairness.with_features(problem, lambda x: x @ turn)
+    assert set(made.origin.learnt) > set(problem.origin.learnt) != set()
+    model = tacita.trained.from_problem(made, made.solve())
+    x, y, counts = made.stacked()
+    real = np.arange(y.shape[1]) < counts[:, None]
+    np.testing.assert_allclose(model.predict(x[real]), y[real], atol=1e-6)
+    with pytest.raises(tacita.TacitaError):
+        model.predict(frame)
 
 
 def test_what_does_not_fit_is_refused():
