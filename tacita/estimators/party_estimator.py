@@ -22,7 +22,7 @@ from tacita import check
 from tacita.algorithm import ALGORITHMS
 from tacita.algorithm.base import Algorithm
 from tacita.data.tabular import SCALES, scale_of
-from tacita.encoding import Encoding
+from tacita.encoding import SEEN_LABELS, Encoding, Origin
 from tacita.estimators import private_fit
 from tacita.problem import Problem, from_arrays, mlp
 from tacita.problem.model.per_agent import name_of
@@ -206,7 +206,8 @@ class PartyEstimator(BaseEstimator):
             bound=self.bound,
             name=type(self).__name__,
         )
-        return replace(made, encoding=encoding)
+        seen = Origin() if classes is None else Origin((SEEN_LABELS,))
+        return replace(made, encoding=encoding, before=seen)
 
     def _encoding(self, x: np.ndarray) -> Encoding | None:
         """The names and scales of the columns; None where they have neither."""

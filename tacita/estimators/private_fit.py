@@ -23,7 +23,6 @@ _AGAIN = (
     "these rows are fitted once: every further fit, as in a cross-validation or a "
     "search, spends as much again"
 )
-_LABELS = "which labels there are is public"
 
 
 def private_for(estimator: Any, problem: Problem, algorithm: Any) -> Any:
@@ -77,7 +76,7 @@ def stated(report: PrivacyReport | None) -> PrivacyReport:
         check.refuse("the run has no report of privacy; give epsilon and delta")
     unseen = tuple(
         {"statement": statement, "status": "believed"}
-        for statement in (_BEFORE, _AGAIN, _LABELS)
+        for statement in (_BEFORE, _AGAIN)
     )
     rows = tuple(
         row

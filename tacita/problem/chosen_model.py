@@ -103,7 +103,7 @@ def choose(
         found.append(made)
         names = told if isinstance(made, Signed) else names
     if len(set(found)) == 1:  # as "linear" and "ridge" are
-        return Choice(*_one(said[0], x, y, classes, l2))
+        return choose(said[0], x, y, agent, ids, classes, l2)
     distinct = list(dict.fromkeys(found))
     place = {one: distinct.index(made) for one, made in zip(said, found, strict=True)}
     kinds = np.array([place[one] for one in given], np.int32)

@@ -20,6 +20,7 @@ from tacita import (
     NetworkClassifier,
     NetworkRegressor,
 )
+from tacita.encoding import SEEN_LABELS
 
 DOCS = Path(__file__).parents[2] / "docs"
 RANDOM = np.random.default_rng(3)
@@ -177,7 +178,17 @@ def test_a_private_fit_says_what_it_covers_and_shows_nothing_else(tmp_path):
     assert set(private.run_.metrics) == {"round"} and private.report_["loss"] is None
     assert private.n_iter_ == 5
     back = tacita.load_model(private.save(tmp_path))
-    assert back.privacy["rows"][0]["assumptions"] and back.not_covered == ()
+    assert back.privacy["rows"][0]["assumptions"] and back.not_covered == (SEEN_LABELS,)
+
+
+def test_a_private_regression_has_no_labels_to_tell_of():
+    private = FederatedRegressor(
+        tacita.FedAvg(step_size=0.1), epsilon=2.0, delta=1e-5, bound=3.0, rounds=2
+    )
+    private.fit(X, NUMBERS / 10, groups=PARTY)
+    told = [a["statement"] for a in private.privacy_.row("coordinator").assumptions]
+    assert not any("labels" in one for one in told)
+    assert private.model_.not_covered == ()
 
 
 def test_parties_alone_are_ridge_regressions_of_their_own():

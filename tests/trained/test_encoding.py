@@ -112,6 +112,8 @@ def test_labels_of_arrays_too_and_with_whatever_is_made_of_them():
     seen = tacita.from_arrays(x, y, agent, model="softmax")
     named = tacita.from_arrays(x, y, agent, model="softmax", classes=range(3))
     assert seen.origin.learnt == (SEEN_LABELS,) and named.origin.learnt == ()
+    of_both = tacita.from_arrays(x, y, agent, model={0: "softmax", 1: "softmax"})
+    assert of_both.origin.learnt == (SEEN_LABELS,)
     numbers = tacita.from_arrays(x, x[:, 0], agent, model="linear")
     assert numbers.origin.learnt == ()
     hyper = tacita.variants.hyper_model(seen, np.eye(2))
