@@ -32,8 +32,12 @@ if TYPE_CHECKING:
 
 
 def _step_size(problem: Problem, algorithm: Any) -> Any:
-    """2 / (smallest + largest curvature) as in (83), or a bound on large networks."""
-    return gtv.step_size(problem, algorithm.alpha, algorithm.penalty)
+    """2 / (smallest + largest curvature), (83); of batches 1 / the steepest row's."""
+    batches = problem.bound is None and any(  # a bound is that of every row
+        algorithm.oracle.rows_used(rows) < rows for rows in problem.counts.tolist()
+    )
+    safe = gtv.batch_step_size if batches else gtv.step_size
+    return safe(problem, algorithm.alpha, algorithm.penalty)
 
 
 @frozen
@@ -85,7 +89,8 @@ class FedGD(_GTVDescent):
         alpha: Strength of the coupling along edges; 0 trains every node alone.
         step_size: eta, one number or one per node; None lets theory choose
             2 / (smallest + largest curvature) as in (83), with the bound (106) on
-            large networks; see `tacita.theory.gtv`, which also has one per node.
+            large networks; see `tacita.theory.gtv`, which also has one per node. Of
+            batches as in FedSGD.
         oracle: How nodes compute gradients; over all rows by default.
         penalty: "squared", or squared `Penalty` objects that couple some coordinates.
         h: A function of every node's own model, such as `tacita.problem.prox.L1(0.1)`
@@ -105,8 +110,9 @@ class FedSGD(_GTVDescent):
 
     Attributes:
         alpha: Strength of the coupling along edges; 0 trains every node alone.
-        step_size: eta, one number or one per node; None as in FedGD. A schedule lets
-            stochastic steps converge.
+        step_size: eta, one number or one per node; None lets theory choose
+            1 / (the curvature of the steepest row and of the coupling): no batch's
+            step overshoots. A schedule lets stochastic steps converge.
         oracle: How nodes compute gradients; one random row by default.
         penalty: "squared", or squared `Penalty` objects that couple some coordinates.
         h: A function of every node's own model, such as `tacita.problem.prox.L1(0.1)`

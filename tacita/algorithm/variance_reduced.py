@@ -26,7 +26,6 @@ from jax import Array
 from tacita import check
 from tacita.algorithm.base import Gradients, Number
 from tacita.algorithm.second_order import LocalSolver
-from tacita.problem import moduli
 from tacita.problem.oracles import AgentOracle, Minibatch, Oracle
 from tacita.schedule import rate
 from tacita.trees import count, frozen
@@ -41,8 +40,7 @@ def _row_step_size(problem: Problem, rho: Any, shift: float) -> np.ndarray:
 
     That of Theorem 1 of the SAGA paper for single rows: batches are no steeper.
     """
-    steepest = moduli.of_rows(problem.population) - shift
-    return 1 / (3 * (steepest + 1 / rho))
+    return 1 / (3 * (problem.steepest - shift + 1 / rho))
 
 
 class _VarianceReduced(LocalSolver):

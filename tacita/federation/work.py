@@ -104,6 +104,11 @@ class Outline:
             refuse_theory()
         return moduli.within(self.population, self.bound, self.n_agents)
 
+    @property
+    def steepest(self) -> np.ndarray:
+        """Of any row within the public bound; without one nobody can compute it."""
+        return self.moduli.smoothness
+
     def local(self) -> Local:
         """This party's own loss, as one of the federation's agents."""
         made = self.population.local(tree_rows(self.population.rows, 0))

@@ -54,7 +54,7 @@ class _Blind:
         known = self._known
         public = {*_PUBLIC, *(field.name for field in fields(Problem))}
         # Of a public bound on rows all others follow.
-        public |= {"moduli"} if known.bound is not None else set()
+        public |= {"moduli", "steepest"} if known.bound is not None else set()
         if name in public:
             return getattr(known, name)
         if hasattr(type(known), name):

@@ -188,6 +188,17 @@ class Problem:
         return moduli.of(self.population)
 
     @functools.cached_property
+    def steepest(self) -> np.ndarray:
+        """The smoothness of every f_i if all its rows were its steepest one.
+
+        No batch is steeper. With a public bound on rows, that of any row within it.
+        """
+        if self.bound is not None:
+            return self.moduli.smoothness
+        self._require_whole()
+        return moduli.of_rows(self.population)
+
+    @functools.cached_property
     def _optimum(self) -> np.ndarray:
         self._require_whole()
         return solve.optimum(self.population, self.start)

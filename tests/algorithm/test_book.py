@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tacita
+from tacita.privacy.blind import looks_at_rows
 from tacita.problem import graph, synthetic
 from tacita.theory import descent, gtv
 
@@ -131,6 +132,22 @@ def test_fed_sgd_nears_the_optimum_as_its_step_shrinks():
         )
         errors.append(run.metrics["error"][:, -500:].mean())
     assert errors[1] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("batch", [1, 6])
+def test_fed_sgd_by_theory_bears_its_steepest_row(batch):
+    """A step for the mean over all rows overshoots on single ones: 1e60 it was."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(160, 5))
+    y, node = x @ rng.normal(size=5), np.arange(160) % 8
+    problem = tacita.from_arrays(x, y, node, "linear", graph=GRAPHS["ring"])
+    batches = tacita.Minibatch(size=batch)
+    run = tacita.simulate(problem, tacita.FedSGD(alpha=0.1, oracle=batches), 200)
+    assert run.metrics["loss"][-1] < 1e-2 * problem.loss(np.zeros(5))
+    whole = tacita.FedSGD(alpha=0.1, oracle=tacita.Minibatch(size=20))
+    of_all = tacita.FedGD(alpha=0.1).resolve(problem).step_size
+    assert whole.resolve(problem).step_size == of_all
+    assert looks_at_rows(tacita.FedSGD(alpha=0.1), problem)
 
 
 def test_disconnected_graphs_are_refused_unless_allowed():

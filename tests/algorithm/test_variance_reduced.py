@@ -9,6 +9,7 @@ import pytest
 
 import tacita
 from tacita.algorithm.solvers import SAGA, SVRG
+from tacita.privacy.blind import looks_at_rows
 from tacita.problem.oracles import AgentOracle
 
 RHO, STEP, L2 = 0.7, 0.05, 0.1
@@ -52,6 +53,20 @@ def row_gradients(problem: tacita.Problem, number: int):
         return (-y / (1 + np.exp(y * (x @ w))))[:, None] * x
 
     return at
+
+
+def test_a_public_bound_is_the_steepest_row():
+    """Theory takes smoothness from it then, and looks at no row."""
+    problem = made()
+    bounded = tacita.trees.replace(problem, bound=9.0)
+    algorithm = tacita.FedPLT(rho=RHO, solver=SVRG(), oracle=tacita.Minibatch(size=2))
+    assert looks_at_rows(algorithm, problem)
+    assert not looks_at_rows(algorithm, bounded)
+    # 1/4 of the square of the bound, weighed, and l2.
+    steepest = np.array([0.5, 1.5]) * 9.0**2 / 4 + L2
+    expected = 1 / (3 * (steepest + 1 / RHO))
+    found = algorithm.resolve(bounded).solver.step_size
+    np.testing.assert_allclose(found, expected)
 
 
 def starts():
