@@ -10,14 +10,16 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from tacita.algorithm.base import Algorithm, ServerAlgorithm
 from tacita.algorithm.fed_avg import FedAvg
 from tacita.algorithm.fed_plt import FedPLT
-from tacita.algorithm.solvers import Accelerated
+from tacita.algorithm.solvers import Accelerated, ExactProx
 from tacita.estimators.party_estimator import PartyEstimator
 from tacita.problem import Problem
-from tacita.problem.model.linear import GeneralisedLinear
+from tacita.problem.model.linear import GeneralisedLinear, Kinked
 from tacita.trace import Run
 
 #: Steps of parties between two letters, where nobody chose.
 _LOCAL_STEPS, _NETWORK_STEP_SIZE = 20, 0.1
+#: Of losses with kinks, which have no curvature to take it from; for rows of length 1.
+_KINKED_RHO = 1.0
 
 
 class _Federated(PartyEstimator):
@@ -65,6 +67,8 @@ class _Federated(PartyEstimator):
             return FedAvg(step_size=_NETWORK_STEP_SIZE, local_steps=_LOCAL_STEPS)
         if self.epsilon is not None:
             return FedAvg()
+        if isinstance(problem.model, Kinked):
+            return FedPLT(rho=_KINKED_RHO, solver=ExactProx())
         return FedPLT(solver=Accelerated(local_steps=_LOCAL_STEPS))
 
     def _watched(self, private: bool) -> dict[str, Any]:
@@ -74,6 +78,8 @@ class _Federated(PartyEstimator):
         return {"record": ("loss", "grad_norm_sq"), "stop": stop}
 
     def _slope(self, problem: Problem, algorithm: Any, run: Run) -> float | None:
+        if isinstance(problem.model, Kinked):
+            return None  # what is left of it at a kink tells nothing
         found = run.metrics["grad_norm_sq"]
         return None if run.info["stopped_early"] else float(found[-1]) ** 0.5
 
@@ -93,8 +99,9 @@ class FederatedClassifier(ClassifierMixin, _Federated):
         scale: None; "standard", "minmax" or "unit" by the rows, refused with an
             epsilon; or (centre, spread), public numbers.
         rounds: Rounds at most; with an epsilon exactly so many.
-        tol: Stop when the gradient is no longer than this. Not with an epsilon: when a
-            fit ends would tell of the rows.
+        tol: Stop when the gradient is no longer than this, and warn where it is longer
+            at the end, but for losses with kinks. Not with an epsilon: when a fit ends
+            would tell of the rows.
         participation: Who takes part in a round, as in `tacita.simulate`.
         epsilon: The budget of this fit; None trains without privacy.
         delta: The probability of exceeding it; needed with an epsilon.

@@ -25,6 +25,7 @@ from tacita.data.tabular import SCALES, scale_of
 from tacita.encoding import SEEN_LABELS, Encoding, Origin
 from tacita.estimators import private_fit
 from tacita.problem import Problem, from_arrays, mlp
+from tacita.problem.chosen_model import MODELS
 from tacita.problem.model.per_agent import name_of
 from tacita.runtime.simulate import simulate
 from tacita.trace import Run
@@ -225,8 +226,10 @@ class PartyEstimator(BaseEstimator):
     def _model(self, features: int, classes: int | None) -> Any:
         if self.model is None:
             return self._usual_model(classes)
-        if isinstance(self.model, str) and self.model == "mlp":
-            return mlp(features, self.hidden, classes)
+        if isinstance(self.model, str):
+            check.one_of((*MODELS, "mlp"), model=self.model)
+            if self.model == "mlp":
+                return mlp(features, self.hidden, classes)
         return self.model
 
     def _algorithm(self, problem: Problem) -> Any:

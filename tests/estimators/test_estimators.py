@@ -143,6 +143,7 @@ def test_too_few_rounds_are_told():
         ({"algorithm": "FedAgv"}, "did you mean 'FedAvg'"),
         ({"algorithm": tacita.FedGD(alpha=1.0)}, "takes a ServerAlgorithm such as"),
         ({"rounds": 0}, "expected rounds a whole number >= 1"),
+        ({"model": "mpl"}, "did you mean 'mlp'"),
         ({"model": "huber"}, "huber predicts a number; use a regressor"),
     ],
 )
@@ -189,6 +190,21 @@ def test_a_private_regression_has_no_labels_to_tell_of():
     told = [a["statement"] for a in private.privacy_.row("coordinator").assumptions]
     assert not any("labels" in one for one in told)
     assert private.model_.not_covered == ()
+
+
+@pytest.mark.filterwarnings("error")  # of a kink no gradient says how far it is
+@pytest.mark.parametrize("given", [None, tacita.FedProx(eta=1.0)])
+@pytest.mark.parametrize("model", ["absolute", "hinge"])
+def test_losses_with_kinks_are_solved_too(model, given):
+    numbers = model == "absolute"
+    kind = FederatedRegressor if numbers else FederatedClassifier
+    fitted = kind(given, model=model, l2=L2)
+    fitted.fit(X, NUMBERS if numbers else LABELS, groups=PARTY)
+    if given is None:
+        y = NUMBERS if numbers else np.where(LABELS == "well", 1, -1)
+        told = {"model": model, "l2": L2, "intercept": True}
+        best = tacita.from_arrays(X, y, PARTY, **told).solve()
+        np.testing.assert_allclose(fitted.run_.params, best, atol=1e-5)
 
 
 def test_parties_alone_are_ridge_regressions_of_their_own():
