@@ -12,7 +12,7 @@ import difflib
 import math
 import os
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,7 +28,7 @@ class TacitaError(ValueError):
 
 def refuse(message: str) -> NoReturn:
     """Raise the error that the command line turns into one line and exit code 2."""
-    raise TacitaError(message)
+    raise TacitaError(" ".join(message.split("\n")))
 
 
 def printable(text: str, most: int = 1000) -> str:
@@ -173,6 +173,19 @@ def given(**named: Any) -> Any:
     return value
 
 
+def common(**named: Any) -> Any:
+    """Refuse numbers of single agents where one is meant for all.
+
+    >>> common(l2=[0.1, 0.2])
+    Traceback (most recent call last):
+    tacita.check.TacitaError: expected l2 one number, common to all agents, got an array
+    """
+    ((name, value),) = named.items()
+    if np.ndim(value):
+        refuse(f"expected {name} one number, common to all agents, got an array")
+    return value
+
+
 #: Seeds are whole numbers of 64 bits.
 LARGEST_SEED = 2**63 - 1
 
@@ -217,7 +230,7 @@ def one_of(choices: Iterable[str], **named: Any) -> Any:
     """  # noqa: E501
     ((name, value),) = named.items()
     known = list(choices)
-    if value in known:
+    if isinstance(value, Hashable) and value in known:
         return value
     refuse(f"unknown {name}={value!r}; {nearest(value, known)}")
 

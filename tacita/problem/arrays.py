@@ -104,7 +104,7 @@ def from_arrays(
     codes = choice.codes(given, number, "y", coded)
     kind = _kind(dtype, linear or isinstance(chosen, Moments))
     if bound is not None:
-        bound = float(check.positive(bound=bound))
+        bound = float(check.positive(bound=check.common(bound=bound)))
         x = features.clipped(x, bound, kind)
     parts = regulariser_of(regulariser, l2), proximable(h, chosen.dim)
     rows = _stack(x, codes, number, kind, len(ids))

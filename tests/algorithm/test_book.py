@@ -117,6 +117,13 @@ def test_fed_gd_with_one_step_size_per_node():
         tacita.simulate(problem, tacita.FedGD(alpha=0.7, step_size=steps[:5]), 2)
 
 
+@pytest.mark.parametrize("given", ["weights", "local_steps", "step_size"])
+def test_numbers_of_many_agents_are_refused_in_one_line(given):
+    with pytest.raises(tacita.TacitaError, match=f"{given}=") as refused:
+        tacita.FedAvg(**{given: np.linspace(0.0, 1.0, 60)[:, None].astype(str)})
+    assert "\n" not in str(refused.value)
+
+
 def test_fed_sgd_nears_the_optimum_as_its_step_shrinks():
     problem = on_graph(GRAPHS["ring"])
     expected = gtv.linear_optimum(problem, 0.7)

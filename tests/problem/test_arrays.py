@@ -168,6 +168,8 @@ BAD = {
         r"starting point of model=custom of shape \(3,\), got shape \(4,\)",
     ),
     "regulariser": (dict(regulariser=0.1), "for a plain number use l2="),
+    "l2 of each agent": (dict(l2=np.full(3, 0.1)), "expected l2 one number, common"),
+    "bound of each agent": (dict(bound=[1.0, 2.0, 3.0]), "expected bound one number"),
     "l2 None": (dict(l2=None), "expected l2 a number"),
     "graph word": (dict(graph="ring"), "networkx graph, got a str; make one with"),
     "graph matrix": (dict(graph=np.eye(3)), "got a ndarray; make one with"),

@@ -65,7 +65,7 @@ Regulariser = SquaredL2 | NonConvex
 def regulariser_of(regulariser: Any, l2: Any) -> Regulariser:
     """The smooth penalty of a problem: the one given, or (l2/2) ||w||^2."""
     if regulariser is None:
-        return SquaredL2(weight=check.given(l2=l2))
+        return SquaredL2(weight=check.given(l2=check.common(l2=l2)))
     if not isinstance(regulariser, SquaredL2 | NonConvex):
         check.refuse(
             "expected regulariser such as tacita.problem.NonConvex(weight=0.1), got "
