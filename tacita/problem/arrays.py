@@ -65,7 +65,8 @@ def from_arrays(
         unlabelled: Ids of further agents that have no labelled row: their loss is zero
             and they get a model from their neighbours on the graph (GTVMin only).
         regulariser: A smooth penalty in place of `l2`.
-        classes: All labels of the task, in code order; default the sorted labels seen.
+        classes: All labels of the task, in code order. Left out, those of logistic and
+            hinge are -1 and +1, also in predictions; of softmax the sorted ones seen.
         coded: Whether labels are places in `classes` already, not labels.
         intercept: Append a column of ones to X.
         test: Features and labels held out, for the test metrics; where X is a pandas

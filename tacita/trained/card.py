@@ -220,13 +220,17 @@ def _row_of(problem: Problem) -> tuple[int, ...]:
 
 
 def labels_of(names: Sequence[str] | None, classes: int) -> tuple[Any, ...]:
-    """Class names as labels: numbers where all of them are whole numbers.
+    """Class names as labels: numbers where all are whole numbers, and truth values.
 
     >>> labels_of(("-1", "+1"), 2), labels_of(("no", "yes"), 2), labels_of(None, 3)
     ((-1, 1), ('no', 'yes'), (0, 1, 2))
+    >>> labels_of(("False", "True"), 2)
+    (False, True)
     """
     if names is None:
         return tuple(range(classes))
+    if {*names} == {"False", "True"}:
+        return tuple(name == "True" for name in names)
     try:
         numbers = [int(name) for name in names]
     except ValueError:

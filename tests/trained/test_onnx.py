@@ -36,6 +36,7 @@ CASES = {
     "huber": (dict(y=X[:, 0], model="huber"), None),
     "logistic": (dict(y=X[:, 0] > 3, model="logistic", intercept=True), SCALED),
     "softmax": (dict(y=WORDS, model="softmax", intercept=True), FILLED),
+    "truth values": (dict(y=X[:, 0] > 3, model="softmax"), None),
     "classes": (dict(y=AGENT, model=mlp(3, (5, 4), 2)), SCALED),
     "values": (dict(y=X[:, 0], model=mlp(3, (4,), None)), FILLED),
 }

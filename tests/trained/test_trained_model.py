@@ -155,6 +155,26 @@ def test_every_kind_of_model_predicts_as_in_training_and_reloads(kind, tmp_path)
     assert back.card == model.card
 
 
+@pytest.mark.parametrize(
+    "options, wanted",
+    [
+        ({"model": "softmax"}, [False, True]),
+        ({"model": "logistic", "classes": (False, True)}, [False, True]),
+        ({"model": "logistic", "classes": (True, False)}, [False, True]),
+        ({"model": "logistic"}, [-1, 1]),  # whatever the rows are called by
+    ],
+)
+def test_truth_values_are_predicted_as_such(options, wanted, tmp_path):
+    told = X[:, 0] > 0
+    problem = from_arrays(X, told, AGENT, l2=1e-3, **options)
+    model = from_problem(problem, problem.solve())
+    expected = np.array(wanted)[told.astype(int)]
+    for one in (model, tacita.load_model(model.save(tmp_path))):
+        found = one.predict(X)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_personal_models_need_a_node(tmp_path):
     problem = from_arrays(
         pd.DataFrame(X, columns=list("abcd")),
