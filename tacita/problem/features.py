@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,21 @@ def by_name(x: Any, encoding: Encoding | None, name: str) -> Any:
 def encoding_of(x: Any) -> Encoding | None:
     """That the columns of a pandas table are the features; None of an array."""
     return Encoding.of_numbers(x.columns) if _is_table(x) else None
+
+
+def same_rows(tables: Mapping[str, Any]) -> None:
+    """Refuse pandas tables whose rows, by their indices, are not the same in order."""
+    named = {name: x for name, x in tables.items() if _has_index(x)}
+    for name, x in named.items():
+        first = next(iter(named))
+        ours, theirs = x.index, named[first].index
+        if len(ours) == len(theirs) and not ours.equals(theirs):
+            row = int(np.argmin(np.asarray(ours == theirs)))
+            check.refuse(
+                f"rows of {name} are not those of {first}: row {row} is {ours[row]}, "
+                f"and there {theirs[row]}; bring all tables into one order, or take "
+                "reset_index(drop=True) if they are"
+            )
 
 
 def with_ones(x: np.ndarray) -> np.ndarray:
@@ -95,6 +111,11 @@ def in_type(values: np.ndarray, kind: np.dtype, name: str) -> np.ndarray:
 def _is_table(x: Any) -> bool:
     pandas = sys.modules.get("pandas")  # without it there is no table of pandas
     return pandas is not None and isinstance(x, pandas.DataFrame)
+
+
+def _has_index(x: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(x, pandas.DataFrame | pandas.Series)
 
 
 def _of_table(x: Any, name: str) -> np.ndarray:

@@ -63,6 +63,7 @@ class VerticalRun:
         missing = [name for name in self.params if name not in parties]
         if missing:
             check.refuse(f"the columns of party {missing[0]!r} are missing")
+        _same_rows(parties)
         shares, rows = [], None
         for name, w in self.params.items():
             told = f"columns of {name!r}"
@@ -121,7 +122,8 @@ def train_vertical(
     The result is that of training on the joined table, to the tolerance.
 
     Args:
-        parties: Every party's columns, shape (rows, its features), rows aligned.
+        parties: Every party's columns, shape (rows, its features), rows aligned; pandas
+            tables whose indices say otherwise are refused.
         y: Labels, known to `label_holder` only: values; logistic takes -1/+1, 0/1
             or booleans.
         label_holder: Name of the party that has them. Put a column of ones among its
@@ -186,6 +188,7 @@ def _open(
         )
     check.one_of(("linear", "logistic"), model=model)
     check.one_of(list(parties), label_holder=holder)
+    _same_rows(parties, y)
     y = np.asarray(y)
     if model == "logistic" and y.dtype == bool:
         y = y.astype(float)  # False and True are the classes 0 and 1
@@ -205,6 +208,10 @@ def _open(
             )
         session.parties[name] = ColumnParty(table, algorithm.l2)
     return session
+
+
+def _same_rows(parties: Mapping[str, Any], y: Any = None) -> None:
+    features.same_rows({**{repr(name): x for name, x in parties.items()}, "y": y})
 
 
 def _signs(y: np.ndarray) -> np.ndarray:

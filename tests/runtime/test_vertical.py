@@ -81,6 +81,25 @@ def test_columns_of_further_tables_are_found_by_their_names(tables, labels):
             run.scores({**tables, "shop": other})
 
 
+def test_rows_of_pandas_tables_are_the_same_by_their_index(tables, labels):
+    """Joined by position, a table in another order would be other people's columns."""
+    algorithm = tacita.VerticalNewton(l2=0.3)
+    numbers = np.arange(M) + 1000
+    named = {name: pd.DataFrame(x, index=numbers) for name, x in tables.items()}
+    y = pd.Series(labels["logistic"], index=numbers)
+    run = tacita.train_vertical(named, y, "bank", algorithm=algorithm)
+    bare = tacita.train_vertical(tables, y, "bank", algorithm=algorithm)
+    np.testing.assert_allclose(run.params["shop"], bare.params["shop"])
+    turned = {**named, "shop": named["shop"][::-1]}
+    told = "rows of 'shop' are not those of 'bank': row 0 is 1119, and there 1000"
+    with pytest.raises(tacita.TacitaError, match=told):
+        tacita.train_vertical(turned, y, "bank", algorithm=algorithm)
+    with pytest.raises(tacita.TacitaError, match=told):
+        run.scores(turned)
+    with pytest.raises(tacita.TacitaError, match="rows of y are not those of 'bank'"):
+        tacita.train_vertical(named, y[::-1], "bank", algorithm=algorithm)
+
+
 def test_the_unit_of_labels_does_not_end_the_steps(tables, labels):
     algorithm = tacita.VerticalNewton(l2=0.3)
     usual, tiny = (
