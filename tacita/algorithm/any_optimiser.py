@@ -40,7 +40,7 @@ class Kept(NamedTuple):
 
 def _step_size(problem: Problem, algorithm: Any) -> float | None:
     """1 / smoothness, where agents have no optimiser."""
-    return None if algorithm.client else descent.safe_step_size(problem)
+    return None if algorithm.client else descent.safe_step_size(problem, algorithm)
 
 
 @frozen

@@ -57,7 +57,7 @@ class Told(NamedTuple):
 
 def _step_size(problem: Problem, algorithm: Any) -> float:
     """1/L, times 1 - momentum."""
-    return descent.safe_step_size(problem) * (1 - algorithm.momentum)
+    return descent.safe_step_size(problem, algorithm) * (1 - algorithm.momentum)
 
 
 @frozen

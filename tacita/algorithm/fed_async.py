@@ -28,6 +28,7 @@ from tacita.algorithm.gradient_steps import descend
 from tacita.algorithm.joining import COUNTED_BY_AGE, Around, Joining, Rules
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
+from tacita.theory import descent
 from tacita.trees import count, frozen, number, one_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
 def _step_size(problem: Problem, algorithm: Any) -> float:
     """1 / (L + rho)."""
-    return 1 / (problem.moduli.smoothness.max() + algorithm.rho)
+    smoothness = descent.smoothness_of_batches(problem, algorithm.oracle)
+    return 1 / (smoothness.max() + algorithm.rho)
 
 
 @frozen

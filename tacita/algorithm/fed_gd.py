@@ -24,7 +24,7 @@ from tacita.algorithm.joining import NO_COORDINATOR, Around, Joining, Rules
 from tacita.problem.gtv import penalty as penalties
 from tacita.problem.oracles import AgentOracle, Full, Minibatch, Oracle
 from tacita.schedule import rate
-from tacita.theory import gtv
+from tacita.theory import descent, gtv
 from tacita.trees import flag, frozen, needed
 
 if TYPE_CHECKING:
@@ -32,12 +32,11 @@ if TYPE_CHECKING:
 
 
 def _step_size(problem: Problem, algorithm: Any) -> Any:
-    """2 / (smallest + largest curvature), (83); of batches 1 / the steepest row's."""
-    batches = problem.bound is None and any(  # a bound is that of every row
-        algorithm.oracle.rows_used(rows) < rows for rows in problem.counts.tolist()
-    )
-    safe = gtv.batch_step_size if batches else gtv.step_size
-    return safe(problem, algorithm.alpha, algorithm.penalty)
+    """2 / (smallest + largest curvature), (83); of batches 1 / theirs."""
+    alpha, penalty = algorithm.alpha, algorithm.penalty
+    if problem.bound is None and descent.in_batches(problem, algorithm.oracle):
+        return gtv.batch_step_size(problem, alpha, algorithm.oracle, penalty)
+    return gtv.step_size(problem, alpha, penalty)
 
 
 @frozen
@@ -111,8 +110,8 @@ class FedSGD(_GTVDescent):
     Attributes:
         alpha: Strength of the coupling along edges; 0 trains every node alone.
         step_size: eta, one number or one per node; None lets theory choose
-            1 / (the curvature of the steepest row and of the coupling): no batch's
-            step overshoots. A schedule lets stochastic steps converge.
+            1 / (the smoothness of batches and of the coupling), see
+            `tacita.theory.descent`. A schedule lets stochastic steps converge.
         oracle: How nodes compute gradients; one random row by default.
         penalty: "squared", or squared `Penalty` objects that couple some coordinates.
         h: A function of every node's own model, such as `tacita.problem.prox.L1(0.1)`

@@ -61,7 +61,7 @@ def _step_size(problem: Problem, algorithm: Any) -> Any:
     steps = (
         algorithm.local_steps if algorithm.own_steps is None else algorithm.own_steps
     )
-    return descent.safe_step_size(problem) / steps
+    return descent.safe_step_size(problem, algorithm) / steps
 
 
 def _longest(v: Array, k: int | None) -> Array:

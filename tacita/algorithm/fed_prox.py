@@ -22,6 +22,7 @@ from tacita.algorithm.joining import Around, Joining, Rules
 from tacita.problem import proximal
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
+from tacita.theory import descent
 from tacita.trees import count, frozen, needed, one_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def _step_size(problem: Problem, algorithm: Any) -> float | None:
     """1 / (L + 2/eta), where there are local steps."""
     if algorithm.local_steps is None:
         return None
-    return 1 / (problem.moduli.smoothness.max() + 2 / algorithm.eta)
+    smoothness = descent.smoothness_of_batches(problem, algorithm.oracle)
+    return 1 / (smoothness.max() + 2 / algorithm.eta)
 
 
 @frozen

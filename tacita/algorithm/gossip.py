@@ -12,7 +12,7 @@ Both mix by Metropolis weights, which every node knows from its neighbours' degr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -104,9 +104,9 @@ class TrackedState(NamedTuple):
     g: Array  # its own gradient at w_i, in the round before
 
 
-def _tenth_step_size(problem: Problem) -> float:
+def _tenth_step_size(problem: Problem, algorithm: Any) -> float:
     """A tenth of 1/L."""
-    return descent.safe_step_size(problem) / 10
+    return descent.safe_step_size(problem, algorithm) / 10
 
 
 @frozen

@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 
 
 def _step_size(problem: Problem, algorithm: Any) -> float:
-    """Of the mean loss; with several steps of an agent's own, one safe for each."""
-    if algorithm.local_steps == 1:
+    """Of the mean loss; with several steps of an agent's own, or batches, for each."""
+    batches = problem.bound is None and descent.in_batches(problem, algorithm.oracle)
+    if algorithm.local_steps == 1 and not batches:
         return descent.step_size(problem)
-    return descent.safe_step_size(problem)
+    return descent.safe_step_size(problem, algorithm)
 
 
 @frozen

@@ -133,14 +133,39 @@ def step_size(problem: Problem) -> float:
     )
 
 
-def safe_step_size(problem: Problem) -> float:
-    """1 / max_i L_i: a step with which no agent's own descent overshoots."""
-    return 1.0 / problem.moduli.largest
+def in_batches(problem: Problem, oracle: Any) -> bool:
+    """Whether an oracle's gradients are of fewer rows than some agent has."""
+    return any(oracle.rows_used(rows) < rows for rows in problem.counts.tolist())
+
+
+def smoothness_of_batches(problem: Problem, oracle: Any) -> np.ndarray:
+    """The L_i with E|g_i(w) - g_i(w*)|^2 <= 2 L_i (f_i(w) - f_i(w*)) for batches.
+
+    With batches of b of m rows without replacement it lies between the smoothness of
+    the mean loss, b = m, and that of the steepest row, b = 1, by the share
+    (m - b) / (b (m - 1)) of the latter: R. M. Gower et al., "SGD: General Analysis and
+    Improved Rates", Prop. 3.8. With a public bound on rows it is that of any row.
+    """
+    own = problem.moduli.smoothness
+    if problem.bound is not None or not in_batches(problem, oracle):
+        return own
+    used = [oracle.rows_used(rows) for rows in problem.counts.tolist()]
+    m, b = np.maximum(problem.counts, 2), np.maximum(used, 1)
+    share = np.clip((m - b) / (b * (m - 1)), 0.0, 1.0)
+    return own + share * (np.maximum(problem.steepest, own) - own)
+
+
+def safe_step_size(problem: Problem, algorithm: Any) -> float:
+    """1 / max_i L_i: a step with which no agent's own descent overshoots.
+
+    With batches L_i is `smoothness_of_batches`: steps for all rows overshoot on some.
+    """
+    return 1.0 / float(smoothness_of_batches(problem, algorithm.oracle).max())
 
 
 def step_size_of_round(problem: Problem, algorithm: Any) -> float:
     """1 / (L K): K local steps move no further than one step of size 1/L."""
-    return safe_step_size(problem) / algorithm.local_steps
+    return safe_step_size(problem, algorithm) / algorithm.local_steps
 
 
 def inverse_step_size(problem: Problem, algorithm: Any) -> Any:

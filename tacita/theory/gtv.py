@@ -17,7 +17,7 @@ from tacita.problem.gtv import penalty as penalties
 from tacita.problem.gtv import solution
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.model import ridge
-from tacita.theory.descent import best_step_size
+from tacita.theory.descent import best_step_size, smoothness_of_batches
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
@@ -102,14 +102,16 @@ def step_size(problem: Problem, alpha: float, penalty: Any = "squared") -> float
     return best_step_size(low, high)
 
 
-def batch_step_size(problem: Problem, alpha: float, penalty: Any = "squared") -> float:
-    """1 / (the curvature of the steepest row + 4 alpha d_max), for batches of rows.
+def batch_step_size(
+    problem: Problem, alpha: float, oracle: Any, penalty: Any = "squared"
+) -> float:
+    """1 / (the smoothness of an oracle's batches + 4 alpha d_max).
 
-    Whichever rows are drawn, no step overshoots. One of (83), for the mean over all
-    rows, does on single ones, and then models run away.
+    A step of (83), for the mean over all rows, overshoots on few, and models run away.
     """
     strongest = float(np.max(penalties.of(penalty).curvature))
-    return 1 / (float(problem.steepest.max()) + _pull(problem, alpha * strongest))
+    smoothness = float(smoothness_of_batches(problem, oracle).max())
+    return 1 / (smoothness + _pull(problem, alpha * strongest))
 
 
 def node_step_sizes(problem: Problem, alpha: float) -> np.ndarray:

@@ -142,7 +142,7 @@ def test_fed_sgd_nears_the_optimum_as_its_step_shrinks():
 
 
 @pytest.mark.parametrize("batch", [1, 6])
-def test_fed_sgd_by_theory_bears_its_steepest_row(batch):
+def test_steps_by_theory_bear_batches(batch):
     """A step for the mean over all rows overshoots on single ones: 1e60 it was."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(160, 5))
@@ -151,6 +151,11 @@ def test_fed_sgd_by_theory_bears_its_steepest_row(batch):
     batches = tacita.Minibatch(size=batch)
     run = tacita.simulate(problem, tacita.FedSGD(alpha=0.1, oracle=batches), 200)
     assert run.metrics["loss"][-1] < 1e-2 * problem.loss(np.zeros(5))
+    for steps in (1, 5):
+        for kind in (tacita.FedAvg, tacita.ServerGD, tacita.SCAFFOLD):
+            algorithm = kind(local_steps=steps, oracle=batches)
+            run = tacita.simulate(problem, algorithm, 200)
+            assert run.metrics["loss"][-1] < 1e-2 * problem.loss(np.zeros(5))
     whole = tacita.FedSGD(alpha=0.1, oracle=tacita.Minibatch(size=20))
     of_all = tacita.FedGD(alpha=0.1).resolve(problem).step_size
     assert whole.resolve(problem).step_size == of_all
