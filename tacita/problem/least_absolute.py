@@ -100,7 +100,7 @@ def _minimise(h: Any, x: Any, y: np.ndarray, a: np.ndarray, c: Any) -> np.ndarra
         u = gap - z
         if step % _LOOK:
             continue
-        found = _polished(h, x, y, a, c, z)
+        found = _polished(h, x, y, a, c, z, np.concatenate([w, rho * u[z == 0]]))
         if found is not None:
             return found
         apart, moved = np.linalg.norm(x @ w - y - z), np.linalg.norm(z - before)
@@ -123,9 +123,20 @@ def _factor(h: Any, x: Any, rho: float) -> Any:
 
 
 def _polished(
-    h: Any, x: Any, y: np.ndarray, a: np.ndarray, c: Any, z: np.ndarray
+    h: Any,
+    x: Any,
+    y: np.ndarray,
+    a: np.ndarray,
+    c: Any,
+    z: np.ndarray,
+    near: np.ndarray,
 ) -> Any:
-    """The minimiser, if these residuals have the right zeros and signs; else None."""
+    """The minimiser, if these residuals have the right zeros and signs; else None.
+
+    Rows that are zero together may depend on each other, such as equal rows, or the
+    edges of a cycle: then many multipliers m solve the system, and not all of them are
+    within their bounds. Those nearest to where the method is (`near`) come to be.
+    """
     zero = z == 0
     signs, at = np.sign(z), x[np.flatnonzero(zero)]
     pulls = -(x.T @ (a * signs)) - c
@@ -133,9 +144,12 @@ def _polished(
     # H w + c + X' (a sign) + X_0' m = 0 and X_0 w = y_0, with |m| <= a on the zeros.
     system = sp.block_array([[h, at.T], [at, sp.csr_array((k, k))]], format="csc")
     right = np.concatenate([pulls, y[zero]])
-    found = lsqr(system, right, atol=1e-15, btol=1e-15, iter_lim=20 * (n + k))[0]
+    left = right - system @ near
     if n + k <= 3000:
-        found = np.linalg.lstsq(system.toarray(), right, rcond=None)[0]
+        found = near + np.linalg.lstsq(system.toarray(), left, rcond=None)[0]
+    else:
+        limit = {"atol": 1e-15, "btol": 1e-15, "iter_lim": 20 * (n + k)}
+        found = near + lsqr(system, left, **limit)[0]
     w, held = found[:n], found[n:]
     rest = x @ w - y
     scale = 1 + np.abs(y).max()

@@ -38,6 +38,30 @@ def test_one_feature_is_a_weighted_median():
         assert problem.solve()[0] == pytest.approx(ROBUST["least_absolute_slope"])
 
 
+def test_equal_rows_may_weigh_differently():
+    """Two labels at the median: what holds it is no half of each."""
+    y, owner = [0.0, 0.0, -1.0, 1.0, 5.0], ["a", "b", "b", "b", "b"]
+    problem = tacita.from_arrays(
+        np.ones((5, 1)), y, owner, model="absolute", weights={"a": 0.05, "b": 4.0}
+    )
+    np.testing.assert_allclose(problem.solve(), 0, atol=1e-12)
+
+
+def test_nodes_may_agree_around_a_cycle():
+    """Differences along its edges then depend on each other."""
+    random = np.random.default_rng(2)
+    x, agent = random.standard_normal((30, 3)), np.arange(30) % 5
+    y = x @ [1.0, -2.0, 0.5] + 2 * random.standard_normal(30)
+    edges = {(0, 1): 1.0, (1, 2): 2.5, (2, 0): 0.3, (2, 3): 0.4, (3, 4): 0.2}
+    graph = tacita.problem.Graph.from_edges(range(5), list(edges), list(edges.values()))
+    chord = tacita.from_arrays(x, y, agent, model="absolute", graph=graph)
+    gtv = GTVMin(chord, 0.3, "l1")
+    rule = tacita.PrimalDual(alpha=0.3, penalty="l1", rho=1.0)
+    run = tacita.simulate(chord, rule, rounds=4000, record_every=4000)
+    np.testing.assert_allclose(gtv.solve(), run.agents, atol=1e-9)
+    assert gtv.objective(gtv.solve()) <= gtv.objective(run.agents) + 1e-12
+
+
 def test_the_answer_has_a_subgradient_of_zero(nodes):
     """Moving any way from the answer makes the loss no smaller."""
     w = nodes.solve()
