@@ -319,6 +319,29 @@ def test_the_gap_is_closed_where_nodes_are_flat_in_some_directions(penalty):
     assert abs(tacita.GTVMin(few, 0.3, penalty).certificate().gap) < 1e-8
 
 
+@pytest.mark.parametrize("penalty", ["squared", "l2"])
+def test_the_gap_is_closed_where_a_path_ends_without_rows(penalty):
+    """Nothing runs along its edges: flows are rounding there, and bound nothing."""
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(18, 3)), rng.normal(size=18)
+    path = graph.Graph.from_edges(5, [(0, 1), (1, 2), (2, 3), (3, 4)])
+    ends = tacita.from_arrays(
+        x,
+        y,
+        np.arange(18) % 3,
+        model="linear",
+        graph=path,
+        unlabelled=[3, 4],
+    )
+    gtv = tacita.GTVMin(ends, 0.3, penalty)
+    found = gtv.certificate()
+    assert abs(found.gap) < 1e-8
+    # A flow that its end does not pass on is none of rounding.
+    lost = np.zeros_like(found.flows)
+    lost[-1, 0] = 1e-6
+    assert gtv.dual(found.flows + lost) == -np.inf
+
+
 @pytest.mark.parametrize(
     "algorithm",
     [

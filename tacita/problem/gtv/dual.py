@@ -138,13 +138,20 @@ def _node_conjugates(gtv: GTVMin, net: np.ndarray, longest: np.ndarray) -> np.nd
         population = in_float64(gtv.problem.population)
         start = jnp.asarray(gtv.problem.start, jnp.float64)
         flows = jnp.asarray(net), jnp.asarray(longest)
-        values, left = _maxima(population, start, *flows)
+        usual = units.of_slopes(population) + longest.max(axis=0)
+        values, left = _maxima(population, start, *flows, jnp.asarray(usual))
     return np.where(np.asarray(left) <= _ROUNDING, np.asarray(values), np.inf)
 
 
 @jax.jit
-def _maxima(population: Any, start: Any, net: Any, longest: Any) -> tuple[Any, Any]:
-    """The maxima of <s_i, w> - f_i(w), and what is left of slopes, of their parts."""
+def _maxima(
+    population: Any, start: Any, net: Any, longest: Any, usual: Any
+) -> tuple[Any, Any]:
+    """The maxima of <s_i, w> - f_i(w), and what is left of slopes, of their parts.
+
+    Of what slopes and flows `usual`ly are in the network, where a node's own are less:
+    what runs into a node without rows at the end of a path is rounding alone.
+    """
 
     def one(rows: Any, s: Any, flows: Any) -> tuple[Any, Any]:
         local = population.local(rows)
@@ -159,8 +166,7 @@ def _maxima(population: Any, start: Any, net: Any, longest: Any) -> tuple[Any, A
         w = unit * root(slope, start / unit, solve=shortest)
         # Flows of one coordinate move the scores, and these pull at all of them.
         parts = units.of_residuals(local) + jnp.max(unit * flows)
-        left = jnp.max(jnp.abs(unit * (local.grad(w) - s)))
-        left = jnp.where(left > 0, left / parts, 0)
-        return jnp.dot(s, w) - local.loss(w), left
+        left = jnp.abs(local.grad(w) - s) / jnp.maximum(parts / unit, usual)
+        return jnp.dot(s, w) - local.loss(w), jnp.max(left)
 
     return jax.vmap(one)(population.rows, net, longest)
