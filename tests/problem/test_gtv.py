@@ -320,6 +320,23 @@ def test_the_gap_is_closed_where_nodes_are_flat_in_some_directions(penalty):
 
 
 @pytest.mark.parametrize("penalty", ["squared", "l2"])
+def test_the_gap_is_closed_for_rows_in_single_precision(problem, penalty):
+    """The models are found in double precision, and so their values are compared."""
+    x, y, _ = problem.stacked()
+    whose = np.repeat(np.arange(12), x.shape[1])
+    narrow = tacita.from_arrays(
+        x.reshape(-1, 3),
+        y.ravel(),
+        whose,
+        model="linear",
+        graph=problem.graph,
+        dtype="float32",
+    )
+    found = tacita.GTVMin(narrow, 0.2, penalty).certificate()
+    assert abs(found.gap) < 1e-9 * found.primal
+
+
+@pytest.mark.parametrize("penalty", ["squared", "l2"])
 def test_the_gap_is_closed_where_a_path_ends_without_rows(penalty):
     """Nothing runs along its edges: flows are rounding there, and bound nothing."""
     rng = np.random.default_rng(4)

@@ -57,6 +57,30 @@ class Certificate(NamedTuple):
         return self.primal - self.dual
 
 
+def certificate(gtv: GTVMin, w: np.ndarray, flows: np.ndarray) -> Certificate:
+    """These models and flows with their values, both in float64."""
+    dual = value(gtv, flows)
+    with double_precision():
+        primal = float(_primal(gtv)(jnp.asarray(w)))
+    return Certificate(w, flows, primal, dual)
+
+
+def _primal(gtv: GTVMin) -> Callable[[Any], Any]:
+    """The objective at float64 models, whatever the rows' type, for JAX to trace.
+
+    Without an h, of which no dual is known.
+    """
+    with double_precision():
+        population = in_float64(gtv.problem.population)
+        i, j, weights = (jnp.asarray(part) for part in gtv.graph.pairs())
+
+    def primal(w: Any) -> Any:
+        apart = on_edges(gtv.penalty, "__call__", w[i] - w[j])
+        return population.smooth_loss(w) + gtv.alpha * jnp.sum(weights * apart)
+
+    return primal
+
+
 def metric(gtv: GTVMin) -> Callable[[Any, Any], Any]:
     """The objective at agents' models less the largest dual value, for JAX to trace."""
     least = gtv.certificate().dual
@@ -65,15 +89,10 @@ def metric(gtv: GTVMin) -> Callable[[Any, Any], Any]:
             "no dual value bounds the objective: some node's loss has no minimum under "
             "its flows; add l2 > 0"
         )
-    with double_precision():
-        population = in_float64(gtv.problem.population)
-        i, j, weights = (jnp.asarray(part) for part in gtv.graph.pairs())
+    primal = _primal(gtv)
 
     def gap(shared: Any, agents: Any) -> Any:
-        w = agents.astype(jnp.float64)
-        apart = on_edges(gtv.penalty, "__call__", w[i] - w[j])
-        along = gtv.alpha * jnp.sum(weights * apart)
-        return population.smooth_loss(w) + along - least
+        return primal(agents.astype(jnp.float64)) - least
 
     return gap
 

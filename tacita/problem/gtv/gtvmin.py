@@ -149,8 +149,7 @@ class GTVMin:
         True
         """
         check.positive(tolerance=tolerance)
-        w, flows = solution.with_flows(self, tolerance)
-        return dual.Certificate(w, flows, self.objective(w), self.dual(flows))
+        return dual.certificate(self, *solution.with_flows(self, tolerance))
 
     def gap(self) -> Callable[[Any, Any], Any]:
         """A metric of runs: how far nodes are above the smallest objective, at most.
