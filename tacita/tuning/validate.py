@@ -20,7 +20,7 @@ from tacita.problem.arrays import rows_like
 from tacita.problem.graph import Graph
 from tacita.problem.held_out import node_losses
 from tacita.problem.model.linear import Signed
-from tacita.problem.model.per_agent import PerAgent
+from tacita.problem.model.per_agent import kinds_of
 from tacita.problem.problem import Problem
 from tacita.theory.diagnosis import FACTOR, Verdict, diagnose
 from tacita.trace import Run
@@ -45,7 +45,8 @@ class NodeErrors:
         positions: Latitude and longitude of every node, (N, 2), or None.
         graph: The network, drawn on the map, or None.
         scores: How good predictions for the validation rows are, of every node and
-            pooled; None where it was not measured.
+            pooled; None where it was not measured, or some nodes predict values and
+            others classes.
         parameters_per_row: d/m_i, the size of every node's model over that of its
             data, (section 2.5): the larger, the nearer is overfitting. Or None.
 
@@ -236,48 +237,53 @@ def parameters_per_row(problem: Problem) -> np.ndarray:
     return problem.dim / np.where(problem.counts > 0, problem.counts, np.nan)
 
 
-@in_double_precision
 def _errors(
     problem: Problem, w: np.ndarray, x: np.ndarray, y: np.ndarray, node: np.ndarray
 ) -> np.ndarray:
     """The mean loss of every node over its rows."""
-    kinds = problem.population.rows.kind
-
-    def one(v: Any, row: Any, label: Any, kind: Any) -> Any:
-        model: Any = problem.model
-        model = model if kinds is None else model.of(kind)
-        return model.losses(v, row[None], label[None])[0]
-
-    own = np.zeros(len(node), int) if kinds is None else np.asarray(kinds)[node]
-    losses = jax.jit(jax.vmap(one))(
-        jnp.asarray(w[node]), jnp.asarray(x), jnp.asarray(y), jnp.asarray(own)
-    )
+    losses = _of_rows(problem, "losses", w, node, x, y)
     counts = np.bincount(node, minlength=problem.n_agents).astype(float)
-    sums = np.bincount(node, np.asarray(losses, float), minlength=problem.n_agents)
+    sums = np.bincount(node, losses, minlength=problem.n_agents)
     return sums / np.where(counts > 0, counts, np.nan)
 
 
 @in_double_precision
+def _of_rows(
+    problem: Problem, method: str, w: np.ndarray, node: np.ndarray, *rows: np.ndarray
+) -> np.ndarray:
+    """What the model of each row's node says of the row by one of its methods."""
+    kinds = problem.population.rows.kind
+
+    def one(v: Any, kind: Any, *row: Any) -> Any:
+        model: Any = problem.model
+        model = model if kinds is None else model.of(kind)
+        return getattr(model, method)(v, *(part[None] for part in row))[0]
+
+    own = np.zeros(len(node), int) if kinds is None else np.asarray(kinds)[node]
+    given = (jnp.asarray(part) for part in (w[node], own, *rows))
+    return np.asarray(jax.jit(jax.vmap(one))(*given), float)
+
+
 def _scores(
     problem: Problem, w: np.ndarray, x: np.ndarray, y: np.ndarray, node: np.ndarray
 ) -> Scores | None:
-    """Of models whose predictions are values or classes; a bare loss has none."""
-    model: Any = problem.model
-    several = isinstance(model, PerAgent)  # errors of numbers and of classes
-    if several or not hasattr(model, "scores") or len(y) == 0:
+    """Of models whose predictions are values or classes; a bare loss has none.
+
+    Neither have nodes of which some predict values and others classes.
+    """
+    several: list[Any] = list(kinds_of(problem.model))
+    classes = {model.classes for model in several}
+    known = all(hasattr(model, "scores") for model in several)
+    if len(classes) > 1 or not known or len(y) == 0:
         return None
-
-    def one(v: Any, row: Any) -> Any:
-        return model.scores(v, row[None])[0]
-
-    found = jax.jit(jax.vmap(one))(jnp.asarray(w[node]), jnp.asarray(x))
-    said = np.asarray(found, float)
-    if model.classes is None:
+    (number,) = classes
+    said = _of_rows(problem, "scores", w, node, x)
+    if number is None:
         return of_values(said.reshape(len(y)), np.asarray(y), node, problem.n_agents)
-    if isinstance(model, Signed):
+    if all(isinstance(model, Signed) for model in several):
         # The second class has the score, the first none.
         said, y = np.stack([np.zeros_like(said), said], axis=1), y > 0
-    names = problem.class_names or tuple(str(k) for k in range(model.classes))
+    names = problem.class_names or tuple(str(k) for k in range(number))
     codes = np.asarray(y).astype(int)
     return of_classes(said, codes, node, problem.n_agents, names)
 

@@ -136,6 +136,29 @@ def test_scores_of_classes_are_those_of_scikit_learn(kind):
     assert "all rows: accuracy" in str(tacita.validate(problem, w, (x, y, agent)))
 
 
+def test_nodes_with_losses_of_their_own_have_scores():
+    """All predict values, or all classes; some of each have no score in common."""
+    rng = np.random.default_rng(3)
+    x, agent = rng.normal(size=(40, 2)), np.arange(40) % 2
+    values, signs = rng.normal(size=40), rng.choice([-1, 1], 40)
+    w = rng.normal(size=(2, 2))
+    said = np.sum(x * w[agent], axis=1)
+
+    def scores(own, y):
+        several = tacita.from_arrays(x, y, agent, dict(enumerate(own)))
+        return tacita.validate(several, w, (x, y, agent)).scores
+
+    told = scores(["linear", "huber"], values)
+    assert told.pooled["R2"] == pytest.approx(metrics.r2_score(values, said))
+    own = metrics.mean_absolute_error(values[1::2], said[1::2])
+    assert told.by_node["MAE"][1] == pytest.approx(own)
+    told = scores(["logistic", "hinge"], signs)
+    assert told.pooled["AUC"] == pytest.approx(metrics.roc_auc_score(signs, said))
+    right = metrics.confusion_matrix(signs, np.where(said > 0, 1, -1))
+    np.testing.assert_array_equal(told.confusion, right)
+    assert scores(["linear", "logistic"], signs) is None
+
+
 def test_the_area_ranks_scores_whose_probabilities_are_one():
     """From a score of 37 on all probabilities round to 1; their order counts."""
     x, y = np.array([[40.0], [60.0], [50.0], [70.0]]), [-1, 1, -1, 1]

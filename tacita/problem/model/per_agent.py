@@ -133,6 +133,11 @@ class Chosen:
         """The label or the value predicted for every row."""
         return self._kept([model.predict(w, x) for model in self.models])
 
+    def scores(self, w: Array, x: Array) -> Array:
+        """What the model computes of every row."""
+        models: Any = self.models
+        return self._kept([model.scores(w, x) for model in models])
+
     def _kept(self, values: list[Array]) -> Array:
         return jax.lax.select_n(self.kind, *values)
 
