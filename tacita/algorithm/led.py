@@ -9,7 +9,12 @@ Transactions on Automatic Control 2024.
 
 With a coordinator the network is complete, W = (1/N) 1 1^T. On a graph W is
 (I + M)/2 with M the Metropolis weights: without the half, eigenvalues near -1 (a ring
-of an even number of nodes has one of -1/3) would make corrections swing.
+of an even number of nodes has one of -1/3) would make corrections swing. Any other
+mixing matrix without negative eigenvalues is given by the weights of the edges,
+
+    W_ij = A_ij on edges,      W_ii = 1 - sum_j A_ij,      so W = I - L
+
+with L the Laplacian of the graph.
 """
 
 from __future__ import annotations
@@ -33,12 +38,14 @@ from tacita.algorithm.gradient_steps import descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import constant
 from tacita.theory import descent
-from tacita.trees import count, frozen, number
+from tacita.trees import count, frozen, number, one_of
 
 if TYPE_CHECKING:
     from tacita.problem.problem import Problem
 
 
+#: An eigenvalue that is known to some digits only.
+_ROUNDING = 1e-6
 #: Why its steps do not shrink.
 _ONE_STEP = "its corrections add up what steps of one length leave"
 
@@ -102,6 +109,8 @@ class GraphLED(GraphAlgorithm):
             which a round moves no further than one gradient step of size 1/L.
         beta: Weight of the correction in each step; None chooses 1/Ne.
         local_steps: Ne, gradient steps in a round.
+        mixing: W: "metropolis" weights, halved with the identity, whatever edges
+            weigh; or the "weights" of the edges themselves, W_ij = A_ij.
         oracle: How nodes compute gradients.
     """
 
@@ -110,6 +119,7 @@ class GraphLED(GraphAlgorithm):
     )
     beta: Number = number(check.positive, theory=_beta, common=True)
     local_steps: int = count(5)
+    mixing: str = one_of("metropolis", "weights")
     oracle: Oracle = Full()
 
     delivery: ClassVar[Delivery] = Delivery.SLOTS
@@ -138,10 +148,31 @@ class GraphLED(GraphAlgorithm):
         inbox: Array,
     ) -> tuple[State, Array]:
         """Mix, then the correction of the last round and local steps."""
-        # x_i = sum_j W_ij f_j with W = (I + M)/2
-        x = (state.f + mixed(edges, state.f, inbox)) / 2
+        x = self._mixed(edges, state.f, inbox)
         after = _round(self, key, oracle, state, x)
         return after, to_all(edges, after.f)
+
+    def _mixed(self, edges: Edges, own: Array, inbox: Array) -> Array:
+        """x_i = sum_j W_ij f_j, with W = (I + M)/2 or the weights of the edges."""
+        if self.mixing == "metropolis":
+            return (own + mixed(edges, own, inbox)) / 2
+        weights = edges.weight.astype(own.dtype)
+        return own + jnp.einsum("s,sd->d", weights, inbox - own)
+
+    def refuse_problem(self, problem: Problem) -> None:
+        """Also edges whose weights are no mixing matrix that steadies corrections."""
+        super().refuse_problem(problem)
+        if self.mixing == "metropolis":
+            return
+        assert problem.graph is not None
+        largest = problem.graph.spectrum().lambda_n
+        if largest > 1 + _ROUNDING:
+            check.refuse(
+                "with mixing='weights' edges weigh as W = I - L does, which needs no "
+                f"eigenvalue below 0, and this graph has one of {1 - largest:.3g}; "
+                f"divide the weights by {largest:.3g} or more, or use "
+                "mixing='metropolis'"
+            )
 
 
 def _round(

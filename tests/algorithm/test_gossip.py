@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import networkx as nx
@@ -120,8 +121,11 @@ def test_admm_is_exact_and_as_defined(weighted):
     assert np.abs(far - problem.solve()).max() < 1e-8
 
 
-def test_led_on_a_graph_is_exact_and_as_defined(problem):
+@pytest.mark.parametrize("mixing", ("metropolis", "weights"))
+def test_led_on_a_graph_is_exact_and_as_defined(problem, mixing):
     mix = (np.eye(6) + metropolis(problem)) / 2
+    if mixing == "weights":
+        problem, mix = mixed_by_weights(problem)
     alpha, beta, steps = 0.02, 0.3, 3
     f, y = np.zeros((6, 3)), np.zeros((6, 3))
     for number in range(5):
@@ -130,7 +134,29 @@ def test_led_on_a_graph_is_exact_and_as_defined(problem):
         f = x
         for _ in range(steps):
             f = f - alpha * gradients(problem, f) - beta * y
-    method = tacita.GraphLED(step_size=alpha, beta=beta, local_steps=steps)
+    numbers = dict(step_size=alpha, beta=beta, local_steps=steps, mixing=mixing)
+    method = tacita.GraphLED(**numbers)
     np.testing.assert_allclose(agents(problem, method, 5), f, atol=1e-12)
-    far = agents(problem, tacita.GraphLED(), 4000)
+    far = agents(problem, tacita.GraphLED(mixing=mixing), 4000)
     assert np.abs(far - problem.solve()).max() < 1e-8
+
+
+def mixed_by_weights(problem):
+    """Edges of unequal weights, and the mixing matrix that they are."""
+    old = problem.graph
+    i, j, _ = old.pairs()
+    links = np.zeros((6, 6))
+    links[i, j] = np.linspace(1.0, 3.0, len(i))
+    links += links.T
+    laplacian = np.diag(links.sum(axis=1)) - links
+    most = np.linalg.eigvalsh(laplacian)[-1]
+    weights = links[i, j] / most
+    pairs = list(zip(i.tolist(), j.tolist(), strict=True))
+    made = tacita.problem.Graph.from_edges(old.nodes, pairs, weights)
+    # W = I - L has an eigenvalue of zero, the smallest that is allowed.
+    return dataclasses.replace(problem, graph=made), np.eye(6) - laplacian / most
+
+
+def test_weights_that_are_no_mixing_matrix_are_refused():
+    with pytest.raises(tacita.TacitaError, match="divide the weights by"):
+        agents(problem_on(True), tacita.GraphLED(mixing="weights"), 1)
