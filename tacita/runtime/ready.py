@@ -37,10 +37,11 @@ def prepare(problem: Problem, algorithm: Algorithm) -> Any:
         )
     algorithm.refuse_problem(problem)
     oracle.check(problem)
+    # Before theory computes others from them, which would be named instead.
+    _require_one_per_agent(algorithm, problem.n_agents)
     ready = _in_precision_of(problem, algorithm.resolve(problem))
     if isinstance(ready.oracle, Minibatch) and is_private(ready):
         ready.oracle.require_rows(problem)
-    _require_one_per_agent(ready, problem.n_agents)
     return ready
 
 

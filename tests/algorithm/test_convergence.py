@@ -347,6 +347,12 @@ def test_own_steps_are_of_the_local_steps(algorithm):
         tacita.simulate(problem(), algorithm, 1)
 
 
+def test_numbers_of_a_wrong_length_are_named():
+    """Not the step sizes that theory computes from them."""
+    with pytest.raises(tacita.TacitaError, match="expected own_steps one number"):
+        tacita.simulate(problem(), tacita.FedLin(own_steps=[1, 2, 3]), 1)
+
+
 def test_tamuna_refuses_a_single_agent():
     """Its control variates never change, and theory would have eta = 0."""
     alone = tacita.from_arrays(np.ones((3, 1)), np.ones(3), [0, 0, 0], model="linear")
