@@ -36,6 +36,12 @@ def agent_weights(
             check.refuse(
                 f"weights has none for agent {missing[0]!r}; give one for each"
             )
+        known = set(ids)
+        unknown = [one for one in weights if one not in known]
+        if unknown:
+            check.refuse(
+                f"weights names agent {unknown[0]!r}, which has no rows; leave it out"
+            )
         weights = [weights[one] for one in ids]
     try:
         found = np.asarray(weights, float)

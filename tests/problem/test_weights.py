@@ -129,6 +129,7 @@ def test_what_weights_do_not_go_with_is_refused():
         ([1.0, -1.0, 1.0, 1.0], "weights >= 0"),
         ([0.0] * 4, "one above 0"),
         ({0: 1.0}, "agent 1"),
+        ({k: 1.0 for k in range(5)}, "names agent 4, which has no rows"),
         ("rows", "samples"),
         ("12", "samples"),
         ([[1], 2, 3, 4], "one number per agent"),
