@@ -25,6 +25,7 @@ from tacita.problem.oracles import AgentOracle, Oracle
 from tacita.problem.prox import Proximable
 from tacita.problem.stream import stream_of
 from tacita.schedule import in_round, is_common
+from tacita.theory import descent
 from tacita.trees import filled, replace, rules
 
 if TYPE_CHECKING:
@@ -149,8 +150,8 @@ class Algorithm:
         ready = filled(self, problem)
         if ready.solver is None:
             return ready
-        at = ready.proximal(problem)
-        solver = ready.solver_at(problem, *at).resolve(problem, *at)
+        at, seen = ready.proximal(problem), descent.as_drawn(problem, ready.oracle)
+        solver = ready.solver_at(seen, *at).resolve(seen, *at)
         return replace(ready, solver=solver)
 
     def solver_at(self, problem: Problem, rho: Any, shift: float = 0.0) -> Any:

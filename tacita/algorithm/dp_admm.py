@@ -36,6 +36,7 @@ from tacita.algorithm.defaults import inverse_splitting_rho
 from tacita.algorithm.joining import NOISE_WEARS_OFF, Joining
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
+from tacita.theory import descent
 from tacita.trees import frozen, number
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _step_size(problem: Problem, algorithm: Any) -> Any:
     """1/L, unless the paper's rule finds a bound on gradients."""
     bounds = algorithm.gradient_bound, algorithm.oracle.norm
     unbounded = all(bound is None for bound in bounds)
-    return 1 / problem.moduli.largest if unbounded else None
+    return descent.safe_step_size(problem, algorithm) if unbounded else None
 
 
 def _gradient_bound(problem: Problem, algorithm: Any) -> Any:

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
 def _step_size(problem: Problem, algorithm: Any) -> float:
     """1 / (L + rho)."""
-    smoothness = descent.smoothness_of_batches(problem, algorithm.oracle)
-    return 1 / (smoothness.max() + algorithm.rho)
+    return 1 / (descent.smoothness(problem, algorithm) + algorithm.rho)
 
 
 @frozen

@@ -30,6 +30,7 @@ from tacita.algorithm.defaults import proximal_step_size, splitting_rho
 from tacita.algorithm.gradient_steps import descend
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.schedule import rate
+from tacita.theory import descent
 from tacita.trees import count, frozen, number
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Told(NamedTuple):
 
 def _step_size(problem: Problem, algorithm: Any) -> Any:
     """2 / (L_i + mu_i + 2/eta) of every agent."""
-    return proximal_step_size(problem, algorithm.eta)
+    seen = descent.as_drawn(problem, algorithm.oracle)
+    return proximal_step_size(seen, algorithm.eta)
 
 
 @frozen

@@ -33,8 +33,7 @@ def _step_size(problem: Problem, algorithm: Any) -> float | None:
     """1 / (L + 2/eta), where there are local steps."""
     if algorithm.local_steps is None:
         return None
-    smoothness = descent.smoothness_of_batches(problem, algorithm.oracle)
-    return 1 / (smoothness.max() + 2 / algorithm.eta)
+    return 1 / (descent.smoothness(problem, algorithm) + 2 / algorithm.eta)
 
 
 @frozen

@@ -83,7 +83,7 @@ _REACH = 2.0
 
 def _gamma(problem: Problem, algorithm: Any) -> Any:
     """1/sqrt(mu L), or as much as the local steps bear."""
-    largest, solver = problem.moduli.largest, algorithm.solver
+    largest, solver = descent.smoothness(problem, algorithm), algorithm.solver
     gamma = 1 / np.sqrt(algorithm.strong_convexity * largest)
     if not hasattr(solver, "local_steps"):
         return gamma

@@ -155,12 +155,36 @@ def smoothness_of_batches(problem: Problem, oracle: Any) -> np.ndarray:
     return own + share * (np.maximum(problem.steepest, own) - own)
 
 
+class _Drawn:
+    """A problem whose losses are as smooth as their batches are."""
+
+    def __init__(self, problem: Problem, smoothness: np.ndarray) -> None:
+        self._problem = problem
+        self.moduli = problem.moduli._replace(smoothness=smoothness)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._problem, name)
+
+
+def as_drawn(problem: Problem, oracle: Any) -> Problem:
+    """The problem as steps by an oracle's gradients meet it, for theory to look at."""
+    if problem.bound is not None or not in_batches(problem, oracle):
+        return problem
+    seen: Any = _Drawn(problem, smoothness_of_batches(problem, oracle))
+    return seen
+
+
+def smoothness(problem: Problem, algorithm: Any) -> float:
+    """L, the largest of all agents', of batches where gradients are of batches."""
+    return float(smoothness_of_batches(problem, algorithm.oracle).max())
+
+
 def safe_step_size(problem: Problem, algorithm: Any) -> float:
     """1 / max_i L_i: a step with which no agent's own descent overshoots.
 
     With batches L_i is `smoothness_of_batches`: steps for all rows overshoot on some.
     """
-    return 1.0 / float(smoothness_of_batches(problem, algorithm.oracle).max())
+    return 1.0 / smoothness(problem, algorithm)
 
 
 def step_size_of_round(problem: Problem, algorithm: Any) -> float:
@@ -171,11 +195,6 @@ def step_size_of_round(problem: Problem, algorithm: Any) -> float:
 def inverse_step_size(problem: Problem, algorithm: Any) -> Any:
     """1 / step_size: the smoothness that a step size, the largest, stands for."""
     return 1.0 / largest(algorithm.step_size)
-
-
-def smoothness(problem: Problem) -> float:
-    """L, the largest of all agents'."""
-    return problem.moduli.largest
 
 
 def strong_convexity(problem: Problem) -> float:

@@ -156,6 +156,12 @@ def test_steps_by_theory_bear_batches(batch):
             algorithm = kind(local_steps=steps, oracle=batches)
             run = tacita.simulate(problem, algorithm, 200)
             assert run.metrics["loss"][-1] < 1e-2 * problem.loss(np.zeros(5))
+    # Where agents train on problems around the shared model, 1e150 it was.
+    for kind in (tacita.FedPLT, tacita.FedPD, tacita.FiveGCS, tacita.FedSPD):
+        run = tacita.simulate(problem, kind(oracle=batches), 200)
+        assert run.metrics["loss"][-1] < 1e-2 * problem.loss(np.zeros(5)), kind
+    run = tacita.simulate(problem, tacita.DPADMM(oracle=batches), 200)
+    assert run.metrics["loss"][-1] < 1e-1 * problem.loss(np.zeros(5))
     whole = tacita.FedSGD(alpha=0.1, oracle=tacita.Minibatch(size=20))
     of_all = tacita.FedGD(alpha=0.1).resolve(problem).step_size
     assert whole.resolve(problem).step_size == of_all
