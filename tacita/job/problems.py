@@ -39,6 +39,7 @@ PENALTIES = {
     "box": prox.Box,
     "l2_ball": prox.L2Ball,
     "simplex": prox.Simplex,
+    "sum": prox.Sum,
 }
 REGULARISERS = {
     "squared_l2": regulariser.SquaredL2,
@@ -185,8 +186,19 @@ def _object(where: str, table: Any, known: dict[str, Any]) -> Any:
     if table is None:
         return None
     function, rest = take_kind(where, table, known, "kind")
-    lists = {k: np.asarray(v) for k, v in rest.items() if isinstance(v, list)}
+    lists = {
+        key: _parts(f"{where}.{key}", value, known)
+        for key, value in rest.items()
+        if isinstance(value, list)
+    }
     return call(where, function, {**rest, **lists})
+
+
+def _parts(where: str, values: list[Any], known: dict[str, Any]) -> Any:
+    """A list of numbers, or of tables, each of which is a function."""
+    if not any(isinstance(one, dict) for one in values):
+        return np.asarray(values)
+    return [_object(f"{where}[{k}]", one, known) for k, one in enumerate(values)]
 
 
 def _ids(names: Sequence[str]) -> list[Any]:

@@ -214,6 +214,7 @@ _DOES = {
     "solvers": "solve",
     "penalty": "mask",
     "h": "prox",
+    "parts": "prox",
     "schedule": "multiples",
 }
 

@@ -14,7 +14,7 @@ import tacita
 from tacita import data
 from tacita.job import graphs, job_from, read, table_of
 from tacita.job.records import build
-from tacita.problem import graph
+from tacita.problem import graph, prox
 from tacita.schedule import Polynomial
 from tests.cases import CASES
 
@@ -117,6 +117,25 @@ def test_penalties_and_regularisers():
     assert type(made.population.regulariser).__name__ == "NonConvex"
     with pytest.raises(tacita.TacitaError, match="regulariser does not go with"):
         job(data="synthetic-linear", regulariser={"kind": "non_convex", "weight": 1})
+
+
+def test_a_sum_of_functions_is_a_list_of_tables():
+    parts = [{"kind": "l1", "weight": 0.1}, {"kind": "box", "low": 0.0, "high": 1.0}]
+    known = dict(data="synthetic-linear", agents=3, features=2, samples=6)
+    made = job(**known, h={"kind": "sum", "parts": parts, "steps": 9}).problem.h
+    wanted = prox.Sum(parts=(prox.L1(0.1), prox.Box(0.0, 1.0)), steps=9)
+    assert repr(made) == repr(wanted)
+    with pytest.raises(tacita.TacitaError, match=r"problem\.h\.parts\[1\]"):
+        job(**known, h={"kind": "sum", "parts": [parts[0], {"kind": "boxes"}]})
+    with pytest.raises(tacita.TacitaError, match="expected parts a list of functions"):
+        job(**known, h={"kind": "sum", "parts": []})
+    # Of every node's own model, and back to a table.
+    named = [{"name": "L1", "weight": 0.1}, {"name": "Box", "low": 0.0, "high": 1.0}]
+    told = {"name": "FedGD", "alpha": 0.1, "h": {"name": "Sum", "parts": named}}
+    algorithm = job(told, **known, graph={"kind": "ring"}).algorithm
+    assert repr(algorithm.h) == repr(prox.Sum(parts=made.parts))
+    again = job(table_of(algorithm), **known, graph={"kind": "ring"})
+    assert repr(again.algorithm) == repr(algorithm)
 
 
 def test_agents_have_the_weights_of_the_file():

@@ -7,7 +7,15 @@ import pytest
 from scipy.optimize import minimize
 
 from tacita.check import TacitaError
-from tacita.problem.prox import L1, Box, ElasticNet, GroupLasso, L2Ball, Simplex
+from tacita.problem.prox import (
+    L1,
+    Box,
+    ElasticNet,
+    GroupLasso,
+    L2Ball,
+    Simplex,
+    Sum,
+)
 
 GROUPS = (0, 1, 0, 2, 1, 1)
 D = len(GROUPS)
@@ -270,9 +278,51 @@ def test_derivatives_are_finite_also_at_zero(name):
         assert values.min() >= -1e-12 and values.max() <= 1 + 1e-12
 
 
+@pytest.mark.parametrize("t", [0.1, 2.0])
+def test_a_sum_finds_the_proximal_point_of_all_its_parts(t):
+    # By coordinate: shrink, then clip.
+    both = Sum(parts=(L1(0.7), Box(-0.3, 0.6)))
+    for v in points(5):
+        np.testing.assert_allclose(
+            both.prox(v, t), np.clip(L1(0.7).prox(v, t), -0.3, 0.6), atol=1e-14
+        )
+    # In the ball and not below zero: zero first, then shrink. A weight on both norms.
+    corner = Sum(parts=(L2Ball(0.9), Box(0.0, np.inf)), steps=300)
+    norms = Sum(parts=[L1(0.4), GroupLasso(0.8, GROUPS)], steps=300)
+    for v in points(5):
+        np.testing.assert_allclose(
+            corner.prox(v, t), L2Ball(0.9).prox(np.maximum(v, 0), t), atol=1e-9
+        )
+        np.testing.assert_allclose(
+            norms.prox(v, t),
+            GroupLasso(0.8, GROUPS).prox(L1(0.4).prox(v, t), t),
+            atol=1e-9,
+        )
+    assert float(both(np.full(D, 0.5))) == pytest.approx(0.35 * D)
+    assert float(both(np.full(D, 0.7))) == np.inf
+
+
+def test_a_sum_of_three_is_that_of_a_solver_and_nearer_with_more_steps():
+    cvxpy = pytest.importorskip("cvxpy")
+    parts = (L1(0.3), L2Ball(0.9), Simplex())
+    for v in points(3):
+        x = cvxpy.Variable(D)
+        cost = 0.3 * cvxpy.norm1(x) + cvxpy.sum_squares(x - v) / 2
+        inside = [cvxpy.norm(x) <= 0.9, x >= 0, cvxpy.sum(x) == 1]
+        cvxpy.Problem(cvxpy.Minimize(cost), inside).solve(solver="CLARABEL")
+        apart = [
+            np.linalg.norm(Sum(parts=parts, steps=steps).prox(v, 1.0) - x.value)
+            for steps in (1, 10, 1000)
+        ]
+        assert apart[2] < 1e-6 and apart[2] <= apart[1] <= apart[0]
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (lambda: Sum(parts=()), "expected parts a list of functions"),
+        (lambda: Sum(parts=L1(1.0)), "expected parts a list of functions"),
+        (lambda: Sum(parts=[L1(1.0)], steps=0), "steps"),
         (lambda: L1(-0.1), "weight >= 0, got weight=-0.1"),
         (lambda: L1(np.nan), "weight >= 0"),
         (lambda: L1("much"), "weight >= 0, got weight='much'"),

@@ -6,12 +6,17 @@ its second moments and its stationary noise are computed exactly, with no sampli
 
 import itertools
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
+import tacita
+from tacita.algorithm.solvers import GradientDescent
 from tacita.check import TacitaError
+from tacita.problem import prox
 from tacita.theory import fed_plt as theory
+from tacita.trees import frozen
 
 # strong convexity, smoothness, rho, local steps -> zeta, chi^Ne, spectral radius,
 # 2-norm of S as printed; computed once by an independent program.
@@ -361,6 +366,93 @@ def test_prop_2_bounds_every_round_in_the_weighted_norm():
             square = moment @ square
             size = np.sqrt(scale**2 @ np.diag(square.reshape(6, 6)))
             assert size <= np.sqrt(0.9 / 0.3) * sigma**k * first
+
+
+@frozen
+class Rough:
+    """The l1 norm, whose proximal point is `far` away from the right one."""
+
+    weight: float
+    far: float
+
+    def __call__(self, w):
+        return prox.L1(self.weight)(w)
+
+    def prox(self, v, t):
+        """Off in one direction, by as much in every round."""
+        return prox.L1(self.weight).prox(v, t) + self.far / jnp.sqrt(v.size)
+
+
+def test_prop_2_bounds_runs_whose_prox_of_h_is_rough():
+    rng = np.random.default_rng(8)
+    agents, dim, steps, far = 4, 6, 12, 1e-3
+    x = rng.normal(size=(200, dim))
+    y, owner = x @ rng.normal(size=dim), np.arange(200) % agents
+    exact = tacita.from_arrays(x, y, owner, "linear", l2=0.1, h=prox.L1(0.4))
+    rough = tacita.from_arrays(
+        x, y, owner, "linear", l2=0.1, h=Rough(weight=0.4, far=far)
+    )
+    low, high = exact.moduli.smallest, exact.moduli.largest
+    rho = float(theory.best_rho(low, high))
+    gamma = float(theory.best_step_size(low, high, rho))
+    solver = GradientDescent(step_size=gamma, local_steps=steps)
+    algorithm = tacita.FedPLT(rho=rho, solver=solver)
+    # At the fixed point x_i = y and z_i = y - rho grad f_i(y), and at the start 0.
+    goal = exact.solve()
+    z = goal - rho * exact.grad(np.tile(goal, (agents, 1)))
+    matrix = theory.transition_matrix(low, high, rho, steps)
+    scale, full = float(theory.norm_weight(matrix)), theory.rate(matrix)
+    start = np.hypot(np.sqrt(agents) * np.linalg.norm(goal), scale * np.linalg.norm(z))
+    # y is off by `far`, so 2y - z by twice that, which training shrinks.
+    in_x = 2 * far / (1 + rho * low) * np.sqrt(agents)
+    in_z = 2 * (in_x + far * np.sqrt(agents))
+    error, h = np.hypot(in_x, scale * in_z), Rough(weight=0.4, far=far)
+    now = np.zeros((agents, dim)), np.zeros((agents, dim))
+    for rounds in range(1, 61):
+        now = fed_plt_round(
+            *now,
+            gradient=exact.grad,
+            rho=rho,
+            gamma=gamma,
+            steps=steps,
+            prox=lambda mean: np.asarray(h.prox(mean, rho / agents), float),
+        )
+        apart = np.hypot(
+            np.linalg.norm(now[0] - goal), scale * np.linalg.norm(now[1] - z)
+        )
+        bound = theory.mean_bound(rounds, full, start, error, 1.0)
+        assert apart <= bound
+    assert bound < 20 * apart  # which is no empty promise
+    for problem, left in ((rough, now[0]), (exact, goal)):
+        run = tacita.simulate(problem, algorithm, 60, record=())
+        np.testing.assert_allclose(run.agents - left, 0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("steps, least, most", [(1, 1e-2, 0.2), (200, 0.0, 0.0)])
+def test_a_sum_of_functions_is_reached_as_its_prox_is(steps, least, most):
+    """Sparse and short and of one sign: three functions without a common formula."""
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=(200, 6))
+    y, owner = x @ rng.normal(size=6), np.arange(200) % 4
+    parts = (prox.L1(2.0), prox.L2Ball(0.8), prox.Box(-np.inf, 0.4))
+    problem = tacita.from_arrays(
+        x, y, owner, "linear", l2=0.1, h=prox.Sum(parts=parts, steps=steps)
+    )
+    cvxpy = pytest.importorskip("cvxpy")
+    w = cvxpy.Variable(6)
+    cost = 2.0 * cvxpy.norm1(w) + 0.2 * cvxpy.sum_squares(w)
+    cost += sum(
+        cvxpy.sum_squares(x[owner == i] @ w - y[owner == i]) / 50 for i in range(4)
+    )
+    inside = [cvxpy.norm(w) <= 0.8, w <= 0.4]
+    cvxpy.Problem(cvxpy.Minimize(cost), inside).solve(
+        solver="CLARABEL", tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
+    )
+    run = tacita.simulate(problem, tacita.FedPLT(), 400, record=())
+    apart = np.linalg.norm(run.params - w.value)
+    assert least <= apart <= most + 1e-6
+    if steps == 200:
+        np.testing.assert_allclose(run.params, problem.solve(), atol=1e-8)
 
 
 def test_prop_2_as_printed_is_broken_for_small_rho():
