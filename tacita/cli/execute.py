@@ -60,8 +60,8 @@ def finish(run: tacita.Run, folder: Path, page: Path | None = None) -> None:
         typer.echo(f"privacy: {told.sentence}")
     if run.info["diverged"]:
         typer.echo(
-            f"error: the run diverged within {run.rounds} rounds; lower the step size "
-            "or leave it out to have it set by theory",
+            f"error: the run diverged within {run.rounds} rounds; give a shorter step "
+            "size than the one it had, which the page shows",
             err=True,
         )
         raise typer.Exit(1)

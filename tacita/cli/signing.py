@@ -36,6 +36,11 @@ def sign(
     from tacita.federation import signed_report
 
     file = _report(run)
+    if not file.is_file():
+        tacita.check.refuse(
+            f"no report of privacy at {file}: the run had no noise; see tacita privacy "
+            "plan --help for one that has"
+        )
     head = None if ledger is None else ledger_head(ledger)
     own, holder = signed_report.signing_keys(keys)
     beside = signed_report.sign(file, own, name or holder, head)

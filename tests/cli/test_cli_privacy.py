@@ -97,6 +97,9 @@ def test_a_budget_that_protects_nobody_is_noted(tacita_, small):
 
 def test_a_report_is_signed_verified_and_shown(tacita_, small, place, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(place / "settings"))
+    tacita_.ok("run", small, "--out", "open")
+    (line,) = tacita_.refused("privacy", "sign", "open")
+    assert "the run had no noise" in line
     noisy = ("--set", CLIPPED, "--set", "algorithm.noise_std=0.5")
     tacita_.ok("run", small, *noisy, "--out", "made")
     with Ledger(place / "ledger.db") as ledger:

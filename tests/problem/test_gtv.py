@@ -247,7 +247,7 @@ def test_refusals(problem):
     for wrong, match in [
         (lambda: tacita.GTVMin(synthetic.linear(4), 0.5), "needs a graph"),
         (lambda: tacita.GTVMin(problem, -1.0), "alpha"),
-        (lambda: tacita.GTVMin(problem, np.ones(12)), "alpha"),  # pyright: ignore
+        (lambda: tacita.GTVMin(problem, np.ones(12)), "one number"),  # pyright: ignore
         (lambda: tacita.GTVMin(problem, 1.0, ["l2", "l1"]), "several penalties"),
         (lambda: tacita.GTVMin(problem, 1.0, []), "several penalties"),
         (lambda: tacita.GTVMin(problem, 1.0, "l0.5"), "p > 1"),
@@ -390,6 +390,8 @@ def test_the_dual_in_closed_form():
     assert gtv.dual(np.array([[0.7, 0.1]])) == -np.inf
     with pytest.raises(tacita.TacitaError, match="flows"):
         gtv.dual(np.zeros((2, 2)))
+    with pytest.raises(tacita.TacitaError, match="flows has 1 NaN"):
+        gtv.dual(np.array([[np.nan, 0.0]]))
     own = Penalty(kind="l1", coordinates=[True, False])
     assert tacita.GTVMin(gtv.problem, 0.7, own).dual(flow) == -np.inf
 

@@ -104,11 +104,14 @@ def value(gtv: GTVMin, flows: Any) -> float:
     """
     i, j, weights = (np.asarray(part) for part in gtv.graph.pairs())
     problem = gtv.problem
-    y = np.asarray(flows, np.float64)
+    y = np.asarray(check.finite(flows=flows), np.float64)
     check.shape((len(i), problem.dim), flows=y)
     known = Linear | Logistic | Softmax
     if not all(isinstance(model, known) for model in kinds_of(problem.model)):
-        check.refuse("the dual needs a linear, logistic or softmax model")
+        check.refuse(
+            "the dual needs a linear, logistic or softmax model; for others stop by "
+            "the objective, and compare with solve()"
+        )
     if gtv.h is not None:
         check.refuse("the dual of GTVMin with an h at nodes is not known; run solve()")
     net = np.zeros((problem.n_agents, problem.dim))

@@ -65,8 +65,8 @@ class GTVMin:
             )
         self.problem = problem
         self.graph: Graph = problem.graph
-        check.not_negative(alpha=check.given(alpha=alpha))
-        self.alpha = float(check.shape((), alpha=alpha))
+        check.not_negative(alpha=check.common(alpha=check.given(alpha=alpha)))
+        self.alpha = float(alpha)
         self.penalty = penalties.of(penalty)
         known = penalties.Penalty | penalties.Combined | penalties.OwnPenalty
         if not isinstance(self.penalty, known):
