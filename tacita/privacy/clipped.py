@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tacita import check
@@ -237,6 +238,10 @@ class Clipped:
     def rows_used(self, rows: int) -> int:
         """As many as the inner oracle."""
         return self.oracle.rows_used(rows)
+
+    def shares(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the inner oracle."""
+        return self.oracle.shares(rows)
 
 
 def learns_from_empty(model: Model) -> bool:

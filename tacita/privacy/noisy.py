@@ -113,6 +113,10 @@ class Noisy:
         """As many as the inner oracle."""
         return self.oracle.rows_used(rows)
 
+    def shares(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the inner oracle."""
+        return self.oracle.shares(rows)
+
     def draws(self, local: Local, key: Array, steps: int) -> tuple[Any, Array]:
         """The inner oracle's draws, and what makes N(0, I) for every step."""
         for_rows = for_noise = key

@@ -83,6 +83,14 @@ class Oracle(Protocol):
         """How many rows one gradient costs, out of an agent's `rows`."""
         ...
 
+    def shares(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How steep its gradients are, of agents with so many `rows` each.
+
+        The L with E|g(w) - g(w*)|^2 <= 2 L (f(w) - f(w*)) is the first share of the
+        smoothness of the mean loss, and the second of that of the steepest row.
+        """
+        ...
+
 
 class Bare:
     """Neither clipped nor noised."""
@@ -100,6 +108,24 @@ class Bare:
     def std(self) -> float:
         """No noise."""
         return 0.0
+
+    def shares(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As of as many rows as a gradient costs, drawn without replacement."""
+        used = [self.rows_used(count) for count in rows.tolist()]
+        return _without_replacement(rows, np.array(used))
+
+    def rows_used(self, rows: int) -> int:
+        """All of them."""
+        return rows
+
+
+def _without_replacement(
+    rows: np.ndarray, used: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """R. M. Gower et al., "SGD: General Analysis and Improved Rates", Prop. 3.8."""
+    rows, used = np.maximum(rows, 2), np.maximum(used, 1)
+    steepest = np.clip((rows - used) / (used * (rows - 1)), 0.0, 1.0)
+    return 1 - steepest, steepest
 
 
 @frozen
@@ -131,9 +157,9 @@ class Full(Bare):
         """Nothing to note."""
         return population
 
-    def rows_used(self, rows: int) -> int:
-        """All of them."""
-        return rows
+    def shares(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As steep as the mean loss."""
+        return np.ones(len(rows)), np.zeros(len(rows))
 
 
 #: What parts draws of losses from those of gradients. Large: a fold by a small number
@@ -217,6 +243,17 @@ class Minibatch(Bare):
     def rows_used(self, rows: int) -> int:
         """A batch; a Poisson batch is computed as all rows, most with weight zero."""
         return rows if self.sampling == "poisson" else min(rows, self.size)
+
+    def shares(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The smaller the batch, the more of the steepest row."""
+        if self.sampling == "with_replacement":
+            steepest = np.full(len(rows), 1 / self.size)
+            return 1 - steepest, steepest
+        used = np.clip(rows, 1, self.size)
+        if self.sampling == "poisson":
+            # Rows that join by themselves: nothing is taken off the mean's share.
+            return np.ones(len(rows)), (1 - used / np.maximum(rows, 1)) / used
+        return _without_replacement(rows, used)
 
     def _poisson(self, local: Local, key: Array, steps: int) -> Array:
         rows = local.padded_rows

@@ -112,6 +112,10 @@ class Quantised:
         """As many as the inner oracle."""
         return self.oracle.rows_used(rows)
 
+    def shares(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the inner oracle."""
+        return self.oracle.shares(rows)
+
     def draws(self, local: Local, key: Array, steps: int) -> tuple[Any, Any]:
         """The inner oracle's draws, and a key for the rounding of every step."""
         inner = self.oracle.draws(local, key, steps)

@@ -134,8 +134,8 @@ def step_size(problem: Problem) -> float:
 
 
 def in_batches(problem: Problem, oracle: Any) -> bool:
-    """Whether an oracle's gradients are of fewer rows than some agent has."""
-    return any(oracle.rows_used(rows) < rows for rows in problem.counts.tolist())
+    """Whether an oracle's gradients are steeper than the mean loss for some agent."""
+    return bool(np.any(oracle.shares(problem.counts)[1] > 0))
 
 
 def smoothness_of_batches(problem: Problem, oracle: Any) -> np.ndarray:
@@ -147,12 +147,12 @@ def smoothness_of_batches(problem: Problem, oracle: Any) -> np.ndarray:
     Improved Rates", Prop. 3.8. With a public bound on rows it is that of any row.
     """
     own = problem.moduli.smoothness
-    if problem.bound is not None or not in_batches(problem, oracle):
+    if problem.bound is not None:
         return own
-    used = [oracle.rows_used(rows) for rows in problem.counts.tolist()]
-    m, b = np.maximum(problem.counts, 2), np.maximum(used, 1)
-    share = np.clip((m - b) / (b * (m - 1)), 0.0, 1.0)
-    return own + share * (np.maximum(problem.steepest, own) - own)
+    mean, steepest = oracle.shares(problem.counts)
+    if not steepest.any():
+        return own
+    return mean * own + steepest * np.maximum(problem.steepest, own)
 
 
 class _Drawn:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 
 import tacita
 from tacita.privacy.blind import looks_at_rows
-from tacita.problem import graph, synthetic
+from tacita.problem import graph, oracles, synthetic
 from tacita.theory import descent, gtv
 
 GRAPHS = {
@@ -166,6 +169,46 @@ def test_steps_by_theory_bear_batches(batch):
     of_all = tacita.FedGD(alpha=0.1).resolve(problem).step_size
     assert whole.resolve(problem).step_size == of_all
     assert looks_at_rows(tacita.FedSGD(alpha=0.1), problem)
+
+
+def batches_of(sampling: str, rows: int, size: int):
+    """Every batch as weights of rows, and its chance."""
+    if sampling == "with_replacement":
+        for drawn in itertools.product(range(rows), repeat=size):
+            yield np.bincount(drawn, minlength=rows) / size, rows**-size
+    elif sampling == "poisson":
+        q = size / rows
+        for joins in itertools.product((0, 1), repeat=rows):
+            chosen = sum(joins)
+            yield np.array(joins) / size, q**chosen * (1 - q) ** (rows - chosen)
+    else:
+        for drawn in itertools.combinations(range(rows), size):
+            chance = 1 / math.comb(rows, size)
+            yield np.bincount(drawn, minlength=rows) / size, chance
+
+
+@pytest.mark.parametrize("sampling", oracles.SAMPLINGS)
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_batches_are_as_smooth_as_theory_says(sampling, size):
+    """Over all batches: E|g(w) - g(w*)|^2 <= 2 L (f(w) - f(w*))."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_t(2, size=(4, 2))
+    problem = tacita.from_arrays(x, rng.normal(size=4), np.zeros(4), "linear", l2=0.1)
+    batches = tacita.Minibatch(size=size, sampling=sampling)
+    (most,) = descent.smoothness_of_batches(problem, batches)
+    goal, reached = problem.solve(), 0.0
+    for _ in range(50):
+        apart = rng.normal(size=2)
+        # Gradients of (x . w - y)^2 + 0.05 |w|^2, of which labels fall out.
+        moved = sum(
+            chance
+            * np.sum((weights @ (2 * (x @ apart)[:, None] * x) + 0.1 * apart) ** 2)
+            for weights, chance in batches_of(sampling, 4, size)
+        )
+        gained = problem.loss(goal + apart) - problem.loss(goal)
+        assert moved <= 2 * most * gained * (1 + 1e-9)
+        reached = max(reached, moved / (2 * most * gained))
+    assert reached > 0.5  # which is no empty promise
 
 
 def test_disconnected_graphs_are_refused_unless_allowed():
