@@ -196,10 +196,18 @@ class InProcess:
         new, old = PrivateKeys.fresh(), self._keys[name].as_private_words()
         self._keys[name] = PrivateKeys.of_words(new.as_private_words(), [old])
         self._public[name] = self._keys[name].public
+        self._announce(parties)
+        parties[name] = self.make(name)
+
+    def remove(self, name: str, parties: MutableMapping[str, Party]) -> None:
+        """Take a party out: the others know no key of it any more."""
+        del parties[name], self._public[name]
+        self._announce(parties)
+
+    def _announce(self, parties: MutableMapping[str, Party]) -> None:
         for party in parties.values():
             if isinstance(party.desk.envelope, Sealed):
                 party.desk.envelope.know(self._public)
-        parties[name] = self.make(name)
 
     @in_double_precision
     def make(self, name: str) -> Party:

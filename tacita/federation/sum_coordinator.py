@@ -190,7 +190,11 @@ class SumCoordinator(ServerCoordinator):
             super()._ask(peer, now)
         elif peer in machine.awaited:
             others = set(machine.awaited) - {peer}  # each has a time of its own
-            sends = machine.release(machine.again())
+            step = machine.again()
+            if step.writes:  # somebody's key was changed: a new attempt
+                self._do(step, now)
+                return
+            sends = machine.release(step)
             sum_parts.post(self._put_out, (s for s in sends if s.to not in others))
             for name in machine.awaited:  # the machine may have turned to more of them
                 self.patience.wait((name, "sum"), now)

@@ -295,6 +295,50 @@ def test_a_site_changes_its_keys_in_the_middle_of_a_run(sealed, tmp_path: Path):
     assert centre.model().tobytes() == calm.tobytes()
 
 
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize(
+    "places", [range(9, 15), pytest.param(range(5, 105), marks=pytest.mark.long)]
+)
+def test_keys_may_change_after_any_letter(gone, places, tmp_path: Path):
+    """The coordinator held on to keys that were signed with a key that was no more."""
+    problem, made = summed(4, least=3, window=2)
+
+    def finished_in(letters: int, after: int) -> bool:
+        terms = {"deadline": 2.0} if gone else {}
+        folder = tmp_path / str(after)
+        federation = InProcess(folder, problem, made, 4, 3, **terms)
+        parties, post = federation.parties(), Counted(after)
+        for party in parties.values():
+            party.start(0.0)
+        centre: Any = parties[COORDINATOR]
+        _drive(parties, post, lambda: centre.finished or post.left == 0)
+        if gone:
+            federation.remove("agent-1", parties)
+            post.gone = "agent-1"
+        else:
+            federation.change_keys("agent-1", parties)
+            parties["agent-1"].start(post.now)
+        post.left = letters
+        _drive(parties, post, lambda: centre.finished)
+        return centre.finished
+
+    assert all(finished_in(10_000, after) for after in places)
+
+
+class Counted(InProcessPost):
+    """Counts down the letters that it delivers; none to somebody who is gone."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__()
+        self.left, self.gone = left, ""
+
+    def next(self) -> tuple[str, bytes] | None:
+        while (item := super().next()) is not None and item[0] == self.gone:
+            pass
+        self.left -= item is not None
+        return item
+
+
 def test_who_was_removed_signs_nothing_any_more():
     keys = {"a": b"1" * 32, "b": b"2" * 32}
     known = SigningKeys(("a", "b", "c"), keys.get)

@@ -150,7 +150,7 @@ class SecureCoordinator(Machine):
 
     def again(self) -> Step:
         """Ask once more for what is awaited; questions are the caller's to repeat."""
-        return self._sum.again() if self._sum else self._setup.again()
+        return self._issue(self._sum.again() if self._sum else self._setup.again())
 
     def give_up(self) -> Step:
         """Leave the exchange without a sum; what agents spent on it is spent."""

@@ -130,12 +130,22 @@ def check_entries(terms: Terms, entries: Entries) -> None:
             f"a roster of {len(entries.members)} agents cannot give a sum of "
             f"{terms.least}; wait for more of them"
         )
-    parts = zip(entries.members, entries.bodies, entries.signatures, strict=True)
-    for name, body, signature in parts:
-        message = keys_message(terms, entries.attempt, entries.start, body)
-        if not is_signed(terms.signing[name], signature, message):
-            refuse(f"the keys of {name!r} are not signed for this attempt by itself")
+    for name in unsigned(terms, entries):
+        refuse(f"the keys of {name!r} are not signed for this attempt by itself")
     check_keys(entries.bodies)
+
+
+def unsigned(terms: Terms, entries: Entries) -> tuple[str, ...]:
+    """Whose keys are not signed with the key that they have by now."""
+    parts = zip(entries.members, entries.bodies, entries.signatures, strict=True)
+    about = entries.attempt, entries.start
+    return tuple(
+        name
+        for name, body, signature in parts
+        if not is_signed(
+            terms.signing[name], signature, keys_message(terms, *about, body)
+        )
+    )
 
 
 def check_keys(bodies: tuple[bytes, ...]) -> None:

@@ -18,7 +18,12 @@ from tacita.aggregation.secure.letters import (
 from tacita.aggregation.secure.signatures import is_signed, keys_message
 from tacita.aggregation.secure.steps import Drop, Keep, Memory, Step
 from tacita.aggregation.secure.terms import Terms
-from tacita.aggregation.secure.window_roster import Roster, check_entries, check_keys
+from tacita.aggregation.secure.window_roster import (
+    Roster,
+    check_entries,
+    check_keys,
+    unsigned,
+)
 from tacita.check import refuse
 
 
@@ -135,6 +140,7 @@ class WindowSetup:
             refuse(f"the keys of {sender!r} are not signed by itself")
         check_keys((*(k.body for k in self._keys.values()), keys.body))
         self._keys[sender] = keys
+        self._forget_unsigned()
         return self._send_roster(attempt) if not self.awaited else Step()
 
     def ready(self, sender: str, ready: Ready) -> Step:
@@ -167,7 +173,10 @@ class WindowSetup:
         attempt, terms = self.attempt, self.terms
         if attempt is None or self.is_ready:
             return Step()
+        if (anew := self._anew()) is not None:
+            return anew
         if self.roster is None:
+            self._forget_unsigned()
             enough = len(self._keys) >= terms.least
             return self._send_roster(attempt) if enough else Step()
         left = [n for n in self.roster.members if n not in self._at_fault(self.roster)]
@@ -186,6 +195,8 @@ class WindowSetup:
         """Ask once more for what is awaited."""
         if self.attempt is None or not self.awaited:
             return Step()
+        if (anew := self._anew()) is not None:
+            return anew
         if self.roster is None:
             letter: Letter = Call(self.attempt.number, self.attempt.start)
         else:
@@ -193,17 +204,37 @@ class WindowSetup:
         sends = send_all(self.awaited, letter, self.attempt.number, self.terms)
         return Step((), sends)
 
-    def _send_roster(self, attempt: Attempt) -> Step:
-        members = tuple(n for n in attempt.invited if n in self._keys)
-        heard = [self._keys[name] for name in members]
-        entries = Entries(
-            attempt.number,
-            attempt.start,
-            members,
-            tuple(k.body for k in heard),
-            tuple(k.signature for k in heard),
+    def _anew(self) -> Step | None:
+        """A new attempt, if somebody in the roster signed with a key that is no more.
+
+        Agents refuse such a roster: sites change keys, and leave, while a run goes on.
+        """
+        attempt, roster = self.attempt, self.roster
+        if attempt is None or roster is None:
+            return None
+        gone = unsigned(self.terms, roster.entries)
+        return self.begin(attempt.start, roster.members) if gone else None
+
+    def _forget_unsigned(self) -> None:
+        """Ask anew for what was signed with a key that is no more."""
+        for name in unsigned(self.terms, self._heard()):
+            del self._keys[name]
+
+    def _heard(self) -> Entries:
+        """A roster of those whose keys are here."""
+        assert self.attempt is not None
+        chosen = tuple(n for n in self.attempt.invited if n in self._keys)
+        return Entries(
+            self.attempt.number,
+            self.attempt.start,
+            chosen,
+            tuple(self._keys[name].body for name in chosen),
+            tuple(self._keys[name].signature for name in chosen),
         )
+
+    def _send_roster(self, attempt: Attempt) -> Step:
+        entries = self._heard()
         check_entries(self.terms, entries)
         content = letters.encode(entries, self.terms)
-        sends = send_all(members, entries, attempt.number, self.terms)
+        sends = send_all(entries.members, entries, attempt.number, self.terms)
         return Step((Keep("roster", content),), sends)
