@@ -7,19 +7,19 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from tacita import check
 from tacita.algorithm.base import Algorithm, ServerAlgorithm
 from tacita.algorithm.fed_avg import FedAvg
 from tacita.algorithm.fed_plt import FedPLT
 from tacita.algorithm.solvers import Accelerated, ExactProx
 from tacita.estimators.party_estimator import PartyEstimator
-from tacita.problem import Problem
+from tacita.problem import Problem, moduli
 from tacita.problem.model.linear import GeneralisedLinear, Kinked
+from tacita.problem.model.per_agent import name_of
 from tacita.trace import Run
 
 #: Steps of parties between two letters, where nobody chose.
 _LOCAL_STEPS, _NETWORK_STEP_SIZE = 20, 0.1
-#: Of losses with kinks, which have no curvature to take it from; for rows of length 1.
-_KINKED_RHO = 1.0
 
 
 class _Federated(PartyEstimator):
@@ -65,10 +65,17 @@ class _Federated(PartyEstimator):
     def _usual_algorithm(self, problem: Problem) -> Algorithm:
         if not isinstance(problem.model, GeneralisedLinear):
             return FedAvg(step_size=_NETWORK_STEP_SIZE, local_steps=_LOCAL_STEPS)
+        kinked = isinstance(problem.model, Kinked)
+        if self.epsilon is not None and kinked:
+            check.refuse(
+                f"theory sets no step size for model={name_of(problem.model)!r}, whose "
+                "loss has kinks; give algorithm=tacita.FedAvg(step_size=0.1)"
+            )
         if self.epsilon is not None:
             return FedAvg()
-        if isinstance(problem.model, Kinked):
-            return FedPLT(rho=_KINKED_RHO, solver=ExactProx())
+        if kinked:
+            rho = 1 / moduli.usual_curvature(problem.population)
+            return FedPLT(rho=rho, solver=ExactProx())
         return FedPLT(solver=Accelerated(local_steps=_LOCAL_STEPS))
 
     def _watched(self, private: bool) -> dict[str, Any]:
@@ -79,9 +86,20 @@ class _Federated(PartyEstimator):
 
     def _slope(self, problem: Problem, algorithm: Any, run: Run) -> float | None:
         if isinstance(problem.model, Kinked):
-            return None  # what is left of it at a kink tells nothing
+            return _apart(run, algorithm)  # the gradient at a kink tells nothing
         found = run.metrics["grad_norm_sq"]
         return None if run.info["stopped_early"] else float(found[-1]) ** 0.5
+
+
+def _apart(run: Run, algorithm: Algorithm) -> float | None:
+    """How hard parties still pull at the shared model, a gradient's length each.
+
+    At the optimum all have it. Only of algorithms whose parties keep a model near it.
+    """
+    if not isinstance(algorithm, FedPLT) or algorithm.rho is None:
+        return None
+    pulls = np.linalg.norm(run.agents - run.params, axis=1) / float(algorithm.rho)
+    return float(pulls.mean())
 
 
 class FederatedClassifier(ClassifierMixin, _Federated):
@@ -100,8 +118,8 @@ class FederatedClassifier(ClassifierMixin, _Federated):
             epsilon; or (centre, spread), public numbers.
         rounds: Rounds at most; with an epsilon exactly so many.
         tol: Stop when the gradient is no longer than this, and warn where it is longer
-            at the end, but for losses with kinks. Not with an epsilon: when a fit ends
-            would tell of the rows.
+            at the end; of losses with kinks, where parties pull apart harder. Not with
+            an epsilon: when a fit ends would tell of the rows.
         participation: Who takes part in a round, as in `tacita.simulate`.
         epsilon: The budget of this fit; None trains without privacy.
         delta: The probability of exceeding it; needed with an epsilon.

@@ -53,12 +53,21 @@ def same_rows(tables: Mapping[str, Any]) -> None:
         first = next(iter(named))
         ours, theirs = x.index, named[first].index
         if len(ours) == len(theirs) and not ours.equals(theirs):
-            row = int(np.argmin(np.asarray(ours == theirs)))
+            pairs = enumerate(zip(ours.tolist(), theirs.tolist(), strict=True))
+            other = ((row, pair) for row, pair in pairs if not _is_same(*pair))
+            row, (mine, its) = next(other, (None, (None, None)))
+            if row is None:
+                continue
             check.refuse(
-                f"rows of {name} are not those of {first}: row {row} is {ours[row]}, "
-                f"and there {theirs[row]}; bring all tables into one order, or take "
+                f"rows of {name} are not those of {first}: row {row} is {mine!r}, and "
+                f"there {its!r}; bring all tables into one order, or take "
                 "reset_index(drop=True) if they are"
             )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two names are of the same row; an empty one is as good as another."""
+    return one == other or (one != one and other != other)
 
 
 def with_ones(x: np.ndarray) -> np.ndarray:

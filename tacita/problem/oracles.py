@@ -123,8 +123,9 @@ def _without_replacement(
     rows: np.ndarray, used: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """R. M. Gower et al., "SGD: General Analysis and Improved Rates", Prop. 3.8."""
-    rows, used = np.maximum(rows, 2), np.maximum(used, 1)
-    steepest = np.clip((rows - used) / (used * (rows - 1)), 0.0, 1.0)
+    used = np.maximum(used, 1)
+    left = np.maximum(rows - used, 0)  # none of one row, or of none
+    steepest = left / (used * np.maximum(rows - 1, 1))
     return 1 - steepest, steepest
 
 
@@ -247,7 +248,7 @@ class Minibatch(Bare):
     def shares(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The smaller the batch, the more of the steepest row."""
         if self.sampling == "with_replacement":
-            steepest = np.full(len(rows), 1 / self.size)
+            steepest = np.where(rows > 1, 1 / self.size, 0.0)  # one row is the mean
             return 1 - steepest, steepest
         used = np.clip(rows, 1, self.size)
         if self.sampling == "poisson":

@@ -301,12 +301,14 @@ class Sum:
     steps: int = count(50)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.parts, list | tuple) or len(self.parts) == 0:
+        parts = self.parts if isinstance(self.parts, list | tuple) else ()
+        known = [hasattr(one, "prox") and not isinstance(one, type) for one in parts]
+        if not parts or not all(known):
             refuse(
                 "expected parts a list of functions such as [prox.L1(0.1), "
                 f"prox.Box(0, 1)], got parts={self.parts!r}"
             )
-        object.__setattr__(self, "parts", tuple(self.parts))
+        object.__setattr__(self, "parts", tuple(parts))
 
     def __call__(self, w: ArrayLike) -> jax.Array:
         """Return the sum of the values."""
@@ -330,6 +332,13 @@ class Sum:
         return jax.lax.scan(once, (v, still), length=self.steps)[0][0]
 
 
+def _parts_of(h: Any) -> list[Any]:
+    """All functions of which it is the sum, or itself."""
+    if not isinstance(h, Sum):
+        return [h]
+    return [one for part in h.parts for one in _parts_of(part)]
+
+
 def proximable(h: Any, dim: int) -> Any:
     """Refuse an `h` that is no proximable function of `dim` parameters."""
     if h is None:
@@ -340,11 +349,12 @@ def proximable(h: Any, dim: int) -> Any:
             "expected h a proximable function such as tacita.problem.prox.L1(0.1), got "
             f"h={h!r}"
         )
-    if jax.tree_util.all_leaves([h]):
-        refuse(
-            f"h={type(h).__name__} is of a class that JAX does not know; put "
-            "@tacita.trees.frozen above the class and write its numbers as fields"
-        )
+    for one in _parts_of(h):
+        if jax.tree_util.all_leaves([one]):
+            refuse(
+                f"h={type(one).__name__} is of a class that JAX does not know; put "
+                "@tacita.trees.frozen above the class and write its numbers as fields"
+            )
     w = jax.ShapeDtypeStruct((dim,), jnp.float32)
     try:
         # Shapes only: nothing is computed or compiled.

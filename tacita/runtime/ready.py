@@ -23,6 +23,10 @@ from tacita.runtime.world import World
 MAPPINGS = ("auto", "together", "one_by_one")
 
 
+#: What every oracle does.
+_ORACLE = {name for name in vars(Oracle) if not name.startswith("_")}
+
+
 def prepare(problem: Problem, algorithm: Algorithm) -> Any:
     """Check that the algorithm fits the problem; let theory set what was left out."""
     if not isinstance(algorithm, Algorithm):
@@ -31,9 +35,12 @@ def prepare(problem: Problem, algorithm: Algorithm) -> Any:
         )
     oracle = algorithm.oracle
     if isinstance(oracle, type) or not isinstance(oracle, Oracle):
+        lacking = sorted(n for n in _ORACLE if not hasattr(oracle, n))
+        own = hasattr(oracle, "grad") and not isinstance(oracle, type)
+        what = f", which lacks {', '.join(lacking)}" if own else ""
         check.refuse(
             "expected oracle such as tacita.Full() or tacita.Minibatch(size=16), got "
-            f"oracle={oracle!r}"
+            f"oracle={oracle!r}{what}"
         )
     algorithm.refuse_problem(problem)
     oracle.check(problem)

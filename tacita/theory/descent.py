@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from typing import TYPE_CHECKING, Any
@@ -156,21 +157,28 @@ def smoothness_of_batches(problem: Problem, oracle: Any) -> np.ndarray:
 
 
 class _Drawn:
-    """A problem whose losses are as smooth as their batches are."""
+    """A problem whose losses are as smooth as their batches are, once that is asked."""
 
-    def __init__(self, problem: Problem, smoothness: np.ndarray) -> None:
-        self._problem = problem
-        self.moduli = problem.moduli._replace(smoothness=smoothness)
+    def __init__(self, problem: Problem, oracle: Any) -> None:
+        self._problem, self._oracle = problem, oracle
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._problem, name)
 
+    @functools.cached_property
+    def moduli(self) -> Any:
+        steep = smoothness_of_batches(self._problem, self._oracle)
+        return self._problem.moduli._replace(smoothness=steep)
+
 
 def as_drawn(problem: Problem, oracle: Any) -> Problem:
-    """The problem as steps by an oracle's gradients meet it, for theory to look at."""
+    """The problem as steps by an oracle's gradients meet it, for theory to look at.
+
+    Nothing is computed of the rows before theory asks for it.
+    """
     if problem.bound is not None or not in_batches(problem, oracle):
         return problem
-    seen: Any = _Drawn(problem, smoothness_of_batches(problem, oracle))
+    seen: Any = _Drawn(problem, oracle)
     return seen
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import tacita
+from tacita.algorithm import solvers
 from tacita.privacy.blind import looks_at_rows
-from tacita.problem import graph, oracles, synthetic
+from tacita.problem import graph, mlp, oracles, synthetic
 from tacita.theory import descent, gtv
 
 GRAPHS = {
@@ -169,6 +170,32 @@ def test_steps_by_theory_bear_batches(batch):
     of_all = tacita.FedGD(alpha=0.1).resolve(problem).step_size
     assert whole.resolve(problem).step_size == of_all
     assert looks_at_rows(tacita.FedSGD(alpha=0.1), problem)
+
+
+def test_whole_batches_take_the_step_of_all_rows():
+    """Also where some agents have one row, or none: nothing is drawn of these."""
+    counts = np.array([20, 15, 1, 0])
+    for sampling in ("without_replacement", "poisson", "permutation"):
+        mean, steepest = tacita.Minibatch(size=20, sampling=sampling).shares(counts)
+        assert mean.tolist() == [1.0] * 4 and not steepest.any()
+        _, steepest = tacita.Minibatch(size=19, sampling=sampling).shares(counts)
+        assert (steepest > 0).tolist() == [True, False, False, False]
+    _, steepest = tacita.Minibatch(size=20, sampling="with_replacement").shares(counts)
+    assert steepest.tolist() == [0.05, 0.05, 0.0, 0.0]
+
+
+def test_numbers_that_are_given_need_no_look_at_rows():
+    """Theory is asked for what was left out alone, of networks and of kinks too."""
+    rng = np.random.default_rng(0)
+    x, owner = rng.normal(size=(40, 3)), np.arange(40) % 4
+    batches = tacita.Minibatch(size=2)
+    descending = solvers.GradientDescent(step_size=0.1, local_steps=3)
+    algorithm = tacita.FedPLT(rho=1.0, solver=descending, oracle=batches)
+    for model in (mlp(3, (2,), None), "absolute", "linear"):
+        problem = tacita.from_arrays(x, x[:, 0], owner, model)
+        assert not looks_at_rows(algorithm, problem)
+        run = tacita.simulate(problem, algorithm, 3, record=())
+        assert np.isfinite(run.params).all()
 
 
 def batches_of(sampling: str, rows: int, size: int):

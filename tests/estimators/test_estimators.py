@@ -1,6 +1,7 @@
 """Estimators: optimum, parties, names, files, privacy, and what is refused."""
 
 import re
+import warnings
 from pathlib import Path
 
 import jax
@@ -192,19 +193,40 @@ def test_a_private_regression_has_no_labels_to_tell_of():
     assert private.model_.not_covered == ()
 
 
-@pytest.mark.filterwarnings("error")  # of a kink no gradient says how far it is
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("given", [None, tacita.FedProx(eta=1.0)])
 @pytest.mark.parametrize("model", ["absolute", "hinge"])
 def test_losses_with_kinks_are_solved_too(model, given):
     numbers = model == "absolute"
     kind = FederatedRegressor if numbers else FederatedClassifier
-    fitted = kind(given, model=model, l2=L2)
+    fitted = kind(given, model=model, l2=L2, rounds=500)
     fitted.fit(X, NUMBERS if numbers else LABELS, groups=PARTY)
     if given is None:
         y = NUMBERS if numbers else np.where(LABELS == "well", 1, -1)
         told = {"model": model, "l2": L2, "intercept": True}
         best = tacita.from_arrays(X, y, PARTY, **told).solve()
-        np.testing.assert_allclose(fitted.run_.params, best, atol=1e-5)
+        np.testing.assert_allclose(fitted.run_.params, best, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale, reached", [(1.0, True), (100.0, False)])
+def test_a_fit_with_kinks_that_did_not_arrive_says_so(scale, reached):
+    """Beside a constant term features of length 100 take many thousands of rounds."""
+    fitted = FederatedRegressor(model="absolute", l2=L2, rounds=500)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fitted.fit(scale * X, NUMBERS, groups=PARTY)
+    told = {"model": "absolute", "l2": L2, "intercept": True}
+    problem = tacita.from_arrays(scale * X, NUMBERS, PARTY, **told)
+    above = problem.loss(fitted.run_.params) / problem.loss(problem.solve())
+    assert (above < 1 + 1e-9) == reached == (not said)
+    if said:
+        assert "scale the features or raise rounds" in str(said[0].message)
+
+
+def test_a_private_fit_with_kinks_asks_for_a_step():
+    private = FederatedRegressor(model="absolute", epsilon=2.0, delta=1e-5, bound=3.0)
+    with pytest.raises(tacita.TacitaError, match=r"algorithm=tacita.FedAvg\(step_size"):
+        private.fit(X, NUMBERS, groups=PARTY)
 
 
 def test_parties_alone_are_ridge_regressions_of_their_own():

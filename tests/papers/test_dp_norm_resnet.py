@@ -72,11 +72,11 @@ def test_pages_of_other_sizes_have_names_and_readings_of_their_own():
     assert "Ours" not in resnet.readings(PAPER, "It is.", told)
 
 
-def test_a_night_has_the_papers_pictures_batches_and_steps():
-    night = SIZES["night"]
+def test_the_narrow_size_has_the_papers_pictures_batches_and_steps():
+    narrow = SIZES["narrow"]
     for field in ("side", "batch", "step"):
-        assert getattr(night, field) == getattr(PAPER, field)
-    assert night.rounds < PAPER.rounds and night.width < PAPER.width
+        assert getattr(narrow, field) == getattr(PAPER, field)
+    assert narrow.rounds < PAPER.rounds and narrow.width < PAPER.width
 
 
 def test_other_sizes_are_refused():

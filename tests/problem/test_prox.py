@@ -322,6 +322,9 @@ def test_a_sum_of_three_is_that_of_a_solver_and_nearer_with_more_steps():
     [
         (lambda: Sum(parts=()), "expected parts a list of functions"),
         (lambda: Sum(parts=L1(1.0)), "expected parts a list of functions"),
+        (lambda: Sum(parts=[None]), "expected parts a list of functions"),
+        (lambda: Sum(parts=[L1(0.1), 3]), "expected parts a list of functions"),
+        (lambda: Sum(parts=[L1]), "expected parts a list of functions"),
         (lambda: Sum(parts=[L1(1.0)], steps=0), "steps"),
         (lambda: L1(-0.1), "weight >= 0, got weight=-0.1"),
         (lambda: L1(np.nan), "weight >= 0"),

@@ -8,6 +8,7 @@ import pytest
 
 import tacita
 from tacita import data
+from tacita.problem import features
 
 M = 120
 SIZES = {"bank": 3, "register": 4, "shop": 5}
@@ -98,6 +99,17 @@ def test_rows_of_pandas_tables_are_the_same_by_their_index(tables, labels):
         run.scores(turned)
     with pytest.raises(tacita.TacitaError, match="rows of y are not those of 'bank'"):
         tacita.train_vertical(named, y[::-1], "bank", algorithm=algorithm)
+    # Words and numbers are not the same, empty names are, whatever kind of index.
+    words = {**named, "shop": named["shop"].set_index(numbers.astype(str))}
+    with pytest.raises(tacita.TacitaError, match="row 0 is '1000', and there 1000"):
+        tacita.train_vertical(words, y, "bank", algorithm=algorithm)
+    kinds = {**named, "shop": named["shop"].set_index(pd.CategoricalIndex(numbers))}
+    tacita.train_vertical(kinds, y, "bank", algorithm=algorithm)
+    gaps = np.where(np.arange(M) == 1, np.nan, numbers)
+    named |= {name: named[name].set_index(gaps) for name in ("bank", "shop")}
+    features.same_rows({name: named[name] for name in ("bank", "shop")})
+    with pytest.raises(tacita.TacitaError, match="row 0 is 1119.0, and there 1000.0"):
+        features.same_rows({"bank": named["bank"], "shop": named["shop"][::-1]})
 
 
 def test_the_unit_of_labels_does_not_end_the_steps(tables, labels):

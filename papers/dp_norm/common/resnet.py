@@ -2,8 +2,8 @@
 
 The small size keeps what decides how much noise stands against how much progress: the
 images of a node, K, and sqrt(R) times the noise over the way mu K R. Steps are longer
-and fewer, pictures and layers smaller. The size of a night has the paper's pictures,
-batches and steps; its network is narrower, and it goes as far as a night allows.
+and fewer, pictures and layers smaller. The narrow size has the paper's pictures,
+batches and steps, a quarter of its channels, and fewer rounds.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Size(NamedTuple):
 
 SIZES = {
     "small": Size(14, 4, 2, 250, 0.03, 20, 1000),
-    "night": Size(28, 16, 8, 500, 0.001, 10, 2000),
+    "narrow": Size(28, 16, 8, 500, 0.001, 10, 2000),
     "paper": Size(28, 64, 32, 500, 0.001, 1000, 10_000),
 }
 

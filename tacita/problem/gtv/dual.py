@@ -100,7 +100,8 @@ def metric(gtv: GTVMin) -> Callable[[Any, Any], Any]:
 def value(gtv: GTVMin, flows: Any) -> float:
     """The dual objective at flows (edges, d); minus infinity where they are too long.
 
-    A node whose loss has no minimum under its flows makes it minus infinity too.
+    A node whose loss has no minimum under its flows makes it minus infinity too, but
+    for flows that are rounding beside what slopes and flows are in the network.
     """
     i, j, weights = (np.asarray(part) for part in gtv.graph.pairs())
     problem = gtv.problem
