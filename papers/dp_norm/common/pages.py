@@ -110,8 +110,25 @@ def _logarithmic(axes: Any, values: Sequence[float]) -> None:
         axes.set_xscale("log")
     else:
         axes.set_xscale("symlog", linthresh=runs[1])
-    axes.set_xticks(runs, labels=[f"{value:g}" for value in runs])
+    axes.set_xticks(runs, labels=_marks(runs))
     axes.set_xticks([], minor=True)
+
+
+def _marks(values: Sequence[float]) -> list[str]:
+    r"""Short words for numbers in order; of two close ones the second stands lower.
+
+    >>> _marks([1e-5, 5e-5, 1e-4, 1e-3, 1e-2])
+    ['1e-5', '5e-5', '\n1e-4', '0.001', '0.01']
+    """
+    marks: list[str] = []
+    span = values[-1] / (values[0] or values[1] / 10)
+    for k, value in enumerate(values):
+        told = f"{value:g}".replace("e-0", "e-")
+        told = f"{value:.0e}".replace("e-0", "e-") if 0 < value < 1e-3 else told
+        close = k > 0 and values[k - 1] > 0 and (value / values[k - 1]) ** 6 < span
+        lower = close and not marks[-1].startswith("\n")
+        marks.append("\n" * lower + told)
+    return marks
 
 
 def script(main: Callable[..., Path]) -> None:
@@ -122,7 +139,7 @@ def script(main: Callable[..., Path]) -> None:
     for name in takes.keys() & {"repetitions", "rounds", "splits", "seeds"}:
         parser.add_argument(f"--{name}", type=int)
     if "size" in takes:
-        parser.add_argument("--size", choices=("small", "paper"))
+        parser.add_argument("--size")
     if "resume" in takes:
         parser.add_argument("--resume", action="store_true")
     given = {k: v for k, v in vars(parser.parse_args()).items() if v is not None}
