@@ -73,6 +73,8 @@ class WindowSetup:
         self._keys: dict[str, Keys] = {}
         self._ready: set[str] = set()
         self._lacking: dict[str, tuple[str, ...]] = {}
+        # With which keys the roster was seen to be signed; looking takes its time.
+        self._signed_by: tuple[bytes, ...] = ()
         self.refresh()
 
     def refresh(self) -> None:
@@ -82,7 +84,7 @@ class WindowSetup:
             self.attempt = Attempt.of_bytes(kept["attempt"], self.terms)
         if (before and before.number) != (self.attempt and self.attempt.number):
             self._keys, self._ready, self._lacking = {}, set(), {}
-            self.roster = None
+            self.roster, self._signed_by = None, ()
         if self.attempt is not None and self.roster is None and "roster" in kept:
             roster = Roster.of_bytes(kept["roster"], self.terms)
             self.roster = roster if roster.attempt == self.attempt.number else None
@@ -140,7 +142,8 @@ class WindowSetup:
             refuse(f"the keys of {sender!r} are not signed by itself")
         check_keys((*(k.body for k in self._keys.values()), keys.body))
         self._keys[sender] = keys
-        self._forget_unsigned()
+        if not self.awaited:
+            self._forget_unsigned()
         return self._send_roster(attempt) if not self.awaited else Step()
 
     def ready(self, sender: str, ready: Ready) -> Step:
@@ -212,8 +215,13 @@ class WindowSetup:
         attempt, roster = self.attempt, self.roster
         if attempt is None or roster is None:
             return None
-        gone = unsigned(self.terms, roster.entries)
-        return self.begin(attempt.start, roster.members) if gone else None
+        signing = tuple(self.terms.signing[name] for name in roster.members)
+        if signing == self._signed_by:
+            return None
+        if unsigned(self.terms, roster.entries):
+            return self.begin(attempt.start, roster.members)
+        self._signed_by = signing
+        return None
 
     def _forget_unsigned(self) -> None:
         """Ask anew for what was signed with a key that is no more."""
