@@ -76,6 +76,7 @@ bench: $(VENV)/test ## measure against peers, ratios printed
 	$(BIN)/python -m bench.clipping
 	$(BIN)/python -m bench.networks
 	$(BIN)/python -m bench.resnet_profile
+	$(BIN)/python -m bench.batches
 	$(BIN)/python -m bench.page
 	$(BIN)/python -m bench.secure
 	$(BIN)/python -m bench.federation

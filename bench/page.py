@@ -41,6 +41,13 @@ PARTS = {
         "Gaussian noise.",
         "bare JAX",
     ),
+    "batches": (
+        "Large batches",
+        "One step by the gradient of a large batch. Tacita cuts the batch into pieces "
+        "of which every array fits the processor's cache, if it built the network "
+        "itself, and so knows that no row's loss depends on other rows.",
+        "all rows at once",
+    ),
     "clipping": (
         "What privacy costs small models",
         "One round of FedAvg, plain, with every record clipped, and with noise in "
@@ -80,6 +87,7 @@ python -m bench.recording
 python -m bench.first_result
 python -m bench.networks --peers peers/bin/python --peers pfl/bin/python
 python -m bench.resnet_profile
+python -m bench.batches
 python -m bench.clipping
 python -m bench.mesh
 python -m bench.page
@@ -119,7 +127,7 @@ the 1 x 1 convolutions past a block.
 def page() -> str:
     """The whole page."""
     parts = [HEAD, part("simulator"), part("million"), records(), first_result()]
-    parts += [part("networks"), profile(), part("clipping")]
+    parts += [part("networks"), profile(), part("batches"), part("clipping")]
     if (RESULTS / "mesh.json").exists():  # wants a machine that is quiet
         parts.append(mesh_part())
     return "\n".join(parts)

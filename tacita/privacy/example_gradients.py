@@ -10,7 +10,6 @@ gradients of single records are made by `vmap`, a microbatch at a time.
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any, NamedTuple, TypeGuard
 
 import jax
@@ -27,6 +26,7 @@ from tacita.problem.model.linear import (
     Softmax,
 )
 from tacita.problem.model.per_agent import kinds_of
+from tacita.problem.model.pieces import in_pieces
 
 #: Rows shorter than this count as this long. Their squares may vanish in float32, and
 #: a length taken for zero would let a huge residual through.
@@ -74,7 +74,7 @@ def clipped_sum(model: Model, w: Array, batch: Batch, norm: Any, micro: int) -> 
         return total + factor @ grads, None
 
     weights = jnp.broadcast_to(weights, y.shape[:1])
-    parts = _in_microbatches((x, y, weights), micro)
+    parts = in_pieces((x, y, weights), micro)
     return jax.lax.scan(one_batch, jnp.zeros_like(w), parts)[0]
 
 
@@ -90,7 +90,7 @@ def example_norms(model: Model, w: Array, batch: Batch, micro: int) -> Array:
         return _layers_and_norms(model, w, batch)[1]
     norms = jax.lax.map(
         lambda rows: _lengths(example_grads(model, w, *rows)),
-        _in_microbatches((x, y), micro),
+        in_pieces((x, y), micro),
     )
     return norms.reshape(-1)[: y.shape[0]]
 
@@ -139,19 +139,6 @@ def example_grads(model: Model, w: Array, x: Array, y: Array) -> Array:
     grads = jax.vmap(one)(x, y)
     whole = jnp.all(jnp.isfinite(grads), axis=-1, keepdims=True)
     return jnp.where(whole, grads, 0)
-
-
-def _in_microbatches(rows: tuple[Array, ...], size: int) -> tuple[Array, ...]:
-    """Rows as (microbatches, size, ...), evenly; the last is filled up with zeros."""
-    count = rows[0].shape[0]
-    parts = math.ceil(count / size)
-    size = math.ceil(count / parts)
-
-    def cut(leaf: Array) -> Array:
-        spare = [(0, parts * size - count)] + [(0, 0)] * (leaf.ndim - 1)
-        return jnp.pad(leaf, spare).reshape(parts, size, *leaf.shape[1:])
-
-    return tuple(cut(leaf) for leaf in rows)
 
 
 def _lengths(rows: Array) -> Array:

@@ -16,10 +16,10 @@ import tacita
 from tacita.algorithm.solvers import GradientDescent
 from tacita.audits.canary import with_record, worst_canary
 from tacita.privacy import Clipped, Noisy, gradient_noise
-from tacita.privacy.example_gradients import _in_microbatches
 from tacita.problem import Differentiable
 from tacita.problem.model import networks
 from tacita.problem.model.differentiable import Custom
+from tacita.problem.model.pieces import in_pieces
 from tacita.problem.model.regulariser import NonConvex
 from tacita.trees import tree_rows
 
@@ -167,11 +167,11 @@ def test_a_record_that_breaks_a_perceptron_does_not_show(bad):
 
 def test_microbatches_are_even():
     rows = (jnp.arange(20.0)[:, None], jnp.arange(20))
-    x, y = _in_microbatches(rows, 16)
+    x, y = in_pieces(rows, 16)
     assert x.shape == (2, 10, 1) and y.shape == (2, 10)  # not 32 rows, 12 of nothing
     np.testing.assert_array_equal(y.ravel(), np.arange(20))
-    assert _in_microbatches(rows, 3)[0].shape == (7, 3, 1)
-    assert _in_microbatches(rows, 99)[0].shape == (1, 20, 1)
+    assert in_pieces(rows, 3)[0].shape == (7, 3, 1)
+    assert in_pieces(rows, 99)[0].shape == (1, 20, 1)
 
 
 @pytest.mark.parametrize("micro", (1, 100))

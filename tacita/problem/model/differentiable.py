@@ -6,6 +6,7 @@ own, such as `jnp.zeros(n)`, must not lift a model of float32 to float64.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from jax import Array
 from tacita import check
 from tacita.problem.model.convolutions import with_fast_derivatives
 from tacita.problem.model.linear import pick
+from tacita.problem.model.pieces import added_up, one_after_another, rows_at_once
 from tacita.trees import precision_of
 
 
@@ -73,6 +75,13 @@ class Differentiable:
 
     def scores(self, w: Array, x: Array) -> Array:
         """What the model says of every row; refused if it says too much or little."""
+        if not self._rows_apart or not len(x):
+            return self._scores(w, x)
+        size = rows_at_once(self._scores, w, x)
+        return one_after_another(functools.partial(self._scores, w), x, size)
+
+    def _scores(self, w: Array, x: Array) -> Array:
+        """Of all rows at once."""
         with precision_of(w.dtype):
             scores = with_fast_derivatives(self.apply)(w, x)
         expected = x.shape[:1] if self.classes is None else (len(x), self.classes)
@@ -82,6 +91,14 @@ class Differentiable:
                 f"expected {one} of every row, shape {expected}, got {scores.shape}"
             )
         return scores
+
+    @property
+    def _rows_apart(self) -> bool:
+        """Whether no row's loss depends on others, as in networks that are built here.
+
+        What a user wrote may look at all rows of a batch, to normalise them.
+        """
+        return self.recipe is not None and self.loss is None
 
     def losses(self, w: Array, x: Array, y: Array) -> Array:
         """Cross-entropy, squared error, or the loss that was given."""
@@ -98,7 +115,11 @@ class Differentiable:
 
     def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
         """Reverse-mode derivative of the weighted loss."""
-        return _grad(self.losses, w, x, y, weights)
+        one = functools.partial(_grad, self.losses)
+        if not self._rows_apart or not len(x):
+            return one(w, x, y, weights)
+        rows = x, y, jnp.broadcast_to(weights, x.shape[:1])
+        return added_up(one, w, rows, rows_at_once(self._scores, w, x))
 
     def predict(self, w: Array, x: Array) -> Array:
         """The best class, or the value."""
