@@ -49,7 +49,7 @@ PARTS = {
         "all rows at once",
     ),
     "clipping": (
-        "What privacy costs small models",
+        "What privacy costs",
         "One round of FedAvg, plain, with every record clipped, and with noise in "
         "every local gradient besides.",
         "plain",

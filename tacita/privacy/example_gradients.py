@@ -2,9 +2,9 @@
 
 A linear model's gradient of one record is residual * x, so its norm is
 |residual| ||x|| (softmax: ||residual|| ||x||) and no per-example gradient is ever
-built. Nor is it for perceptrons, whose layers have gradients of the same kind (I.
-Goodfellow, "Efficient per-example gradient computations", 2015). For other models
-gradients of single records are made by `vmap`, a microbatch at a time.
+built. Nor is it for dense layers, which have gradients of the same kind (I. Goodfellow,
+"Efficient per-example gradient computations", 2015). Other gradients of single records
+are made by `vmap`, a microbatch at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacita.problem.model import products
-from tacita.problem.model.layers import LayerGradient, Perceptron
+from tacita.problem.model.layers import Layered, Perceptron, RowGradients
 from tacita.problem.model.linear import (
     GeneralisedLinear,
     Linear,
@@ -63,15 +63,14 @@ def clipped_sum(model: Model, w: Array, batch: Batch, norm: Any, micro: int) -> 
         sizes = jnp.maximum(_lengths(residual), _SHORTEST)
         factor = weights * _shrink(sizes * batch.row_lengths(), norm)
         return (jnp.reshape(factor, (-1, 1)) * residual).T.dot(x).reshape(-1)
-    if _by_layers(model):
-        layers, norms = _layers_and_norms(model, w, batch)
-        return model.added_up(layers, weights * _shrink(norms, norm))
+    if _is_perceptron(model):
+        grads, norms = _rows_and_norms(model, w, x, y)
+        return grads.added_up(weights * _shrink(norms, norm))
 
     def one_batch(total: Array, rows: tuple) -> tuple[Array, None]:
         part_x, part_y, part_weights = rows
-        grads = example_grads(model, w, part_x, part_y)
-        factor = part_weights * _shrink(_lengths(grads), norm)
-        return total + factor @ grads, None
+        grads, norms = _rows_and_norms(model, w, part_x, part_y)
+        return total + grads.added_up(part_weights * _shrink(norms, norm)), None
 
     weights = jnp.broadcast_to(weights, y.shape[:1])
     parts = in_pieces((x, y, weights), micro)
@@ -84,13 +83,12 @@ def example_norms(model: Model, w: Array, batch: Batch, micro: int) -> Array:
     if isinstance(model, Linear | Logistic | Softmax):
         residual = _numbers(model.residual(model.scores(w, x), y))
         sizes = _lengths(residual) if isinstance(model, Softmax) else jnp.abs(residual)
-        # Infinity times zero is no number, and no longer than any norm.
+        # Infinite times zero is no number, and no longer than any norm.
         return _numbers(sizes * batch.row_lengths())
-    if _by_layers(model):
-        return _layers_and_norms(model, w, batch)[1]
+    if _is_perceptron(model):
+        return _rows_and_norms(model, w, x, y)[1]
     norms = jax.lax.map(
-        lambda rows: _lengths(example_grads(model, w, *rows)),
-        in_pieces((x, y), micro),
+        lambda rows: _rows_and_norms(model, w, *rows)[1], in_pieces((x, y), micro)
     )
     return norms.reshape(-1)[: y.shape[0]]
 
@@ -104,28 +102,38 @@ def rows_apart(model: Model) -> bool:
     return known or _by_layers(model)
 
 
-def _by_layers(model: Model) -> TypeGuard[Perceptron]:
+def _by_layers(model: Model) -> TypeGuard[Layered]:
     """Whether gradients come in layers; not those of a loss of a user's own."""
-    return isinstance(model, Perceptron) and model.loss is None
+    return isinstance(model, Layered) and model.loss is None
 
 
-def _layers_and_norms(
-    model: Perceptron, w: Array, batch: Batch
-) -> tuple[list[LayerGradient], Array]:
-    """The factors of all rows' gradients, and the gradients' norms.
+def _is_perceptron(model: Model) -> bool:
+    """Whether no number of any row's gradient is kept, so that all fit at once."""
+    return _by_layers(model) and isinstance(model, Perceptron)
 
-    A row whose gradient is no number, or too long for one, has factors of zeros.
+
+def _rows_and_norms(
+    model: Model, w: Array, x: Array, y: Array
+) -> tuple[RowGradients, Array]:
+    """All rows' gradients, dense layers in factors, and their norms.
+
+    A row whose gradient is no number, or too long for one, has zeros.
     """
-    layers = model.layer_gradients(w, batch.x, batch.y)
+    if not _by_layers(model):
+        grads = example_grads(model, w, x, y)
+        return RowGradients(grads, []), _lengths(grads)
+    before, layers = model.row_gradients(w, x, y)
     # ||a b'||^2 + ||b||^2 = (||a||^2 + 1) ||b||^2, of the layers' matrices and biases.
     # Squares of short b may vanish beside long a.
     lengths = [
         jnp.hypot(_lengths(a), 1) * jnp.maximum(_lengths(b), _SHORTEST)
         for a, b in layers
     ]
-    norms = _lengths(jnp.stack(lengths, axis=-1))
+    norms = _lengths(jnp.stack([_lengths(before), *lengths], axis=-1))
     whole = jnp.isfinite(norms)
-    kept = jax.tree.map(lambda part: jnp.where(whole[:, None], part, 0), layers)
+    kept = jax.tree.map(
+        lambda part: jnp.where(whole[:, None], part, 0), RowGradients(before, layers)
+    )
     return kept, _numbers(norms)
 
 

@@ -150,9 +150,42 @@ def test_perceptrons_need_no_gradients_of_single_records(classes, hidden):
         assert shares[0] == shares[1]
 
 
+def images(model: Differentiable) -> tacita.Problem:
+    draw = np.random.default_rng(2)
+    x, y = 2 * draw.normal(size=(11, 16)), draw.integers(0, 3, 11)
+    return tacita.from_arrays(x, y, np.zeros(11), model=model, dtype=np.float64)
+
+
+@pytest.mark.parametrize("hidden", ((), (5, 4)))
+def test_dense_layers_behind_convolutions_are_clipped_in_factors(hidden):
+    model = networks.cnn((4, 4, 1), 3, (2,), hidden=hidden)
+    twins = [images(one) for one in (model, one_by_one(model))]
+    w = point(twins[0])
+    for norm in (0.3, 2.0):
+        oracle = Clipped(norm=norm, microbatch=4)
+        sums = [gradient(oracle, local_of(one), None, w) for one in twins]
+        np.testing.assert_allclose(*sums, rtol=1e-10, atol=1e-13)
+        shares = [float(share_below(oracle, local_of(one), w)) for one in twins]
+        assert shares[0] == shares[1]
+
+
+def test_dense_layers_behind_convolutions_are_never_built():
+    model = networks.cnn((4, 4, 1), 3, (2,), hidden=(500,))
+
+    def bytes_of(one: Differentiable) -> int:
+        problem = images(one)
+        given = Clipped(norm=1.0), local_of(problem), None, point(problem)
+        return gradient.lower(*given).compile().memory_analysis().temp_size_in_bytes
+
+    # Eleven gradients of 5,500 doubles.
+    assert bytes_of(one_by_one(model)) > 11 * 8 * model.dim > 3 * bytes_of(model)
+
+
 @pytest.mark.parametrize("bad", (np.nan, np.inf, 1e200))
-def test_a_record_that_breaks_a_perceptron_does_not_show(bad):
-    problem = problem_of("mlp")
+@pytest.mark.parametrize("convolutions", (False, True))
+def test_a_record_that_breaks_a_network_does_not_show(bad, convolutions):
+    made = networks.cnn((4, 4, 1), 3, (2,), hidden=(5,))
+    problem = images(made) if convolutions else problem_of("mlp")
     w = point(problem)
     rows = problem.population.rows
     broken = rows._replace(x=rows.x.at[0, 2].set(bad))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +14,9 @@ import numpy as np
 from jax import Array
 
 from tacita import check
+from tacita.problem.model.convolutions import with_fast_derivatives
 from tacita.problem.model.differentiable import Differentiable
+from tacita.trees import precision_of
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,10 @@ class Layers:
         """The flat vector of all pieces."""
         return jnp.concatenate([part.ravel() for part in parts])
 
+    def no_shifts(self, rows: int, dtype: Any) -> list[Array]:
+        """Zeros to be added to every dense layer's outputs."""
+        return [jnp.zeros((rows, shape[0]), dtype) for shape in self.shapes[1::2]]
+
     def glorot(self, seed: int) -> np.ndarray:
         """Glorot-normal weights and zero biases (arrays of one axis are biases)."""
         rng = np.random.default_rng(seed)
@@ -55,7 +63,7 @@ class Layers:
         seed: int,
         classes: int | None,
         name: str,
-        kind: type[Differentiable] = Differentiable,
+        kind: Callable[..., Differentiable] = Differentiable,
     ) -> Differentiable:
         """The model that reads its arrays by these shapes."""
         check.seed(seed=seed)
@@ -82,31 +90,90 @@ class LayerGradient(NamedTuple):
         return self.inputs.T @ scaled, scaled.sum(axis=0)
 
 
+class RowGradients(NamedTuple):
+    """Every row's gradient: of dense layers in factors, of what comes before as it is.
+
+    Dense layers have most of a network's parameters: their part of a row's gradient is
+    never built.
+    """
+
+    before: Array  # (rows, parameters before the dense layers)
+    layers: list[LayerGradient]
+
+    def added_up(self, weights: Array) -> Array:
+        """The weighted sum of the rows' gradients, flat."""
+        first = jnp.broadcast_to(weights, self.before.shape[:1]) @ self.before
+        parts = [part for layer in self.layers for part in layer.added_up(weights)]
+        return jnp.concatenate([part.ravel() for part in (first, *parts)])
+
+
 @dataclass(frozen=True)
-class Perceptron(Differentiable):
-    """Dense layers with ReLU between them; made by `mlp`."""
+class Layered(Differentiable, ABC):
+    """A network that ends in dense layers, with ReLU between them."""
+
+    @abstractmethod
+    def row_gradients(self, w: Array, x: Array, y: Array) -> RowGradients:
+        """The gradient of every row's loss."""
+
+    def _loss(
+        self, layers: Layers, w: Array, x: Array, y: Array, shifts: list[Array]
+    ) -> tuple[Array, list[Array]]:
+        """The summed loss of rows that enter the dense layers, and these' inputs."""
+        scores, inputs = perceive(layers, w, x, shifts)
+        scores = scores[:, 0] if self.classes is None else scores
+        return jnp.sum(self.losses_of(scores, y)), inputs
+
+
+@dataclass(frozen=True)
+class Perceptron(Layered):
+    """Dense layers alone; made by `mlp`."""
 
     def grad(self, w: Array, x: Array, y: Array, weights: Array) -> Array:
         """As for any model, a little faster."""
-        return self.added_up(self.layer_gradients(w, x, y), weights)
+        return self.row_gradients(w, x, y).added_up(weights)
 
-    def added_up(self, layers: list[LayerGradient], weights: Array) -> Array:
-        """The weighted sum of the rows' gradients, flat."""
-        parts = [part for layer in layers for part in layer.added_up(weights)]
-        return Layers(self.shapes).pack(parts)
-
-    def layer_gradients(self, w: Array, x: Array, y: Array) -> list[LayerGradient]:
+    def row_gradients(self, w: Array, x: Array, y: Array) -> RowGradients:
         """The rows' gradients, layer by layer and in factors: none is ever built."""
-        widths = [shape[0] for shape in self.shapes[1::2]]
-        nothing = [jnp.zeros((x.shape[0], width), w.dtype) for width in widths]
+        layers = Layers(self.shapes)
+        nothing = layers.no_shifts(x.shape[0], w.dtype)
+        outputs, inputs = jax.grad(
+            lambda shifts: self._loss(layers, w, x, y, shifts), has_aux=True
+        )(nothing)
+        none = jnp.zeros((x.shape[0], 0), w.dtype)
+        return RowGradients(none, list(map(LayerGradient, inputs, outputs)))
 
-        def total(shifts: list[Array]) -> tuple[Array, list[Array]]:
-            scores, inputs = perceive(Layers(self.shapes), w, x, shifts)
-            scores = scores[:, 0] if self.classes is None else scores
-            return jnp.sum(self.losses_of(scores, y)), inputs
 
-        outputs, inputs = jax.grad(total, has_aux=True)(nothing)
-        return list(map(LayerGradient, inputs, outputs))
+@dataclass(frozen=True)
+class Headed(Layered):
+    """Dense layers behind features that have parameters as well; made by `cnn`.
+
+    Args:
+        body: Arrays of the features, the first in the flat vector.
+        features: Function (w, x) -> features of every row, w being those of the body.
+    """
+
+    body: Layers = Layers(())
+    features: Callable[[Array, Array], Array] | None = None
+
+    def row_gradients(self, w: Array, x: Array, y: Array) -> RowGradients:
+        """By the body's parameters as they are, those of the head in factors."""
+        assert self.features is not None
+        head = Layers(self.shapes[len(self.body.shapes) :])
+        own, rest = jax.lax.split(w, [self.body.dim, head.dim])
+        features = with_fast_derivatives(self.features)
+
+        def one(row: Array, label: Array) -> tuple[Any, Any]:
+            def loss(v: Array, shifts: list[Array]) -> tuple[Array, list[Array]]:
+                with precision_of(w.dtype):
+                    seen = features(v, row[None])
+                return self._loss(head, rest, seen, label[None], shifts)
+
+            nothing = head.no_shifts(1, w.dtype)
+            return jax.grad(loss, (0, 1), has_aux=True)(own, nothing)
+
+        (before, outputs), inputs = jax.vmap(one)(x, y)
+        flat = [[part[:, 0] for part in parts] for parts in (inputs, outputs)]
+        return RowGradients(before, list(map(LayerGradient, *flat)))
 
 
 def perceive(

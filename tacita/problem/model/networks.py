@@ -19,7 +19,7 @@ from jax import Array
 
 from tacita import check
 from tacita.problem.model.differentiable import Differentiable, Recipe
-from tacita.problem.model.layers import Layers, Perceptron, perceive
+from tacita.problem.model.layers import Headed, Layers, Perceptron, perceive
 
 Sizes = ParamSpec("Sizes")
 
@@ -146,23 +146,24 @@ def cnn(
         shapes += [(kernel, kernel, a, b), (b,)]
     flat = height * width // shrink**2 * channels[-1]
     dense = (flat, *_counts("hidden", hidden), _outputs(classes))
-    layers = Layers((*shapes, *_dense(dense)))
+    body, head = Layers(tuple(shapes)), Layers(_dense(dense))
 
-    def apply(w: Array, x: Array) -> Array:
-        parts = layers.unpack(w)
-        pairs = list(zip(parts[::2], parts[1::2], strict=True))
+    def features(w: Array, x: Array) -> Array:
+        parts = body.unpack(w)
         x = x.reshape(x.shape[0], *image)
-        for filters, bias in pairs[: len(channels)]:
+        for filters, bias in zip(parts[::2], parts[1::2], strict=True):
             x = jax.nn.relu(convolve(x, filters) + bias)
             b, h, v, c = x.shape
             x = x.reshape(b, h // 2, 2, v // 2, 2, c).max(axis=(2, 4))
-        x = x.reshape(x.shape[0], -1)
-        for matrix, bias in pairs[len(channels) : -1]:
-            x = jax.nn.relu(x @ matrix + bias)
-        return x @ parts[-2] + parts[-1]
+        return x
 
-    name = f"cnn{[*channels, *hidden]}"
-    return layers.network(apply, seed, classes, name)
+    def apply(w: Array, x: Array) -> Array:
+        own, rest = jax.lax.split(w, [body.dim, head.dim])
+        return perceive(head, rest, features(own, x))[0]
+
+    layers = Layers((*body.shapes, *head.shapes))
+    kind = functools.partial(Headed, body=body, features=features)
+    return layers.network(apply, seed, classes, f"cnn{[*channels, *hidden]}", kind)
 
 
 @_remembered
