@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacita.check import refuse
+from tacita.check import TacitaError, refuse
 from tacita.disk import Unwritable, write_private
 from tacita.federation.account import Account
 from tacita.federation.budget import privacy_of, with_budget
@@ -22,6 +22,7 @@ from tacita.federation.rehearsal import require_parts_allowed
 from tacita.federation.setting import Setting, own_setting
 from tacita.federation.wire import Identity
 from tacita.privacy import BrokenLedger, Ledger
+from tacita.privacy.ledger.backup import RESTORED
 from tacita.trace import PrivacyReport
 
 
@@ -82,7 +83,36 @@ class Site:
                 f"the rows are called {account!r} now, which would begin at zero; set "
                 f"data_name = {others[0]!r} in the policy"
             )
+        try:
+            self._require_what_left()
+        except TacitaError:
+            self.ledger.close()
+            raise
         return self.ledger
+
+    def _require_what_left(self) -> None:
+        """Refuse a ledger that lacks what has left by the folder's own log.
+
+        The ledger is written first, so the rows' account knows all that the log knows.
+        Under another name, or in another ledger, they would begin at zero.
+        """
+        account = self._judge.account
+        rows = [row for row in self.ledger.rows() if row.agent == account]
+        mine = [(row.run or "", row.round) for row in rows if row.kind == "release"]
+        if any(run.startswith(RESTORED) for run, _ in mine):
+            return  # what may be missing counts as the whole budget
+        # What another folder said of a run stands under the run's name and a word.
+        known = {(run.partition(" ")[0], number) for run, number in mine}
+        for one in self._judge.log.events():
+            if one.get("charged") and (one["run"], one["round"]) not in known:
+                refuse(
+                    f"{self._judge.log.path} has a letter of round {one['round']} of "
+                    f"the run {one['run']}, which left these rows and is not in "
+                    f"{self.ledger_path} under the name {account!r}: what they have "
+                    "spent would begin at zero; name the ledger and the data_name that "
+                    "they had, or move this one away and put it back with: tacita "
+                    "ledger restore"
+                )
 
     def forget(self) -> None:
         """A run is over: the rows are read anew for the next."""
@@ -194,6 +224,7 @@ class Site:
             round=identity.round,
             phase=identity.phase,
             to=identity.receiver or "neighbours",
+            charged=self.account is not None,
             bytes=None if content is None else len(content),
         )
 

@@ -18,6 +18,7 @@ from tacita.federation import Agent, Hub, Policy, PostRoom
 from tacita.federation.audit_log import NAME, AuditLog
 from tacita.federation.description import Description
 from tacita.privacy import Ledger
+from tacita.privacy.ledger.backup import back_up, restore
 from tests.federation.by_hand import ByHand
 from tests.federation.towns import LENIENT, NAMES, Town, run_of, table_of_rows
 
@@ -334,6 +335,44 @@ def test_two_federations_share_one_budget(tmp_path: Path):
     assert 1.3 < spent["land"] < 1.6
     with Ledger(shared, read_only=True) as ledger:
         assert {row.agent for row in ledger.rows() if row.agent} == {"patients"}
+
+
+def test_what_left_is_looked_for_in_the_ledger(tmp_path: Path):
+    """In another ledger, or under another name there, all that was spent was gone."""
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
+    home, shared, own = tmp_path / "home", tmp_path / "shared.db", tmp_path / "own"
+    rows, tables = table_of_rows("ada"), {**BUDGET, "observer": "coordinator"}
+    run = ByHand(tmp_path / "other").describe(run_of(2, privacy=tables))
+
+    def agent(folder: Path, ledger: Path | None, **policy: Any) -> Agent:
+        folder.mkdir(exist_ok=True)
+        allowed = Policy.anything(allow_shared_seed=True, **policy)
+        return Agent(made, rows, allowed, ledger=ledger, folder=folder)
+
+    spent = release_all(agent(home, shared, data_name="patients"), run)
+    release_all(agent(own, None), run)
+    for folder, ledger, policy in (
+        (home, shared, {"data_name": "others"}),
+        (home, None, {}),
+        (home, tmp_path / "new.db", {"data_name": "patients"}),
+        (own, shared, {"data_name": "patient"}),
+    ):
+        other = agent(folder, ledger, **policy)
+        with pytest.raises(tacita.TacitaError, match="would begin at zero; name the"):
+            other.site.open_ledger()
+        assert other.site.ledger.path.exists()
+    # The ledger that an agent began with may be shared from then on.
+    with agent(own, own / "ledger.db", data_name="ada").site.open_ledger() as ledger:
+        assert ledger.learnt("ada", "coordinator", BUDGET["delta"]) == spent
+    # A backup from before the run counts as spent, and is taken for that.
+    Ledger(tmp_path / "early.db").close()
+    with Ledger(tmp_path / "early.db") as early:
+        early.allow(agent="ada", epsilon=1.0, delta=1e-5)
+    back_up(tmp_path / "early.db", tmp_path / "early.backup")
+    for file in own.glob("ledger.db*"):
+        file.unlink()
+    restore(tmp_path / "early.backup", own / "ledger.db")
+    agent(own, None).site.open_ledger().close()
 
 
 def test_a_run_that_was_only_looked_at_leaves_no_trace_in_the_ledger(tmp_path: Path):

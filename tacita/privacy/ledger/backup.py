@@ -25,6 +25,8 @@ from tacita.privacy.ledger.rows import BrokenLedger, Row
 from tacita.privacy.scope import Observer, Scope
 
 _LAST_LINE = b"end of ledger "
+#: How the run is called that a restored ledger is charged for.
+RESTORED = "restored after "
 
 
 class Restored(NamedTuple):
@@ -134,7 +136,7 @@ def _spend_all(made: Path) -> list[str]:
             if budget is None:
                 continue
             whole = [_whole_budget(budget, observer) for observer in Observer]
-            run = f"restored after {head[:16]}"
+            run = f"{RESTORED}{head[:16]}"
             ledger.charge(whole, agent=agent, run=run, round=0, content=None)
             spent.append(agent)
     return spent
