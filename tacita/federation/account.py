@@ -15,6 +15,15 @@ from tacita.federation.wire import Identity
 from tacita.privacy import Guarantee, Ledger
 
 _LEAVE = "or leave the run with --abandon"
+#: What stands behind a run's name for letters that count besides its own: of another
+#: folder in the same rounds, and of rounds of which another one may have left.
+_ELSEWHERE, _AGAIN = "elsewhere", "again"
+
+
+def rounds_besides(ledger: Ledger, name: str, observer: str, run: str) -> int:
+    """How many rounds of a run are charged once more than it has them."""
+    runs = (f"{run} {word}" for word in (_ELSEWHERE, _AGAIN))
+    return sum(len(ledger.rounds(name, observer, each)) for each in runs)
 
 
 class Account:
@@ -52,12 +61,12 @@ class Account:
         """Write a release down; without content, one of which no more is known."""
         # What another folder said in the same round is a release of its own.
         mine = identity.kind == "answer"
-        run = identity.run if mine else f"{identity.run} elsewhere"
+        run = identity.run if mine else f"{identity.run} {_ELSEWHERE}"
         about = {"round": identity.round, "phase": f"phase-{identity.phase}"}
         if content is not None and self._ledger.unknown(self._name, run=run, **about):
             # It counts as a letter that this folder does not know of: one that was put
             # back, started again and shown no receipt, says another one.
-            run = f"{run} again"
+            run = f"{run} {_AGAIN}"
         self._charge(
             run=run,
             content=content,

@@ -24,11 +24,16 @@ from tacita.privacy import (
     letters_of,
     private,
 )
-from tacita.privacy.accounting.guarantee import Assumption, violated
-from tacita.privacy.clipped import with_regulariser_last
+from tacita.privacy.accounting.guarantee import Assumption, enforced, violated
+from tacita.privacy.clipped import (
+    schedule_of,
+    with_regulariser_last,
+    with_std,
+)
 from tacita.privacy.letters.on_grid import has_integers
 from tacita.privacy.letters.question import ARRIVALS_SEEN
 from tacita.privacy.letters.secure_sum import most_curious
+from tacita.problem.quantised import inside
 from tacita.problem.stream import stream_of
 from tacita.runtime.seat import split_numbers
 from tacita.trace import PrivacyReport
@@ -246,20 +251,42 @@ def _refuse_violated(price: Guarantee) -> None:
 
 
 @in_double_precision
-def privacy_of(setting: Setting, rounds: int) -> PrivacyReport:
+def privacy_of(setting: Setting, rounds: int, besides: int = 0) -> PrivacyReport:
     """What each observer may have learnt of this agent's rows in so many rounds.
 
     The agent knows of no noise but its own, so nobody else's is counted on.
+
+    Args:
+        setting: The run, with its noise.
+        rounds: Those that are charged.
+        besides: How many are charged once more: another folder may have spoken too.
     """
     algorithm, rounds = setting.roles.algorithm, max(rounds, 1)
-    known = {"rounds": rounds, "assumed": _assumed(setting)}
+    assumed = _assumed(setting)
+    if besides:
+        algorithm = _least_noise(algorithm)
+        twice = f"{besides} rounds count twice: another folder may have spoken in them"
+        assumed = (*assumed, enforced(twice))
+    known = {"rounds": rounds + besides, "assumed": assumed}
     told = forecast(setting.known, algorithm, **known)
     told = replace(told, planned=False, noise=noise_of(setting), metrics=_METRICS)
+    told = replace(told, rounds=rounds)
     if "shared_seed" not in setting.run.run:
         return told
     known = violated("no observer knows the noise: everybody has run.shared_seed")
     rows = [replace(r, assumptions=(*r.assumptions, vars(known))) for r in told.rows]
     return replace(told, rows=tuple(rows))
+
+
+def _least_noise(algorithm: Any) -> Any:
+    """With the least noise of a schedule in all rounds: any may be one of them."""
+    schedule = None if isinstance(algorithm, Summed) else schedule_of(algorithm.oracle)
+    if schedule is None:
+        return algorithm
+    least = float(schedule.multiples().min())
+    bare = inside(algorithm.oracle, lambda noisy: replace(noisy, schedule=None))
+    std = letters_of(algorithm).noise_std
+    return replace(algorithm, oracle=with_std(bare, np.asarray(std) * least))
 
 
 def _assumed(setting: Setting) -> tuple[Assumption, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacita.check import TacitaError, refuse
 from tacita.disk import Unwritable, write_private
-from tacita.federation.account import Account
+from tacita.federation.account import Account, rounds_besides
 from tacita.federation.budget import privacy_of, with_budget
 from tacita.federation.description import Description
 from tacita.federation.desk import no_charge
@@ -255,8 +255,9 @@ class Site:
     def privacy(self) -> PrivacyReport:
         """What each observer may have learnt in this run."""
         observer, run = self.setting.promise["observer"], self.setting.run
-        charged = self.ledger.rounds(self._judge.account, observer, run.digest)
-        return privacy_of(self.setting, len(charged))
+        whose = (self._judge.account, observer, run.digest)
+        besides = rounds_besides(self.ledger, *whose)
+        return privacy_of(self.setting, len(self.ledger.rounds(*whose)), besides)
 
 
 class Releases:

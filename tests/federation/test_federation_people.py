@@ -17,6 +17,7 @@ from tacita.cli.app import app
 from tacita.federation import Agent, Hub, Policy, PostRoom
 from tacita.federation.audit_log import NAME, AuditLog
 from tacita.federation.description import Description
+from tacita.federation.wire import Identity
 from tacita.privacy import Ledger
 from tacita.privacy.ledger.backup import back_up, restore
 from tests.federation.by_hand import ByHand
@@ -373,6 +374,38 @@ def test_what_left_is_looked_for_in_the_ledger(tmp_path: Path):
         file.unlink()
     restore(tmp_path / "early.backup", own / "ledger.db")
     agent(own, None).site.open_ledger().close()
+
+
+@pytest.mark.parametrize("schedule", ["uniform", "prefix"])
+def test_a_report_counts_what_another_folder_may_have_said(schedule, tmp_path: Path):
+    """The ledger counted it, and the report of the run did not."""
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
+    home, tables = tmp_path / "home", {**BUDGET, "observer": "coordinator"}
+    home.mkdir()
+    allowed = Policy.anything(allow_shared_seed=True, max_epsilon=3.0)
+    agent = Agent(made, table_of_rows("ada"), allowed, folder=home)
+    described = run_of(4, privacy={**tables, "schedule": schedule})
+    run = ByHand(tmp_path / "other").describe(described)
+    agent._agree_to(run)
+    with agent.site.open_ledger():
+        agent.site.prepare(run, agent._outline)
+
+        def said(kind: str, number: int, content: bytes | None) -> None:
+            one = Identity("town", run.digest, kind, number, 0, "ada", run.starter)
+            agent.site.release(one, content)
+
+        said("answer", 1, b"1")
+        said("elsewhere", 1, None)
+        for content in (None, b"again"):
+            for number in (2, 3, 4):
+                said("answer", number, content)
+        report = agent.site.privacy()
+        spent = agent.site.budget()["epsilon_spent"]
+    row = report.row("coordinator")
+    assert row.epsilon is not None and row.epsilon >= spent * (1 - 1e-9) > 1.4
+    assert schedule == "prefix" or row.epsilon == pytest.approx(spent)
+    assert report.rounds == 4
+    assert "4 rounds count twice" in str(row.assumptions)
 
 
 def test_a_run_that_was_only_looked_at_leaves_no_trace_in_the_ledger(tmp_path: Path):
