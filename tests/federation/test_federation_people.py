@@ -298,7 +298,7 @@ def release_all(agent: Agent, run: Any) -> float:
     with agent.site.open_ledger():
         agent.site.prepare(run, agent._outline)
         for number in range(1, run.rounds + 1):
-            name = tacita.federation.wire.Identity(
+            name = Identity(
                 run.federation, run.digest, "answer", number, 0, "ada", run.starter
             )
             agent.site.release(name, np.float64(number).tobytes())
