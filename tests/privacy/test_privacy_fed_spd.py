@@ -3,20 +3,25 @@
 import math
 from fractions import Fraction
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import tacita
 from papers.fed_spd.common.sensitivities import (
     hidden_state_sensitivities,
     one_round_sensitivity,
     printed_sensitivity,
     public_state_sensitivity,
 )
+from tacita import FedSPD, from_arrays
 from tacita.check import TacitaError
 from tacita.privacy import WithoutReplacement, account
 from tacita.privacy.letters.local_steps import hits
 from tacita.privacy.letters.primal_dual_steps import printed_claim, printed_epsilon
+from tacita.problem import prox
 from tacita.theory.gaussian import epsilon_of_mu
+from tacita.trees import frozen
 
 RHO, BOUND = 20.0, 1.0
 
@@ -260,3 +265,75 @@ def test_refusals(change, message):
 def test_a_rate_of_one_claims_nothing():
     none = {"participation": 1.0, "rounds": 4, "noise_std": 1.0, "inner_steps": 5}
     assert printed_claim(**none, gradient_bound=1.0, rate=1.0) is None
+
+
+@frozen
+class Hard:
+    """Not convex: its proximal point leaps from zero."""
+
+    weight: float = 0.5
+
+    def __call__(self, w):
+        return self.weight * jnp.sum(w != 0)
+
+    def prox(self, v, t):
+        return jnp.where(v**2 > 2 * t * self.weight, v, 0)
+
+
+def proximal(h, **more):
+    """A client with one row along the direction in which five steps of SPREADS expand."""
+    along = 1e-3 * np.array([[-0.7073, 0.678, -0.2]])
+    algorithm = FedSPD(
+        rho=0.5,
+        gamma=0.5,
+        local_steps=1,
+        oracle=tacita.Clipped(norm=0.1),
+        **more,
+    )
+    rows = (along, np.zeros(1, int), "linear", 0.0, h)
+    made = [from_arrays(rows[0], [y], *rows[1:], bound=1.0) for y in (1e9, -1e9)]
+    return made, algorithm
+
+
+SPREADS = prox.Sum(parts=(prox.Simplex(total=1.3), prox.L1(1.4)), steps=5)
+
+
+def test_proximal_points_that_move_apart_are_no_part_of_the_bound():
+    """With five steps of a sum a letter moved 1.26 times as far as was printed."""
+    start = np.array([1.0, 1.8, 1.0])
+    for h, apart in ((SPREADS, 1.26), (prox.L1(0.1), 1.0), (None, 1.0)):
+        made, quiet = proximal(h)
+        ends = [tacita.simulate(p, quiet, 1, start=start).agents[0] for p in made]
+        # A letter shows x_i with noise of noise_std/(rho + gamma) = 1.
+        mu = np.linalg.norm(ends[0] - ends[1])
+        assert mu == pytest.approx(apart * 0.2, rel=0.01)
+        _, noisy = proximal(h, noise_std=1.0)
+        row = tacita.privacy.forecast(made[0], noisy, rounds=1).row("coordinator")
+        if apart > 1:
+            assert row.epsilon is None and "prox.Sum" in row.theorem
+        else:
+            assert row.mu is not None and row.mu >= mu * (1 - 1e-9)
+            assert "convex" not in str(row.assumptions)
+
+
+def test_that_an_own_h_is_convex_is_believed():
+    made, noisy = proximal(Hard(), noise_std=1.0)
+    row = tacita.privacy.forecast(made[0], noisy, rounds=1).row("coordinator")
+    told = "h=Hard is convex, and its proximal point exact"
+    assert {"status": "believed", "statement": told} in list(row.assumptions)
+
+
+@pytest.mark.parametrize("h", [SPREADS, Hard()], ids=["a sum", "an own one"])
+def test_rounds_contract_with_a_convex_h_only(h):
+    """What is left of a change, the proximal point may make longer again."""
+    epsilons = []
+    for one in (h, prox.L1(0.1), None):
+        data = np.random.default_rng(0).normal(size=(40, 3))
+        rows = (data, data[:, 0], np.repeat([0, 1], 20))
+        made = from_arrays(*rows, "linear", l2=0.5, h=one, bound=1.0)
+        noisy = tacita.Noisy(std=0.3, oracle=tacita.Clipped(norm=1.0))
+        algorithm = tacita.FedAvg(step_size=0.5, local_steps=1, oracle=noisy)
+        told = tacita.privacy.forecast(made, algorithm, rounds=30)
+        epsilons.append(told.row("final_model").epsilon)
+    assert epsilons[0] > 1.5 * epsilons[1]
+    assert epsilons[1] == epsilons[2]

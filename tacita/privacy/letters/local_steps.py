@@ -46,6 +46,7 @@ from tacita.privacy.letters.question import (
     Question,
     clipped_before_noise,
     clipped_oracle,
+    keeps_together,
     longest_row,
     no_longer_rows,
     number_of,
@@ -157,6 +158,7 @@ def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarant
     steps, rho = algorithm.local_steps, number_of(algorithm.rho, question.agent)
     hidden = algorithm.state == "hidden"
     use = _use(algorithm, problem, question, 2 * gamma, hidden)
+    use = replace(use, notes=(*use.notes, *_proximal_steps(problem.h)))
     if hidden:
         return _hidden(algorithm, problem, question, use)
     # A letter carries noise 2 noise_std/(rho + gamma_t).
@@ -165,6 +167,19 @@ def _fed_spd(algorithm: FedSPD, problem: Problem, question: Question) -> Guarant
     change = use.change * (one_hit * use.times if use.times else all_hits)
     release = _release(algorithm, problem, question, change)
     return _rounds(question, use, release, noise, "public-state sensitivity; ")
+
+
+def _proximal_steps(h: Any) -> tuple[Assumption, ...]:
+    """What the bound rests on where local steps end at proximal points of h."""
+    together = keeps_together(h)
+    if together is False:
+        check.refuse(
+            "a proximal point of prox.Sum that is approached in steps may move letters "
+            "apart, so nothing bounds them; give FedSPD an h with a formula, such as "
+            "prox.L1, or use FedAvg with a Noisy oracle, whose coordinator knows h"
+        )
+    convex = f"h={type(h).__name__} is convex, and its proximal point exact"
+    return () if together else (believed(convex),)
 
 
 def hits(a: float, steps: int) -> tuple[float, float]:

@@ -25,6 +25,7 @@ from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Observer, Relation, Scope, Unit
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.problem.model.regulariser import SquaredL2
+from tacita.problem import prox
 from tacita.problem.population import Population
 from tacita.problem.problem import Problem
 from tacita.problem.quantised import Quantised
@@ -38,6 +39,10 @@ ARRIVALS_DRAWN = enforced("who is heard when was drawn without looking at rows")
 ARRIVALS_SEEN = believed(
     "when letters come, which others see, depends on no row beyond their public number"
 )
+
+#: Of which a proximal point is exact.
+_CONVEX = (prox.L1, prox.ElasticNet, prox.GroupLasso)
+_CONVEX += (prox.Box, prox.L2Ball, prox.Simplex)
 
 _LONGEST: weakref.WeakKeyDictionary[Population, float] = weakref.WeakKeyDictionary()
 
@@ -240,6 +245,21 @@ def public_smoothness(problem: Problem) -> float:
     if problem.bound is None or not linear or not isinstance(regulariser, SquaredL2):
         return math.inf
     return model.curvature_bounds[1] * problem.bound**2 + float(regulariser.weight)
+
+
+def keeps_together(h: Any) -> bool | None:
+    """Whether proximal points are never further apart than what they are of.
+
+    Those of a convex function are not. A sum's are approached in rounds, of which all
+    but the first go on from what was moved before: five of a simplex and L1 have moved
+    two points apart by half. None of a function of a user's own, which nobody knows.
+    """
+    if isinstance(h, prox.Sum) and (h.steps == 1 or len(h.parts) == 1):
+        known = [keeps_together(part) for part in h.parts]
+        return None if None in known else all(known)
+    if isinstance(h, prox.Sum):
+        return False
+    return True if h is None or isinstance(h, _CONVEX) else None
 
 
 def alike(*columns: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -30,6 +30,7 @@ from tacita.privacy.accounting.guarantee import Guarantee, believed
 from tacita.privacy.letters.question import (
     BROADCAST_ONLY,
     Question,
+    keeps_together,
     public_smoothness,
 )
 from tacita.privacy.scope import Observer
@@ -56,8 +57,10 @@ def step_factors(problem: Problem, step_size: Any) -> np.ndarray:
 def kept_of_a_difference(problem: Problem, step_size: Any, steps: int = 1) -> float:
     """What gradient steps leave of a difference between two models, at most.
 
-    1 where nothing is known, or where steps may expand.
+    1 where nothing is known, or where steps, or what follows on them, may expand.
     """
+    if not keeps_together(problem.h):
+        return 1.0
     worst = float(step_factors(problem, np.unique(step_size)).max())
     return min(worst**steps, 1.0)
 
