@@ -281,7 +281,7 @@ class Hard:
 
 
 def proximal(h, **more):
-    """A client with one row along the direction in which five steps of SPREADS expand."""
+    """A client with one row, along which five steps of SPREADS move apart."""
     along = 1e-3 * np.array([[-0.7073, 0.678, -0.2]])
     algorithm = FedSPD(
         rho=0.5,
