@@ -23,9 +23,9 @@ from tacita.privacy.accounting.subsampling import PoissonReplaced, Sampling
 from tacita.privacy.clipped import Clipped, clipping_of, learns_from_empty
 from tacita.privacy.noisy import Noisy
 from tacita.privacy.scope import Observer, Relation, Scope, Unit
+from tacita.problem import prox
 from tacita.problem.model.linear import Linear, Logistic, Softmax
 from tacita.problem.model.regulariser import SquaredL2
-from tacita.problem import prox
 from tacita.problem.population import Population
 from tacita.problem.problem import Problem
 from tacita.problem.quantised import Quantised
