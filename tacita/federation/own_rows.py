@@ -44,6 +44,8 @@ class RowsFile:
 Rows = RowsFile | Mapping[str, Any] | Any
 #: The same as people give them: a file may be its path.
 OwnRows = str | Path | Rows
+#: Labels of a run that names no classes: -1/+1 or 0/1.
+_SIGNS = ("-1", "0", "1")
 #: Numbers of the blank rows, and parameters of a network, at most: whoever looks at an
 #: offer makes them, some 30 bytes each.
 _MOST_BLANK = 1 << 25
@@ -75,11 +77,12 @@ def own_columns(run: Description, rows: OwnRows) -> tuple[np.ndarray, np.ndarray
         except (OSError, ValueError) as error:
             refuse(f"cannot read {path}: {error}")
     # A number that takes few values is still a number to a model that predicts one.
-    model, classes = run.problem.get("model"), run.problem.get("classes")
+    model, classes = run.problem.get("model", "logistic"), run.problem.get("classes")
     number = model in REGRESSIONS or (isinstance(model, Mapping) and not classes)
     task = "regression" if number else None
-    # That all rows are of one class is for nobody to see: the run names the classes.
-    classes = None if task else classes
+    # That all rows are of one class is for nobody to see: the run names the classes,
+    # or takes signs.
+    classes = None if task else classes or _SIGNS
     table = data.read_table(
         path,
         target=target,

@@ -160,6 +160,22 @@ def test_rows_of_one_class_are_read_like_any_others(tmp_path: Path):
             assert made.stacked()[1].tolist() == [[sign] * 4]
 
 
+@pytest.mark.parametrize("told", [{}, {"model": "logistic"}, {"model": "hinge"}])
+def test_rows_of_one_sign_are_read_where_no_classes_are_named(told, tmp_path: Path):
+    """One row with the other label decided whether an agent was silent."""
+    told = {"columns": ["x0"], "target": "y", **told}
+    for label, sign in ((0, -1), (-1, -1), (1, 1)):
+        table = pd.DataFrame({"x0": np.arange(4.0), "y": label})
+        for kind in ("csv", "parquet"):
+            getattr(table, f"to_{kind}")(tmp_path / f"a.{kind}", index=False)
+        for rows in (table, tmp_path / "a.csv", tmp_path / "a.parquet"):
+            made = own_problem(describe(problem=told), rows)
+            assert made.stacked()[1].tolist() == [[sign] * 4]
+    table.assign(y="ill").to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(tacita.TacitaError, match="none of classes"):
+        own_problem(describe(problem=told), tmp_path / "a.csv")
+
+
 @pytest.mark.parametrize("model", ["linear", "ridge"])
 def test_a_target_of_zeros_and_ones_is_a_number_to_a_linear_model(tmp_path, model):
     table = pd.DataFrame({"x0": np.arange(8.0), "y": np.arange(8) % 2})
