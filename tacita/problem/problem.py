@@ -204,7 +204,10 @@ class Problem:
         return solve.optimum(self.population, self.start)
 
     def solve(self) -> np.ndarray:
-        """The exact minimiser, to 1e-12, computed once in float64."""
+        """The exact minimiser, to 1e-12, computed once in float64.
+
+        With a regulariser that is not convex, a point without slope.
+        """
         return self._optimum.copy()
 
     def describe(self) -> dict[str, Any]:

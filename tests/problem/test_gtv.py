@@ -287,6 +287,21 @@ def test_the_gap_proves_the_solution(problem, penalty):
     assert gtv.objective(found.models + 0.1 * rng.normal(size=(12, 3))) > found.dual
 
 
+def test_losses_that_are_not_convex_have_no_proof():
+    """Two nodes with two valleys each: the nearer one ended with a gap of zero."""
+    rows = np.array([[0.2], [0.2]]), [2.0, 2.2], [0, 1], "linear"
+    pair = graph.Graph.from_edges(2, [(0, 1)])
+    bent = tacita.problem.NonConvex(weight=2.0)
+    two = tacita.GTVMin(tacita.from_arrays(*rows, regulariser=bent, graph=pair), 0.1)
+    assert two.objective([[10.4], [10.5]]) < two.objective(two.solve()) - 4
+    with pytest.raises(tacita.TacitaError, match="the dual needs convex losses"):
+        two.certificate()
+    # Rows that bend it upwards everywhere make up for it.
+    steep = np.array([[3.0], [2.0]]), [2.0, 2.2], [0, 1], "linear"
+    bowl = tacita.from_arrays(*steep, regulariser=bent, graph=pair)
+    assert abs(tacita.GTVMin(bowl, 0.1, "l2").certificate().gap) < 1e-8
+
+
 def test_features_of_any_size_and_any_alpha(problem):
     """No penalty per edge fits them all: it is found on the way."""
     x, y, _ = problem.stacked()

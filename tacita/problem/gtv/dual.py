@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacita import check
-from tacita.problem import units
+from tacita.problem import moduli, units
 from tacita.problem.gtv import p_norm
 from tacita.problem.gtv.penalty import KINDS, Combined, OwnPenalty, Penalty, on_edges
 from tacita.problem.model.linear import Linear, Logistic, Softmax
@@ -31,6 +31,7 @@ from tacita.trees import double_precision
 
 if TYPE_CHECKING:
     from tacita.problem.gtv.gtvmin import GTVMin
+    from tacita.problem.problem import Problem
 
 #: Flows this much too long, relatively, are so by rounding.
 _ROUNDING = 1e-9
@@ -115,6 +116,7 @@ def value(gtv: GTVMin, flows: Any) -> float:
         )
     if gtv.h is not None:
         check.refuse("the dual of GTVMin with an h at nodes is not known; run solve()")
+    _require_convex(problem)
     net = np.zeros((problem.n_agents, problem.dim))
     np.add.at(net, i, -y)
     np.add.at(net, j, y)
@@ -123,6 +125,17 @@ def value(gtv: GTVMin, flows: Any) -> float:
     np.maximum.at(longest, j, np.abs(y))
     along = _edge_conjugates(gtv, y, gtv.alpha * weights)
     return -float(np.sum(_node_conjugates(gtv, net, longest))) - along
+
+
+def _require_convex(problem: Problem) -> None:
+    """Refuse losses of which a point without slope may be no minimum."""
+    bent = problem.population.regulariser.curvature_bounds[0]
+    if bent < 0 and moduli.of(problem.population).smallest < 0:
+        name = type(problem.population.regulariser).__name__
+        check.refuse(
+            f"the dual needs convex losses, got regulariser={name} of curvature down "
+            f"to {float(bent):g}; use l2="
+        )
 
 
 def _edge_conjugates(gtv: GTVMin, y: np.ndarray, reach: np.ndarray) -> float:
