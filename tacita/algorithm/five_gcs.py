@@ -28,7 +28,7 @@ from tacita.algorithm.base import (
     ServerAlgorithm,
 )
 from tacita.algorithm.joining import NOISE_WEARS_OFF, Joining
-from tacita.algorithm.solvers import GradientDescent, steady
+from tacita.algorithm.solvers import SAGA, SVRG, GradientDescent, Mixed, steady
 from tacita.problem.oracles import AgentOracle, Full, Oracle
 from tacita.theory import descent
 from tacita.trees import frozen, number
@@ -51,21 +51,32 @@ class Duals(NamedTuple):
     v: Array
 
 
+class _FlatLocal:
+    """An agent's loss and rows with the strong convexity taken out."""
+
+    def __init__(self, local: Any, mu: Any) -> None:
+        self._local, self._mu = local, mu
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._local, name)
+
+    @property
+    def regulariser(self) -> Any:
+        """What solvers add to gradients of single rows."""
+        return _FlatLocal(self._local.regulariser, self._mu)
+
+    def grad(self, w: Array) -> Array:
+        """Grad f_i(w) - mu w, over all rows; of the regulariser likewise."""
+        return self._local.grad(w) - self._mu * w
+
+
 class _Flattened:
     """An agent's oracle with the strong convexity taken out: N grad F_i."""
 
     def __init__(self, oracle: AgentOracle, mu: Any) -> None:
         self._oracle, self._mu = oracle, mu
         self.draws = oracle.draws
-
-    @property
-    def local(self) -> Any:
-        """What solvers that need exact gradients ask for."""
-        return self
-
-    def grad(self, w: Array) -> Array:
-        """Grad f_i(w) - mu w, over all rows."""
-        return self._oracle.local.grad(w) - self._mu * w
+        self.local = _FlatLocal(oracle.local, mu)
 
     def __call__(self, draw: Any, w: Array) -> Array:
         """g_i(w) - mu w for one draw."""
@@ -85,11 +96,20 @@ def _gamma(problem: Problem, algorithm: Any) -> Any:
     """1/sqrt(mu L), or as much as the local steps bear."""
     largest, solver = descent.smoothness(problem, algorithm), algorithm.solver
     gamma = 1 / np.sqrt(algorithm.strong_convexity * largest)
+    return min(gamma, _REACH * _steps(problem, solver, largest))
+
+
+def _steps(problem: Problem, solver: Any, largest: float) -> float:
+    """How far a solver's gradient steps go together; infinitely if there are none."""
+    if isinstance(solver, Mixed):
+        return min(_steps(problem, one, largest) for one in solver.solvers)
     if not hasattr(solver, "local_steps"):
-        return gamma
+        return np.inf
     own = getattr(solver, "own_steps", None)
     steps = solver.local_steps if own is None else np.min(own)
-    return min(gamma, _REACH * float(steps) / largest)
+    if isinstance(solver, SVRG | SAGA):  # whose steps are a third of the steepest row's
+        largest = 3 * float(np.max(problem.steepest))
+    return float(steps) / largest
 
 
 def _tau(problem: Problem, algorithm: Any) -> Any:
@@ -179,6 +199,7 @@ class FiveGCS(ServerAlgorithm):
         rho = 1 / (n * self.tau)
         v = inbox + rho * state.u
         y = self.solver.solve(for_training, flat, inbox, v, rho)
-        # u_i = grad F_i(y)
-        u = flat.once(for_dual, y)
+        # u_i = grad F_i(y); solvers that look at all rows do not leave it to a batch.
+        exact = isinstance(self.solver.gradients(), str)
+        u = flat.local.grad(y) if exact else flat.once(for_dual, y)
         return State(y, u), u

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tacita
-from tacita.algorithm.solvers import SAGA, SVRG
+from tacita.algorithm.solvers import SAGA, SVRG, Mixed
 from tacita.privacy.blind import looks_at_rows
 from tacita.problem.oracles import AgentOracle
 
@@ -110,6 +110,18 @@ def test_the_default_step_is_a_third_of_the_steepest_row_s():
     ready = SVRG().resolve(problem, RHO)
     steepest = 0.25 * longest * np.array([0.5, 1.5]) + L2
     np.testing.assert_allclose(ready.step_size, 1 / (3 * (steepest + 1 / RHO)))
+
+
+BOTH = Mixed(solvers=(SVRG(local_steps=40), SAGA()), group=[0, 1])
+
+
+@pytest.mark.parametrize("solver", [SAGA(), BOTH])
+def test_five_gcs_is_exact_with_them_too(solver):
+    """Its duals were gradients of batches, and gamma longer than these steps bear."""
+    problem = made()
+    algorithm = tacita.FiveGCS(solver=solver, oracle=tacita.Minibatch(size=2))
+    run = tacita.simulate(problem, algorithm, 400, record=())
+    np.testing.assert_allclose(run.params, problem.solve(), rtol=0, atol=1e-8)
 
 
 REFUSED = [
