@@ -80,6 +80,16 @@ def usual_curvature(population: Population) -> float:
     return _moduli(population, low, high).usual
 
 
+def usual_within(population: Population, bound: float) -> float:
+    """The same for rows no longer than `bound`, whatever they are: labels of size 1."""
+    each = [getattr(m, "curvature_bounds", (0, 0)) for m in kinds_of(population.model)]
+    curved = [high for _, high in each if high > 0]
+    if not curved:
+        return bound**2
+    most = float(population.regulariser.curvature_bounds[1])
+    return float(np.median(curved)) * bound**2 + most
+
+
 def lowest_curvature(population: Population) -> np.ndarray:
     """Strong convexity of every agent's loss; kinks have none, but a regulariser."""
     low, high = _gram_eigenvalues(population)

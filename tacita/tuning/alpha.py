@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacita import check
+from tacita.problem.gtv.edges import usual_curvature
 from tacita.problem.gtv.gtvmin import GTVMin
 from tacita.problem.held_out import hold_out, node_losses
 
@@ -50,7 +51,7 @@ class AlphaTuning:
 
 def usual_alphas(gtv: GTVMin) -> np.ndarray:
     """A grid in units of the losses' curvature per unit of degree."""
-    curvature = gtv.problem.moduli.usual or 1.0  # of flat losses any is as good
+    curvature = usual_curvature(gtv.problem) or 1.0  # of flat losses any is as good
     degree = float(np.mean(gtv.graph.degrees)) or 1.0  # without edges all are alike
     return curvature / degree * np.geomspace(1e-3, 1e3, 13)
 

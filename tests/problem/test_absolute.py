@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import tacita
+from tacita.privacy.blind import looks_at_rows
 from tacita.problem import Absolute, GTVMin, Penalty, least_absolute
+from tacita.problem.gtv.edges import edge_rho
 from tacita.problem.model.regulariser import NonConvex
+from tacita.tuning.alpha import usual_alphas
 
 ROBUST = json.loads(
     (Path(__file__).parent.parent / "aggregation/vectors.json").read_text()
@@ -92,6 +95,27 @@ def test_fed_relax_finds_the_same_models(nodes):
     exact = GTVMin(nodes, alpha=0.05).solve()
     run = tacita.simulate(nodes, tacita.FedRelax(alpha=0.05), 80, record=())
     np.testing.assert_allclose(run.agents, exact, atol=1e-6)
+
+
+def test_with_a_public_bound_theory_looks_at_no_row(nodes):
+    """The smoothness of the loss was asked for, and refused."""
+    bounded = tacita.trees.replace(nodes, bound=9.0)
+    by_theory = tacita.PrimalDual(alpha=0.3)
+    assert by_theory.resolve(bounded).rho == pytest.approx(9.0**2 / 2)
+    assert not looks_at_rows(by_theory, bounded)
+    assert looks_at_rows(by_theory, nodes)
+
+
+@pytest.mark.long
+def test_a_public_bound_longer_than_all_rows_changes_no_answer(nodes):
+    bounded = tacita.trees.replace(nodes, bound=9.0)
+    found, exact = (GTVMin(one, 0.3, "l2").solve() for one in (bounded, nodes))
+    np.testing.assert_allclose(found, exact, atol=1e-8)
+
+
+def test_usual_strengths_of_the_coupling_are_known_for_kinks_too(nodes):
+    """In units of what stands for the curvature of the loss."""
+    assert usual_alphas(GTVMin(nodes, 1.0))[6] == pytest.approx(edge_rho(nodes))
 
 
 def test_a_step_towards_a_point_is_exact(nodes):

@@ -108,11 +108,18 @@ def edge_rho(problem: Problem) -> float:
     """A penalty per edge that matches the curvature of a node's loss."""
     assert problem.graph is not None
     count = max(1.0, float(np.mean(problem.graph.neighbour_counts)))
-    # Losses with kinks have no curvature of their own: that of the others will do.
-    rough = isinstance(problem.model, PerAgent | Kinked) and problem.bound is None
-    some = problem.population
-    usual = moduli.usual_curvature(some) if rough else problem.moduli.usual
+    usual = usual_curvature(problem)
     return (usual if usual > 0 else 1e-6) / count
+
+
+def usual_curvature(problem: Problem) -> float:
+    """The curvature of a node's loss, by the bound on rows if there is one."""
+    # Losses with kinks have no curvature of their own: that of the others will do.
+    if problem.bound is None and isinstance(problem.model, PerAgent | Kinked):
+        return moduli.usual_curvature(problem.population)
+    if any(isinstance(model, Kinked) for model in kinds_of(problem.model)):
+        return moduli.usual_within(problem.population, float(problem.bound or 0))
+    return problem.moduli.usual
 
 
 class _Carry(NamedTuple):
