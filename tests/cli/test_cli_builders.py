@@ -119,6 +119,17 @@ def test_penalties_and_regularisers():
         job(data="synthetic-linear", regulariser={"kind": "non_convex", "weight": 1})
 
 
+def test_a_penalty_on_some_coordinates_is_told_and_read_again():
+    """From the table of a run, and of an offer, came one that ended in a TypeError."""
+    first = tacita.problem.Penalty(kind="l2", coordinates=[True, False])
+    second = tacita.problem.Penalty(kind="squared", coordinates=[False, True])
+    for penalty in (first, [first, second]):
+        told = tacita.PrimalDual(alpha=0.1, penalty=penalty)
+        again = build(table_of(told)).penalty
+        assert again.mask(2).tolist() == told.penalty.mask(2).tolist()
+        assert np.shape(again.curvature) == (2,)
+
+
 def test_a_sum_of_functions_is_a_list_of_tables():
     parts = [{"kind": "l1", "weight": 0.1}, {"kind": "box", "low": 0.0, "high": 1.0}]
     known = dict(data="synthetic-linear", agents=3, features=2, samples=6)

@@ -56,6 +56,8 @@ class Penalty:
             if not np.all((each > 1) & (each < np.inf)):
                 check.refuse(f"expected p > 1, got p={self.p}; use kind='l1' or 'linf'")
         given = self.coordinates
+        if isinstance(given, list | tuple) and np.shape(given)[:-1] == (1,):
+            given = given[0]  # as the table of a run tells it
         listed = isinstance(given, list | tuple | np.ndarray | Array)
         if listed and np.ndim(given) == 1:
             mask = np.asarray(given)
