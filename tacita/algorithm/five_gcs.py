@@ -125,7 +125,7 @@ class FiveGCS(ServerAlgorithm):
         strong_convexity: mu of every f_i; None takes the problem's.
         gamma: Primal step; None chooses 1/sqrt(mu L), the paper's order without the
             small constant that its proof needs, or 2 K/L where K local steps are too
-            few for that.
+            few for that; of `SVRG` and `SAGA` L is three times the steepest row's.
         tau: Dual step, of the order 1/N; None lets theory choose 1/(2 gamma N).
         solver: How agents train, from `tacita.algorithm.solvers`; the proof admits
             each that shrinks the local error enough. Gradient steps that are left out
