@@ -11,6 +11,7 @@ from tacita.data.catalog import ENTRIES
 from tacita.data.dataset import Dataset
 from tacita.data.tabular import assemble
 from tacita.data.test_rows import hold_out_rows
+from tacita.encoding import kind_of
 
 
 def load_bundled(
@@ -42,4 +43,5 @@ def load_bundled(
         scale=scale,
         target_name="class" if classes else "progress",
         classes=[str(c) for c in bunch.target_names] if classes else (),
+        label_kind=kind_of(bunch.target_names) if classes else "words",
     )

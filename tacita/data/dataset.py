@@ -10,7 +10,7 @@ import numpy as np
 
 from tacita.check import finite, nearest, one_of, refuse, shape
 from tacita.data.catalog import Task
-from tacita.encoding import Encoding
+from tacita.encoding import Encoding, LabelKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +28,7 @@ class Dataset:
         feature_names: One name per column of `x`.
         target_name: What `y` is.
         classes: Names of the classes in the order of their numbers, or empty.
+        label_kind: What the target's values are that these names stand for.
         agent: Agent number 0, 1, ... of each row, or None if nobody holds the rows yet.
         agent_names: One name per agent, in the order of their numbers.
         positions: Latitude and longitude per agent, `(agents, 2)`, or None.
@@ -56,6 +57,7 @@ class Dataset:
     feature_names: tuple[str, ...]
     target_name: str = "y"
     classes: tuple[str, ...] = ()
+    label_kind: LabelKind = "words"
     agent: np.ndarray | None = None
     agent_names: tuple[str, ...] = ()
     positions: np.ndarray | None = None

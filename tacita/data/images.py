@@ -72,6 +72,7 @@ def _pictures(name: str, target: str, scale: str | None) -> Dataset:
         feature_names=names,
         target_name=target,
         classes=ENTRIES[name].classes,
+        label_kind="whole" if name == "mnist" else "words",
         notes=tuple(notes),
         encoding=Encoding.of_numbers(names, **divided),
     )

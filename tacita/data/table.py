@@ -26,11 +26,10 @@ from tacita.data.suspicious import (
 )
 from tacita.data.table_file import read_frame, zeros_in_front
 from tacita.data.tabular import Frame, assemble
+from tacita.data.target import most_codes, read_target
 from tacita.data.test_rows import hold_out_rows
-from tacita.data.words import refuse_dressed_numbers, refuse_many, refuse_no_category
-from tacita.encoding import LARGEST, word
-
-_FEW = 20
+from tacita.data.words import as_words, is_number, refuse_many, refuse_no_category
+from tacita.encoding import LARGEST
 
 
 def read_table(
@@ -88,7 +87,15 @@ def read_table(
     if isinstance(categories, str):
         refuse(f"expected categories a list of columns, got categories={categories!r}")
     path, marks = Path(path), list(missing_values)
-    frame = read_frame(path, separator, marks, agent, categories=categories)
+    frame = read_frame(
+        path,
+        separator,
+        marks,
+        agent,
+        categories=categories,
+        target=target,
+        most_codes=most_codes(task, classes),
+    )
     wanted = [target] if agent is None else [target, agent]
     if isinstance(features, str):
         refuse(f"expected features a list of columns, got features={features!r}")
@@ -119,7 +126,7 @@ def read_table(
         _within_reach(frame[column], path)
     for column in frame.columns:
         refuse_spaces(frame[column], path)
-    y, task, names = _target(frame[target], task, path, classes)
+    y, task, names, kind = read_target(frame[target], task, path, classes)
     holder = None if agent is None else frame[agent].to_numpy()
     groups = np.zeros(len(frame)) if holder is None else holder.astype(str)
     test = hold_out_rows(groups, test_share, seed)
@@ -141,6 +148,7 @@ def read_table(
         scale=scale,
         target_name=target,
         classes=names,
+        label_kind=kind,
         classes_seen=classes is None and task == "classification",
         agent=holder,
         notes=(
@@ -194,67 +202,6 @@ def _within_reach(column: Any, path: Path) -> None:
         )
 
 
-def _is_number(column: Any) -> bool:
-    return types.is_numeric_dtype(column) or types.is_bool_dtype(column)
-
-
-def _target(
-    column: Any, task: Task | None, path: Path, classes: Sequence[Any] | None
-) -> tuple[np.ndarray, Task, tuple[str, ...]]:
-    """The target as numbers, the kind of task, the names of the classes."""
-    number = _is_number(column) and not types.is_bool_dtype(column)
-    if classes is not None:
-        if task == "regression":
-            refuse(f"classes={list(classes)!r} goes with task='classification' only")
-        names = _class_names(classes)
-        return _coded(_words(column), names, path), "classification", names
-    if task is None:
-        if not number:
-            words = column.astype(object).map(str)
-            # 0,5 would be a class where 0.5 is a number, however few of them there are.
-            refuse_dressed_numbers(words, path, ", or take task='classification'")
-            if column.nunique() > _FEW:
-                refuse_no_category(words, path)
-        whole = number and bool((column.astype(float) % 1 == 0).all())
-        few = whole and column.nunique() <= _FEW
-        task = "classification" if few or not number else "regression"
-    one_of(("classification", "regression"), task=task)
-    if task == "regression":
-        if not number:
-            refuse(
-                f"target {column.name!r} is not a number; take task='classification'"
-            )
-        return column.to_numpy(float), task, ()
-    values = column if number else column.astype(object).map(str)
-    levels, codes = np.unique(values.to_numpy(), return_inverse=True)
-    if len(levels) < 2:
-        refuse(
-            f"target {column.name!r} has one value only; there is nothing to predict"
-        )
-    return codes, task, tuple(word(level) for level in levels)
-
-
-def _class_names(classes: Sequence[Any]) -> tuple[str, ...]:
-    names = () if isinstance(classes, str) else tuple(word(one) for one in classes)
-    if len(set(names)) < max(2, len(names)):
-        refuse(
-            f"expected classes a list of two or more values, each once, got {classes!r}"
-        )
-    return names
-
-
-def _coded(words: Any, names: tuple[str, ...], path: Path) -> np.ndarray:
-    """Every row's place among the classes."""
-    codes = words.map({name: place for place, name in enumerate(names)})
-    if codes.isna().any():
-        row = int(np.argmax(codes.isna()))
-        refuse(
-            f"target {words.name!r} of {path} is {words.iloc[row]!r} in data row "
-            f"{row + 1}, which is none of classes={list(names)[:10]}"
-        )
-    return codes.to_numpy(int)
-
-
 def _levels(
     frame: Frame, path: Path, max_levels: int, categories: Sequence[str]
 ) -> dict[str, list[str]]:
@@ -264,18 +211,13 @@ def _levels(
         column = frame[name]
         if types.is_datetime64_any_dtype(column):
             refuse(f"column {name!r} of {path} is a date; turn it into a number first")
-        if not _is_number(column) or name in categories:
-            words = _words(column)
+        if not is_number(column) or name in categories:
+            words = as_words(column)
             if name not in categories:
                 refuse_no_category(words, path)
             refuse_many(words, path, max_levels)
             levels[name] = sorted(words.dropna().unique())
     return levels
-
-
-def _words(column: Any) -> Any:
-    """Whatever it holds (categories, lists, times of day), its text tells."""
-    return column.astype(object).map(word, na_action="ignore")
 
 
 def _filled(
@@ -284,7 +226,7 @@ def _filled(
     """The columns with gaps filled from the training rows, and with what."""
     columns, filled = {}, {}
     for name in frame.columns:
-        column = _words(frame[name]) if name in levels else frame[name]
+        column = as_words(frame[name]) if name in levels else frame[name]
         if column.isna().any():
             seen = column[~test].dropna()
             if seen.empty:

@@ -17,6 +17,8 @@ from tacita.encoding import without_marks
 
 #: Characters of the line with the columns' names, at most.
 _MOST_NAMES = 1 << 16
+#: Whole numbers below this one are exact as floats.
+_EXACT = 1 << 53
 #: What parts fields by any number of spaces and tabs.
 _SPACES = r"\s+"
 #: What a cell may say in place of nothing, as pandas has it but for "None": patients
@@ -34,6 +36,8 @@ def read_frame(
     agent: str | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
     categories: Sequence[str] = (),
+    target: str | None = None,
+    most_codes: float = 0,
 ) -> Frame:
     """The table in a CSV or Parquet file, columns as pandas reads them.
 
@@ -45,6 +49,10 @@ def read_frame(
         levels: Of columns that are known to be categories, the values they may have:
             a number that is written as one of them stays as it is written.
         categories: Columns whose numbers are names, and stay as they are written.
+        target: The column to predict, if there is one: whole numbers stay whole there
+            beside gaps.
+        most_codes: Up to so many different ones, its numbers are codes if zeros begin
+            one: 007 stays 007.
     """
     if not path.is_file():
         refuse(f"there is no file {path}; check the path")
@@ -62,7 +70,7 @@ def read_frame(
             tabs = kind.lower() == ".tsv" and separator == ","
             parted = "\t" if tabs else separator
             frame = _Text(path, parted, list(missing_values)).read(
-                agent, levels or {}, categories
+                agent, levels or {}, categories, target, most_codes
             )
         else:
             refuse(f"cannot tell the format of {path}; name it .csv or .parquet")
@@ -102,6 +110,8 @@ class _Text:
         agent: str | None,
         levels: Mapping[str, Sequence[Any]],
         categories: Sequence[str],
+        target: str | None,
+        most_codes: float,
     ) -> Frame:
         # The first row too: with more cells than the header pandas would shift it.
         top = pd.read_csv(
@@ -131,6 +141,9 @@ class _Text:
             frame[name] = words.where(kept, frame[name].astype(object))
         for name in held:
             frame[name] = _names(frame[name])
+        aims = [n for n in frame if str(n).strip() == target and _whole(frame[n])]
+        for name, words in self._words(aims).items():
+            frame[name] = _labels(words, frame[name], most_codes)
         return frame
 
     def _columns(self, **options: Any) -> Frame:
@@ -163,6 +176,25 @@ def _names(column: Any) -> Any:
         return pd.to_numeric(column)
     except (ValueError, TypeError):
         return column
+
+
+def _whole(column: Any) -> bool:
+    """Whether it is of whole numbers, gaps aside."""
+    if types.is_bool_dtype(column) or not types.is_numeric_dtype(column):
+        return False
+    numbers = column.dropna()
+    return bool(len(numbers)) and bool((numbers % 1 == 0).all())
+
+
+def _labels(words: Any, column: Any, most_codes: float) -> Any:
+    """Whole numbers of a target as they are written: codes, integers or 1.0."""
+    words = words.where(column.notna()).str.strip()
+    digits = words.str.fullmatch(r"[+-]?\d+", na=True).all()
+    zeros = words.str.match(r"0\d", na=False).any()
+    if digits and zeros and words.nunique() <= most_codes:
+        return words
+    gaps = digits and column.isna().any() and column.abs().max() < _EXACT
+    return column.astype("Int64") if gaps else column
 
 
 def zeros_in_front(

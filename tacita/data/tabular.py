@@ -18,7 +18,7 @@ from tacita.check import one_of, refuse
 from tacita.data.catalog import DataFile, Task
 from tacita.data.dataset import Dataset
 from tacita.data.sources import read
-from tacita.encoding import Column, Encoding, level_names, word
+from tacita.encoding import Column, Encoding, LabelKind, level_names, word
 
 # pandas ships no types of its own, and what is inferred from its code (a column may
 # be a number, an array, another table) helps nobody.
@@ -137,6 +137,7 @@ def assemble(
     empty_words: Sequence[str] = (),
     unseen: str = "refused",
     classes: Sequence[str] = (),
+    label_kind: LabelKind = "words",
     classes_seen: bool = False,
     agent: Any = None,
     positions: Mapping[str, tuple[float, float]] | None = None,
@@ -159,6 +160,7 @@ def assemble(
         empty_words: What meant a gap.
         unseen: What becomes of levels that are not named, as in `Encoding`.
         classes: Names of the classes.
+        label_kind: What the target's values are that these names stand for.
         classes_seen: Whether they are those of the rows.
         agent: Label of the agent of each row, or None.
         positions: Latitude and longitude by the agent's name.
@@ -211,6 +213,7 @@ def assemble(
         feature_names=names,
         target_name=target_name,
         classes=tuple(classes),
+        label_kind=label_kind,
         classes_seen=classes_seen,
         notes=(*notes, *scaled),
         encoding=encoding,

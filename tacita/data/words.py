@@ -7,13 +7,25 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api import types
 
 from tacita.check import refuse
+from tacita.encoding import word
 
 #: Signs among the digits of a number that pandas takes for text.
 _DRESS = r"[\s_'\u2019$\u20ac\u00a3%]"
 #: A day as one writes it: 2026-01-31, 31.1.2026, 1/31/2026, with or without a time.
 _DAY = r"(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})([ T].*)?"
+
+
+def is_number(column: Any) -> bool:
+    """Whether a column is of numbers, or of truth values."""
+    return types.is_numeric_dtype(column) or types.is_bool_dtype(column)
+
+
+def as_words(column: Any) -> Any:
+    """Whatever it holds (categories, lists, times of day), its text tells."""
+    return column.astype(object).map(word, na_action="ignore")
 
 
 def refuse_no_category(column: Any, path: Path) -> None:

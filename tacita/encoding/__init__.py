@@ -2,6 +2,7 @@
 
 from tacita.encoding.cells import LARGEST, marked_numbers, without_marks, word
 from tacita.encoding.encoding import Column, Encoding, level_names, unit_rows
+from tacita.encoding.label_kind import LabelKind, kind_of, labels_of
 from tacita.encoding.origin import (
     CHANGED_FEATURES,
     DESCRIPTIONS,
@@ -18,7 +19,10 @@ __all__ = [
     "TAKEN_FOR_GRANTED",
     "Column",
     "Encoding",
+    "LabelKind",
     "Origin",
+    "kind_of",
+    "labels_of",
     "level_names",
     "marked_numbers",
     "unit_rows",

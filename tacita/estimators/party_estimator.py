@@ -22,7 +22,7 @@ from tacita import check
 from tacita.algorithm import ALGORITHMS
 from tacita.algorithm.base import Algorithm
 from tacita.data.tabular import SCALES, scale_of
-from tacita.encoding import SEEN_LABELS, Encoding, Origin
+from tacita.encoding import SEEN_LABELS, Encoding, Origin, kind_of, labels_of, word
 from tacita.estimators import private_fit
 from tacita.problem import Problem, from_arrays, mlp
 from tacita.problem.chosen_model import MODELS
@@ -119,7 +119,7 @@ class PartyEstimator(BaseEstimator):
         return self.model_.save(folder)
 
     def _fit_classes(self, x: Any, y: Any, groups: Any) -> Self:
-        x, y = self._rows(x, y)
+        x, y = self._rows(x, _labels(y))
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -159,7 +159,8 @@ class PartyEstimator(BaseEstimator):
             )
         card = run.card
         if classes is not None and card is not None:
-            card = replace(card, classes=tuple(classes.tolist()))
+            names = [word(label) for label in classes.tolist()]
+            card = replace(card, classes=labels_of(names, kind_of(classes)))
         info = {**run.info, "parties": list(problem.ids)}
         privacy = private_fit.stated(run.privacy) if private else None
         self.run_ = replace(run, card=card, info=info, privacy=privacy)
@@ -261,6 +262,18 @@ class PartyEstimator(BaseEstimator):
     def _values(self, x: Any, groups: Any = None) -> np.ndarray:
         check_is_fitted(self)
         return self.model_.predict(self._new_rows(x), groups)
+
+
+def _labels(y: Any) -> Any:
+    """Labels as NumPy has them; of pandas' Int64 and boolean scikit-learn makes floats.
+
+    Those with gaps stay, for scikit-learn to refuse.
+    """
+    kind = getattr(y, "dtype", None)
+    nullable = getattr(kind, "kind", "") in "iub" and not isinstance(kind, np.dtype)
+    if not nullable or not hasattr(y, "isna") or y.isna().any():
+        return y
+    return np.array(y.tolist())
 
 
 def _by_name(name: str) -> Algorithm:

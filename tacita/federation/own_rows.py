@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from tacita import data
 from tacita.check import nearest, refuse
-from tacita.encoding import Encoding
+from tacita.encoding import Encoding, kind_of, labels_of, word
 from tacita.federation.description import Description
 from tacita.job.problems import NETWORKS, network_of
 from tacita.problem import Problem, from_arrays
@@ -179,6 +180,22 @@ def numbers_of(run: Description) -> int:
     return width * len(told.get("classes") or ()) if model == "softmax" else width
 
 
+def _as_in_files(classes: Sequence[Any]) -> tuple[Any, ...]:
+    """The classes of a run file: "0" and "True" are what files of rows make of them.
+
+    The coordinator has no rows that would tell words from numbers.
+
+    >>> _as_in_files(["0", "1"]), _as_in_files(["01", "02"]), _as_in_files([1.0, 2.0])
+    ((0, 1), ('01', '02'), (1.0, 2.0))
+    """
+    names, kind = tuple(map(word, classes)), kind_of(classes)
+    if kind == "words" and {*names} == {"False", "True"}:
+        kind = "truth"
+    if kind == "words" and all(re.fullmatch(r"0|[+-]?[1-9]\d*", n) for n in names):
+        kind = "whole"
+    return labels_of(names, kind)
+
+
 def problem_of(run: Description, x: Any, y: Any) -> Problem:
     """One agent's problem out of features and target, scaled as the run says."""
     told = run.problem
@@ -195,7 +212,7 @@ def problem_of(run: Description, x: Any, y: Any) -> Problem:
         np.zeros(len(x), int),
         model=_model_of(run, x.shape[1]),
         l2=float(told.get("l2", 0.0)),
-        classes=None if classes is None else [str(c) for c in classes],
+        classes=None if classes is None else _as_in_files(classes),
         intercept=bool(told.get("intercept", False)),
         dtype=told.get("dtype"),
         bound=told.get("bound"),

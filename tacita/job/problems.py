@@ -12,7 +12,7 @@ import numpy as np
 from tacita import check, data
 from tacita.check import nearest, refuse
 from tacita.data import Dataset
-from tacita.encoding import SEEN_LABELS, Encoding, Origin
+from tacita.encoding import SEEN_LABELS, Encoding, Origin, labels_of
 from tacita.job import graphs
 from tacita.job.calls import call, keys_of, take_kind, told_of
 from tacita.job.run_file import ProblemTable
@@ -124,6 +124,7 @@ def _from_dataset(table: ProblemTable, loaded: Dataset) -> Problem:
     held_out = loaded.test_x is not None and loaded.test_y is not None
     model, options = _model(table, loaded), _shared(table)
     joined = graphs.build(table.graph, sorted(ids), positions, table.seed)
+    labels = labels_of(loaded.classes, loaded.label_kind)
     with told_of("problem"):
         made = from_arrays(
             loaded.x,
@@ -132,7 +133,7 @@ def _from_dataset(table: ProblemTable, loaded: Dataset) -> Problem:
             model=model,
             l2=table.l2,
             graph=joined,
-            classes=loaded.classes if classify else None,
+            classes=labels if classify else None,
             coded=classify,
             intercept=table.intercept,
             test=(loaded.test_x, loaded.test_y) if held_out else None,

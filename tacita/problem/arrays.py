@@ -141,7 +141,8 @@ def from_arrays(
         )
     start = chosen.start().astype(kind)
     made = Problem(population, ids, start, class_names, name, network, bound)
-    made = replace(made, encoding=encoding, intercept=intercept)
+    told = {"encoding": encoding, "label_kind": choice.label_kind}
+    made = replace(made, intercept=intercept, **told)
     if choice.seen:
         made = replace(made, before=Origin((SEEN_LABELS,)))
     return made if weights is None else made.with_weights(weights)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacita import check
+from tacita.encoding import LabelKind, kind_of
 from tacita.problem import labels
 from tacita.problem.model.linear import (
     Absolute,
@@ -38,12 +39,14 @@ class Choice(NamedTuple):
         class_names: Of its classes, or of those of its models that have any.
         kinds: Which of several models is whose, by number of agent; None for one model.
         seen: Whether it was the rows that said which classes there are.
+        label_kind: What the labels are that the classes' names stand for.
     """
 
     model: Model
     class_names: tuple[str, ...] | None
     kinds: np.ndarray | None = None
     seen: bool = False
+    label_kind: LabelKind = "words"
 
     @property
     def linear(self) -> bool:
@@ -87,7 +90,7 @@ def choose(
     """The model that is meant by a name, an object, or a mapping from agents' ids."""
     if not isinstance(model, Mapping):
         seen = classes is None and isinstance(model, str) and model == "softmax"
-        return Choice(*_one(model, x, y, classes, l2), seen=seen)
+        return _one(model, x, y, classes, l2)._replace(seen=seen)
     for one in ids:
         if one not in model:
             check.refuse(f"model has none for agent {one!r}; give one for each")
@@ -96,24 +99,26 @@ def choose(
             check.refuse(f"model names agent {one!r}, which has no rows; leave it out")
     given = [model[one] for one in ids]
     said = list(dict.fromkeys(given))
-    found, names = [], None
+    found, signed = [], None
     for one in said:
         mine = np.isin(agent, [i for i, other in enumerate(given) if other == one])
-        made, told = _one(one, x, y[mine], classes, l2)
-        found.append(made)
-        names = told if isinstance(made, Signed) else names
+        made = _one(one, x, y[mine], classes, l2)
+        found.append(made.model)
+        signed = made if isinstance(made.model, Signed) else signed
     if len(set(found)) == 1:  # as "linear" and "ridge" are
         return choose(said[0], x, y, agent, ids, classes, l2)
     distinct = list(dict.fromkeys(found))
     place = {one: distinct.index(made) for one, made in zip(said, found, strict=True)}
     kinds = np.array([place[one] for one in given], np.int32)
     several: Any = PerAgent(tuple(distinct))
-    return Choice(several, names, kinds)
+    if signed is None:
+        return Choice(several, None, kinds)
+    return signed._replace(model=several, kinds=kinds)
 
 
 def _one(
     model: Any, x: np.ndarray, y: np.ndarray, classes: Sequence[Any] | None, l2: float
-) -> tuple[Model, tuple[str, ...] | None]:
+) -> Choice:
     if not isinstance(model, str):
         if isinstance(model, type) or not hasattr(model, "losses"):
             check.refuse(
@@ -127,8 +132,8 @@ def _one(
             )
         n = model.classes
         if n is None:
-            return model, None
-        return model, labels.named(range(n) if classes is None else classes, n)
+            return Choice(model, None)
+        return _named(model, range(n) if classes is None else classes, n)
     check.one_of(MODELS, model=model)
     width = x.shape[1]
     if x.ndim != 2:
@@ -136,17 +141,26 @@ def _one(
     if model in ("linear", "ridge"):
         if model == "ridge":
             check.positive(l2=l2)
-        return Linear(width), None
+        return Choice(Linear(width), None)
     if model == "moments":
-        return Moments(width), None
+        return Choice(Moments(width), None)
     if model in ("huber", "absolute"):
-        return (Huber if model == "huber" else Absolute)(width), None
+        return Choice((Huber if model == "huber" else Absolute)(width), None)
     if model in ("logistic", "hinge"):
-        names = labels.SIGNS if classes is None else labels.named(classes, 2)
-        return (Logistic if model == "logistic" else Hinge)(width), names
+        signed = (Logistic if model == "logistic" else Hinge)(width)
+        if classes is None:
+            return Choice(signed, labels.SIGNS, label_kind="whole")
+        return _named(signed, classes, 2)
     if classes is None:
         labels.refuse_real(y, "y")
-    found = labels.named(np.unique(y).tolist() if classes is None else classes)
+    seen: list[Any] = np.unique(y).tolist()
+    given = seen if classes is None else classes
+    found = labels.named(given)
     if len(found) < 2:
         check.refuse(f"softmax needs at least two classes, y has {list(found)}")
-    return Softmax(width, len(found)), found
+    return _named(Softmax(width, len(found)), given)
+
+
+def _named(model: Model, classes: Sequence[Any], expected: int | None = None) -> Choice:
+    names = labels.named(classes, expected)
+    return Choice(model, names, label_kind=kind_of(classes))

@@ -11,14 +11,18 @@ from tacita import check
 from tacita.problem.model.differentiable import Custom
 from tacita.problem.model.linear import Model, Signed
 
-#: How labels of a logistic model are called if nobody names them.
+#: How labels of a logistic model are called if nobody names them: whole numbers.
 SIGNS = ("-1", "+1")
 
 
 def read(model: Any, y: Any, argument: str) -> np.ndarray:
     """The labels as they were given, one per row, none missing."""
-    # What a bare loss makes of its labels is its own affair.
-    return np.asarray(y) if isinstance(model, Custom) else check.column(**{argument: y})
+    if isinstance(model, Custom):
+        return np.asarray(y)  # what a bare loss makes of its labels is its own affair
+    labels = check.column(**{argument: y})
+    if labels.dtype.kind == "S":
+        check.refuse(f"{argument} holds bytes; make words of them: y.astype(str)")
+    return labels
 
 
 def named(classes: Sequence[Any], expected: int | None = None) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from tacita import check, notebook
-from tacita.encoding import Encoding, Origin
+from tacita.encoding import Encoding, LabelKind, Origin
 from tacita.problem import moduli, solve
 from tacita.problem.graph import Graph
 from tacita.problem.model.linear import Model, Signed
@@ -33,7 +33,7 @@ class Problem:
         population: All that a compiled program needs of it, as one pytree.
         ids: The agents' ids, sorted; agent i of every array is `ids[i]`.
         start: The default starting point, shape (dim,).
-        class_names: What the class codes stand for, or None.
+        class_names: What the class codes stand for, as text, or None.
         name: Shown in reports.
         graph: Who is joined with whom, or None.
         bound: A public number that no row's features are longer than, or None.
@@ -43,6 +43,7 @@ class Problem:
             encoding does not say.
         intercept: Whether the last feature is a column of ones.
         target: What is predicted, or None.
+        label_kind: What the labels are that the classes' names stand for.
         all_counts: Of a problem whose other rows are in other processes, everybody's
             numbers of rows; None where all rows are here.
     """
@@ -59,6 +60,7 @@ class Problem:
     before: Origin = Origin()
     intercept: bool = False
     target: str | None = None
+    label_kind: LabelKind = "words"
     all_counts: np.ndarray | None = None
 
     @property

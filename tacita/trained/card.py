@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacita import check
-from tacita.encoding import Encoding
+from tacita.encoding import Encoding, labels_of
 from tacita.problem import features
 from tacita.problem.model.layers import Perceptron
 from tacita.problem.model.linear import Model
@@ -190,7 +190,7 @@ def card_of(
         encoding=encoding,
         learnt=origin.learnt,
         target=problem.target,
-        classes=None if classes is None else labels_of(problem.class_names, classes),
+        classes=None if classes is None else _labels(problem, classes),
         nodes=problem.ids if personal or kinds is not None else None,
         kinds=None if kinds is None else tuple(np.asarray(kinds).tolist()),
         shared=kinds is not None and not personal,
@@ -211,34 +211,19 @@ def _classes(model: Model) -> int | None:
     return next((n for n in counts if n is not None), None)
 
 
+def _labels(problem: Problem, classes: int) -> tuple[Any, ...]:
+    """What predictions give, in the order of the codes."""
+    if problem.class_names is None:
+        return tuple(range(classes))
+    return labels_of(problem.class_names, problem.label_kind)
+
+
 def _row_of(problem: Problem) -> tuple[int, ...]:
     """The shape of a row without what was appended to it: weights, a one."""
     x = problem.population.rows.x
     row = (x.shape[1],) if problem.population.by_feature else tuple(x.shape[2:])
     appended = isinstance(problem.model, Weighted) + problem.intercept
     return (*row[:-1], row[-1] - appended)
-
-
-def labels_of(names: Sequence[str] | None, classes: int) -> tuple[Any, ...]:
-    """Class names as labels: numbers where all are whole numbers, and truth values.
-
-    >>> labels_of(("-1", "+1"), 2), labels_of(("no", "yes"), 2), labels_of(None, 3)
-    ((-1, 1), ('no', 'yes'), (0, 1, 2))
-    >>> labels_of(("False", "True"), 2)
-    (False, True)
-    """
-    if names is None:
-        return tuple(range(classes))
-    if {*names} == {"False", "True"}:
-        return tuple(name == "True" for name in names)
-    try:
-        numbers = [int(name) for name in names]
-    except ValueError:
-        return tuple(names)
-    plain = all(
-        str(n) == s.removeprefix("+") for n, s in zip(numbers, names, strict=True)
-    )
-    return tuple(numbers) if plain else tuple(names)
 
 
 def _id(node: Any) -> Any:
