@@ -23,7 +23,7 @@ from tacita.algorithm import ALGORITHMS
 from tacita.algorithm.base import Algorithm
 from tacita.data.tabular import SCALES, scale_of
 from tacita.encoding import SEEN_LABELS, Encoding, Origin, kind_of, labels_of, word
-from tacita.estimators import private_fit
+from tacita.estimators import columns, private_fit
 from tacita.problem import Problem, from_arrays, mlp
 from tacita.problem.chosen_model import MODELS
 from tacita.problem.model.per_agent import name_of
@@ -119,7 +119,7 @@ class PartyEstimator(BaseEstimator):
         return self.model_.save(folder)
 
     def _fit_classes(self, x: Any, y: Any, groups: Any) -> Self:
-        x, y = self._rows(x, _labels(y))
+        x, y = self._rows(x, columns.labels(y))
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -129,7 +129,7 @@ class PartyEstimator(BaseEstimator):
 
     def _fit_numbers(self, x: Any, y: Any, groups: Any) -> Self:
         x, y = self._rows(x, y)
-        return self._fit(x, np.asarray(y, float), groups, None)
+        return self._fit(x, columns.numbers(y), groups, None)
 
     def _fit(
         self, x: np.ndarray, y: np.ndarray, groups: Any, classes: np.ndarray | None
@@ -189,7 +189,7 @@ class PartyEstimator(BaseEstimator):
     def _problem(
         self, x: np.ndarray, y: np.ndarray, groups: Any, classes: np.ndarray | None
     ) -> Problem:
-        parties = np.zeros(len(x), int) if groups is None else np.asarray(groups)
+        parties = np.zeros(len(x), int) if groups is None else columns.parties(groups)
         check_consistent_length(x, parties)
         encoding = self._encoding(x)
         features = x if encoding is None else encoding.scaled(x)
@@ -201,7 +201,7 @@ class PartyEstimator(BaseEstimator):
             parties,
             model=model,
             l2=self.l2,
-            graph=self._graph(np.unique(check.column(groups=parties))),
+            graph=self._graph(np.unique(parties)),
             classes=None if classes is None else range(len(classes)),
             coded=classes is not None,
             intercept=self.intercept and not network and isinstance(model, str),
@@ -262,18 +262,6 @@ class PartyEstimator(BaseEstimator):
     def _values(self, x: Any, groups: Any = None) -> np.ndarray:
         check_is_fitted(self)
         return self.model_.predict(self._new_rows(x), groups)
-
-
-def _labels(y: Any) -> Any:
-    """Labels as NumPy has them; of pandas' Int64 and boolean scikit-learn makes floats.
-
-    Those with gaps stay, for scikit-learn to refuse.
-    """
-    kind = getattr(y, "dtype", None)
-    nullable = getattr(kind, "kind", "") in "iub" and not isinstance(kind, np.dtype)
-    if not nullable or not hasattr(y, "isna") or y.isna().any():
-        return y
-    return np.array(y.tolist())
 
 
 def _by_name(name: str) -> Algorithm:

@@ -162,6 +162,15 @@ def test_other_misuse_is_refused():
         NetworkRegressor(coupling=-1).fit(X, NUMBERS, groups=PARTY)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         FederatedClassifier().fit(X, LABELS, groups=PARTY[:5])
+    for groups, words in (
+        (["a", float("nan"), "b"] * 20, "groups has no value in 20 rows"),
+        (["a", 1, "b"] * 20, "groups mixes numbers and str"),
+        ([-1, 0, 1] * 20, "groups has -1; parties are called by words"),
+    ):
+        with pytest.raises(tacita.TacitaError, match=words):
+            NetworkRegressor().fit(X, NUMBERS, groups=groups)
+    with pytest.raises(tacita.TacitaError, match="y has text, a regressor takes num"):
+        FederatedRegressor().fit(X, LABELS)
     with pytest.raises(NotFittedError):
         _ = FederatedClassifier().privacy_
     with pytest.raises(NotFittedError):
