@@ -188,4 +188,8 @@ def some_liars(problem: Problem, liars: Sequence[int]) -> tuple[int, ...]:
     who, n = tuple(map(int, liars)), problem.n_agents
     if not 0 < len(set(who)) < n:
         check.refuse(f"expected liars some of the {n} agents, got liars={who}")
+    if not {*who} <= {*range(n)}:
+        check.refuse(
+            f"expected liars in 0..{n - 1}, numbers of agents, got liars={who}"
+        )
     return who

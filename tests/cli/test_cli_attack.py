@@ -117,6 +117,8 @@ def test_refusals_of_the_table(tacita_, run_file):
     for option, value, words in (
         ("--liars", "x", "--liars"),
         ("--liars", "0,1,2,3,4,5", "expected liars some of the 6 agents"),
+        ("--liars", "1,6", "expected liars in 0..5, numbers of agents, got liars=(1,"),
+        ("--liars", "-1", "expected liars in 0..5"),
         ("--attack", "nonsense", "--attack"),
         ("--out", str(run_file), "--out"),
     ):
