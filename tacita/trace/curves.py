@@ -65,6 +65,12 @@ def curve(
         references = majority_of(shown) if metric == "accuracy" else {}
     _references(axes, references, metric, theme, log)
     _scale(axes, metric, log)
+    if not any(np.isfinite(measures.drawable(table)).any() for table in tables):
+        words = "no value that an axis can hold"
+        axes.text(
+            0.5, 0.5, words, transform=axes.transAxes, color=theme.soft, ha="center"
+        )
+        axes.set_yticks([])
     title(axes, theme, measures.words(metric))
     axes.set_xlabel("round")
     if len(runs) > 1 or references:
@@ -110,11 +116,23 @@ def _line(
     # Matplotlib leaves names that begin with an underscore out of legends.
     words = f" {label}" if label.startswith("_") else label
     axes.plot(rounds, middle, label=words, linewidth=1.8, **style)
+    # Rounds whose values are gaps belong to the axis too.
+    ends = [(one, 0.0) for one in (*rounds[:1], *rounds[-1:])]
+    axes.update_datalim(ends, updatey=False)
+    alone = _between_gaps(middle)
+    if alone.any() and len(middle) > 2:  # fewer have marks
+        axes.plot(rounds[alone], middle[alone], "o", ms=4.5, color=style["color"])
     if len(table) > 1:
         low, high = table.min(axis=0), table.max(axis=0)
         axes.fill_between(
             rounds, low, high, color=style["color"], alpha=0.18, linewidth=0
         )
+
+
+def _between_gaps(values: np.ndarray) -> np.ndarray:
+    """Which values no line shows: those without one before and after them."""
+    there = np.pad(np.isfinite(values), 1)
+    return there[1:-1] & ~there[:-2] & ~there[2:]
 
 
 def _references(
@@ -132,7 +150,7 @@ def _references(
 
 def _scale(axes: Any, metric: str, log: bool) -> None:
     axes.margins(x=0.01)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     if log:
         axes.set_yscale("log")
         low, high = axes.get_ylim()

@@ -22,6 +22,38 @@ def test_a_curve_is_the_median_and_its_band_the_range(make_run):
     assert corners[:, 1].min() == run.metrics["loss"].min()
 
 
+def test_a_value_between_gaps_is_a_point(make_run):
+    """The first round of a run that then diverged: a line alone would show nothing."""
+    run = make_run(rounds=12)
+    run.metrics["loss"][[1, 2, 5]] = np.nan
+    (axes,) = curve({"a": run}, "loss", LIGHT).axes
+    line, points = axes.lines
+    assert points.get_xdata().tolist() == [2] and points.get_marker() == "o"
+    assert points.get_ydata()[0] == line.get_ydata()[0] == run.metrics["loss"][0]
+    assert points.get_label().startswith("_")  # no name in the legend
+
+
+def test_rounds_without_a_value_are_on_the_axis(make_run):
+    run = make_run(rounds=12)
+    run.metrics["loss"][2:] = np.nan
+    (axes,) = curve({"a": run}, "loss", LIGHT).axes
+    low, high = axes.get_xlim()
+    assert low < 2 and high > 12
+    run.metrics["loss"][:] = np.nan
+    (axes,) = curve({"a": run}, "loss", LIGHT).axes
+    (words,) = axes.texts
+    assert words.get_text() == "no value that an axis can hold"
+    assert axes.get_xlim() == (low, high) and not len(axes.get_yticks())
+
+
+def test_one_round_has_one_tick(make_run):
+    figure = curve({"a": make_run(rounds=2)}, "loss", LIGHT)
+    png(figure)
+    (axes,) = figure.axes
+    low, high = axes.get_xlim()
+    assert [tick for tick in axes.get_xticks() if low <= tick <= high] == [2]
+
+
 def test_runs_are_told_apart_without_colour(make_run):
     runs = {f"run {i}": make_run(decay=0.7 + 0.02 * i) for i in range(9)}
     (axes,) = curve(runs, "loss", LIGHT).axes
