@@ -35,6 +35,7 @@ from tacita.cli import (
     site,
     watch,
 )
+from tacita.cli.interrupts import keep_interrupts
 
 #: Exit codes: bad input, and a run that failed.
 BAD_INPUT, FAILED = 2, 1
@@ -143,6 +144,7 @@ app.add_typer(federation.app, name="federation")
 
 def main() -> None:
     """The program `tacita`."""
+    keep_interrupts()
     arguments = sys.argv[1:]
     if "--debug" in arguments:  # wherever it stands
         arguments = ["--debug", *(a for a in arguments if a != "--debug")]
