@@ -309,7 +309,17 @@ def column(**named: Any) -> np.ndarray:
     return array
 
 
+def no_masks(name: str, value: Any) -> None:
+    """Refuse an array with masked entries: NumPy would take what lies under them."""
+    if np.ma.is_masked(value):
+        refuse(
+            f"{name} has {int(np.ma.count_masked(value))} masked entries; fill them in "
+            f"with {name}.filled(...), or drop the rows"
+        )
+
+
 def _array(name: str, value: Any) -> np.ndarray:
+    no_masks(name, value)
     try:
         return np.asarray(value)
     except ValueError:

@@ -90,6 +90,7 @@ def from_arrays(
     >>> problem.ids, problem.counts.tolist()
     (('a', 'b'), [2, 1])
     """
+    features.same_order({"X": X, "y": y, "agent": agent})
     x = features.read(X, "X")
     given, encoding = labels.read(model, y, "y"), features.encoding_of(X)
     check.shape((x.shape[0],), y=given)

@@ -20,7 +20,7 @@ def read(x: Any, name: str) -> np.ndarray:
     if features.ndim < 2:
         check.refuse(f"expected {name} with rows and columns, got {features.shape}")
     if features.shape[0] == 0:
-        check.refuse(f"{name} has no rows; give every agent at least one")
+        check.refuse(f"{name} has no rows; give at least one, to every agent")
     if 0 in features.shape:
         check.refuse(f"{name} has no columns; give at least one feature")
     if np.iscomplexobj(features):
@@ -62,6 +62,23 @@ def same_rows(tables: Mapping[str, Any]) -> None:
                 f"rows of {name} are not those of {first}: row {row} is {mine!r}, and "
                 f"there {its!r}; bring all tables into one order, or take "
                 "reset_index(drop=True) if they are"
+            )
+
+
+def same_order(tables: Mapping[str, Any]) -> None:
+    """Refuse pandas tables and columns of the same rows in another order.
+
+    Their places count, as in scikit-learn; indices that name other rows mean nothing.
+    """
+    named = {name: x for name, x in tables.items() if _has_index(x)}
+    for name, x in named.items():
+        ours, (first, other) = x.index, next(iter(named.items()))
+        if ours is other.index or len(ours) != len(other) or ours.equals(other.index):
+            continue
+        if ours.is_unique and not len(ours.symmetric_difference(other.index)):
+            check.refuse(
+                f"{name} has the rows of {first} in another order, by their indices; "
+                f"bring them into one order, or pass {name}.to_numpy() if they are"
             )
 
 
@@ -149,6 +166,7 @@ def _of_table(x: Any, name: str) -> np.ndarray:
 
 
 def _of_array(x: Any, name: str) -> np.ndarray:
+    check.no_masks(name, x)
     try:
         array = np.asarray(x)
     except ValueError:

@@ -22,6 +22,8 @@ def read(model: Any, y: Any, argument: str) -> np.ndarray:
     labels = check.column(**{argument: y})
     if labels.dtype.kind == "S":
         check.refuse(f"{argument} holds bytes; make words of them: y.astype(str)")
+    if labels.dtype.kind == "c":
+        check.refuse(f"expected {argument} real, got dtype {labels.dtype}")
     return labels
 
 
@@ -33,8 +35,11 @@ def named(classes: Sequence[Any], expected: int | None = None) -> tuple[str, ...
     """
     if isinstance(classes, str) or not np.iterable(classes):
         check.refuse(f"expected classes a list of labels, got classes={classes!r}")
-    names = tuple(_text(c) for c in np.asarray(classes, dtype=object).tolist())
+    given = np.asarray(classes, dtype=object).tolist()
+    names = tuple(_text(c) for c in given)
     for i, name in enumerate(names):
+        if isinstance(given[i], float | np.floating) and not np.isfinite(given[i]):
+            check.refuse(f"classes has {name}, which is no label; leave it out")
         if name in names[:i]:
             check.refuse(f"classes has {name!r} twice; name every class once")
     if expected is not None and len(names) != expected:
@@ -124,8 +129,10 @@ def _signs(y: np.ndarray, argument: str) -> np.ndarray:
 
 
 def refuse_real(y: np.ndarray, argument: str) -> None:
-    """Refuse labels that no class is called by: numbers with a fraction."""
-    fraction = y != np.floor(y) if y.dtype.kind == "f" else np.zeros(len(y), bool)
+    """Refuse labels that no class is called by: infinite, or with a fraction."""
+    if y.dtype.kind != "f":
+        return
+    fraction = ~np.isfinite(y) | (y != np.floor(y))
     if fraction.any():
         check.refuse(
             f"{argument} has {y[fraction][0]:g}, a number and no class; predict it "

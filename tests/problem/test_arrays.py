@@ -193,6 +193,19 @@ BAD = {
         dict(y=Y * 0.3, model="softmax"),
         "a number and no class; predict it with model='linear'",
     ),
+    "infinite label": (
+        dict(y=np.where(Y > 0, np.inf, 1.0), model="softmax"),
+        "y has inf, a number and no class",
+    ),
+    "infinite class": (dict(classes=(0.0, np.inf)), "classes has inf"),
+    "complex y": (dict(y=Y * 1j, model="linear"), "expected y real, got dtype complex"),
+    "masked X": (dict(X=np.ma.masked_greater(X, 0)), r"X has \d+ masked entries; fill"),
+    "masked y": (dict(y=np.ma.masked_equal(Y, 1)), "y has 5 masked entries"),
+    "masked agent": (dict(agent=np.ma.masked_equal(AGENT, "a")), "agent has . masked"),
+    "rows in another order": (
+        dict(X=pd.DataFrame(X), y=pd.Series(Y)[::-1]),
+        r"y has the rows of X in another order, .* or pass y.to_numpy\(\)",
+    ),
     "no columns": (dict(X=X[:, :0]), "X has no columns"),
     "sparse X": (dict(X=sparse.csr_matrix(X)), r"pass X.toarray\(\)"),
     "text column": (
