@@ -31,6 +31,12 @@ def refuse_keys(frame: Any, path: Path) -> None:
     """
     for name in frame.columns:
         told = f"column {name!r} of {path}"
+        if str(name).startswith("Unnamed: ") and frame[name].isna().all():
+            refuse(
+                f"{told} has neither a name nor a cell, most likely separators at the "
+                "ends of lines; take them away, or name the columns to use in "
+                "features=[...]"
+            )
         if str(name).startswith("Unnamed: "):
             refuse(
                 f"{told} has no name in the file, most likely it numbers the rows; "

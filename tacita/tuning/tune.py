@@ -8,6 +8,7 @@ one side was tuned and the other was not is no comparison.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 import time
 from typing import Any, overload
@@ -32,6 +33,9 @@ from tacita.tuning.learned_graph import GraphTuning, tune_graph
 
 #: Where a probe ends, if nobody says; of gradients, in units of those at the start.
 _ACCURACY = 1e-5
+
+#: What is tuned, which is not chosen by name.
+_FIRST = ("problem", "gtv", "algorithm")
 
 #: Said of every tuning: no ledger knows of it.
 _LOOKED = "chosen by looking at rows without noise, so not for a private run on them"
@@ -151,12 +155,22 @@ def tune(
     if isinstance(problem, GTVMin):
         if algorithm is not None:
             check.refuse("tune(GTVMin(...)) chooses alpha; it takes no algorithm")
+        _require_known(tune_alpha, choices)
         return tune_alpha(problem, seed=seed, **choices)
     if algorithm is None and "discrepancy" in choices:
         return tune_graph(problem, seed=seed, **choices)
     if algorithm is None:
         check.refuse('name the algorithm to tune, for example tune(problem, "FedPLT")')
+    _require_known(tune_algorithm, choices)
     return tune_algorithm(problem, algorithm, seed=seed, **choices)
+
+
+def _require_known(function: Any, choices: dict[str, Any]) -> None:
+    told = inspect.signature(function).parameters.values()
+    known = [one.name for one in told if one.name not in _FIRST]
+    for name in choices:
+        if name not in known:
+            check.refuse(f"unknown argument {name!r}; {check.nearest(name, known)}")
 
 
 def tune_algorithm(
@@ -252,6 +266,12 @@ def find(algorithm: str | type) -> type:
         return algorithm
     known = {_bare(kind.__name__): kind for kind in ALGORITHMS}
     known |= {"5gcs": known["fivegcs"]}
+    if isinstance(algorithm, Algorithm):
+        name = type(algorithm).__name__
+        check.refuse(
+            f"expected algorithm a class or a name, its numbers are chosen here, got "
+            f"{algorithm!r}; take {name!r}"
+        )
     if _bare(str(algorithm)) in known:
         return known[_bare(str(algorithm))]
     names = [kind.__name__ for kind in ALGORITHMS]

@@ -150,6 +150,11 @@ def bad_bytes(tmp_path, name, content):
         ("a.csv", b"ill\n1\n0\n", "at least one feature"),
         ("a.csv", b"a,b,a,ill\n1,2,3,0\n2,3,1,1\n", "two columns 'a'; give each"),
         ("a.csv", b",age,ill\n0,5,0\n1,5,1\n", "'Unnamed: 0' of .* features=[...]"),
+        (
+            "a.csv",
+            b"age,ill,,\n5,0,,\n5,1,,\n",
+            "'Unnamed: 2' of .* ends of lines; take",
+        ),
         ("a.csv", b"patientId,ill\n9,0\n3,1\n", "whole number in every row"),
         ("a.csv", b"patient_id,ill\n9,0\n3,1\n,1\n", "whole number in every row"),
         ("a.csv", b"age,ill\n7,5,0\n8,5,1\n", "Expected 2 fields in line 2"),

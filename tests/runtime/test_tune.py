@@ -82,6 +82,12 @@ def test_unknown_names_are_refused(problem):
         tacita.tune(problem, "FedPLT", t_grad=1.0, t_comm=1.0, metric="accuracy")
     with pytest.raises(tacita.TacitaError, match="FedGD has no grid"):
         tacita.tune(ring, "FedGD")
+    with pytest.raises(tacita.TacitaError, match=r"got FedAvg\(.*; take 'FedAvg'"):
+        tacita.tune(problem, tacita.FedAvg(step_size=0.1))
+    with pytest.raises(tacita.TacitaError, match="'rounds'; .*probe_rounds"):
+        tacita.tune(problem, "FedAvg", rounds=9)
+    with pytest.raises(tacita.TacitaError, match="'alpha'; did you mean 'alphas'"):
+        tacita.tune(tacita.problem.GTVMin(ring, 1.0), alpha=[0.1])
 
 
 def test_the_grid_of_alphas_follows_nodes_with_rows():
