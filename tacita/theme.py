@@ -12,8 +12,10 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 #: Sharp on screens with two dots per pixel at the width that the page shows.
 DPI = 150
@@ -77,9 +79,11 @@ DASHES = ("-", (0, (5, 1.6)), (0, (1, 1.1)), (0, (5, 1.4, 1, 1.4)), (0, (8, 2, 2
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: Marks on a line, about.
 _MARKS = 8
-#: Letters of a legend in an inch; what the sample of a line takes, in letters; inches
-#: that a further line of it takes.
-_LETTERS, _SAMPLE, _LINE = 15.5, 9, 0.19
+#: Of a legend: the size of its letters, the inches that the sample of a line takes with
+#: what is left free beside it, those at the sides, and those of a further line.
+_LETTERS, _SAMPLE, _SIDES, _LINE = 9, 0.76, 0.15, 0.19
+#: What measures letters, on screens and in files.
+_COARSE, _FINE = RendererAgg(1, 1, 100), RendererAgg(1, 1, DPI)
 
 
 class Picture(Figure):
@@ -154,12 +158,9 @@ def legend(figure: Figure, theme: Theme, columns: int) -> Any:
     what they need.
     """
     handles, labels = _named(figure)
-    room = max(1, int(figure.get_figwidth() * _LETTERS) - _SAMPLE)
-    told = ["\n".join(textwrap.wrap(words, room)) or " " for words in labels]
-    longest = max(
-        (len(line) for words in told for line in words.split("\n")), default=1
-    )
-    columns = max(1, min(columns, (room + _SAMPLE) // (longest + _SAMPLE)))
+    width = figure.get_figwidth() - _SIDES
+    told, longest = _wrapped(labels, width - _SAMPLE)
+    columns = max(1, min(columns, int(width // (longest + _SAMPLE))))
     made = figure.legend(
         handles,
         told,
@@ -167,7 +168,7 @@ def legend(figure: Figure, theme: Theme, columns: int) -> Any:
         ncols=columns,
         frameon=False,
         labelcolor=theme.ink,
-        fontsize=9,
+        fontsize=_LETTERS,
         handlelength=3.2,
     )
     for words in made.get_texts():
@@ -175,6 +176,29 @@ def legend(figure: Figure, theme: Theme, columns: int) -> Any:
     lines = sum(words.count("\n") + 1 for words in told) / columns
     figure.set_figheight(figure.get_figheight() + _LINE * max(0, math.ceil(lines) - 1))
     return made
+
+
+def _wrapped(labels: list[str], room: float) -> tuple[list[str], float]:
+    """Names in lines of at most so many inches, and how long the longest line is."""
+    letters = max([1, *map(len, labels)])
+    while True:
+        told = ["\n".join(textwrap.wrap(words, letters)) or " " for words in labels]
+        lines = [line for words in told for line in words.split("\n")]
+        longest = max(map(_inches, lines), default=0.0)
+        if longest <= room or letters == 1:
+            return told, longest
+        letters = max(1, min(letters - 1, int(letters * room / longest)))
+
+
+def _inches(line: str) -> float:
+    """How long a line of a legend is, its letters on the grid of pixels or not."""
+    font = FontProperties(size=_LETTERS)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
+        return max(
+            one.get_text_width_height_descent(line, font, False)[0] / dots
+            for one, dots in ((text_to_path, 72), (_COARSE, 100), (_FINE, DPI))
+        )
 
 
 def _named(figure: Figure) -> tuple[list[Any], list[str]]:

@@ -68,7 +68,7 @@ def curve(
     if not any(np.isfinite(measures.drawable(table)).any() for table in tables):
         words = "no value that an axis can hold"
         axes.text(
-            0.5, 0.5, words, transform=axes.transAxes, color=theme.soft, ha="center"
+            0.5, 0.7, words, transform=axes.transAxes, color=theme.soft, ha="center"
         )
         axes.set_yticks([])
     title(axes, theme, measures.words(metric))

@@ -78,6 +78,15 @@ def test_a_legend_keeps_every_name_within_the_picture(make_run):
     assert axes.get_window_extent().height > 2 * figure.dpi  # the picture grew instead
 
 
+@pytest.mark.parametrize("letters", ["FedAvg step_size=0.1", "W" * 20, "i" * 60])
+def test_a_legend_fits_by_the_width_of_its_letters(make_run, letters):
+    figure = curve({f"{letters} {i}": make_run() for i in range(6)}, "loss", LIGHT)
+    png(figure)
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert 0 <= box.x0 and box.x1 <= figure.bbox.x1
+
+
 def test_references_are_lines_of_their_own(make_run):
     run = make_run()
     run.metrics["accuracy"] = run.metrics["test_accuracy"]
