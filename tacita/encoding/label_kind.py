@@ -16,7 +16,7 @@ def kind_of(labels: Iterable[Any]) -> LabelKind:
     >>> kind_of([1, 2]), kind_of([1, 2.0]), kind_of([False, True]), kind_of(["1", "2"])
     ('whole', 'real', 'truth', 'words')
     """
-    kinds = {_kind(one) for one in labels}
+    kinds: set[LabelKind] = {_kind(one) for one in labels}
     if kinds == {"whole", "real"}:
         return "real"
     return kinds.pop() if len(kinds) == 1 else "words"

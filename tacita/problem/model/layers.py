@@ -149,23 +149,23 @@ class Headed(Layered):
 
     Args:
         body: Arrays of the features, the first in the flat vector.
-        features: Function (w, x) -> features of every row, w being those of the body.
+        encode: Function (w, x) -> features of every row, w being those of the body.
     """
 
     body: Layers = Layers(())
-    features: Callable[[Array, Array], Array] | None = None
+    encode: Callable[[Array, Array], Array] | None = None
 
     def row_gradients(self, w: Array, x: Array, y: Array) -> RowGradients:
         """By the body's parameters as they are, those of the head in factors."""
-        assert self.features is not None
+        assert self.encode is not None
         head = Layers(self.shapes[len(self.body.shapes) :])
         own, rest = jax.lax.split(w, [self.body.dim, head.dim])
-        features = with_fast_derivatives(self.features)
+        encode = with_fast_derivatives(self.encode)
 
         def one(row: Array, label: Array) -> tuple[Any, Any]:
             def loss(v: Array, shifts: list[Array]) -> tuple[Array, list[Array]]:
                 with precision_of(w.dtype):
-                    seen = features(v, row[None])
+                    seen = encode(v, row[None])
                 return self._loss(head, rest, seen, label[None], shifts)
 
             nothing = head.no_shifts(1, w.dtype)

@@ -148,7 +148,7 @@ def cnn(
     dense = (flat, *_counts("hidden", hidden), _outputs(classes))
     body, head = Layers(tuple(shapes)), Layers(_dense(dense))
 
-    def features(w: Array, x: Array) -> Array:
+    def encode(w: Array, x: Array) -> Array:
         parts = body.unpack(w)
         x = x.reshape(x.shape[0], *image)
         for filters, bias in zip(parts[::2], parts[1::2], strict=True):
@@ -159,10 +159,10 @@ def cnn(
 
     def apply(w: Array, x: Array) -> Array:
         own, rest = jax.lax.split(w, [body.dim, head.dim])
-        return perceive(head, rest, features(own, x))[0]
+        return perceive(head, rest, encode(own, x))[0]
 
     layers = Layers((*body.shapes, *head.shapes))
-    kind = functools.partial(Headed, body=body, features=features)
+    kind = functools.partial(Headed, body=body, encode=encode)
     return layers.network(apply, seed, classes, f"cnn{[*channels, *hidden]}", kind)
 
 
