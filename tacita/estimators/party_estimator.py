@@ -135,6 +135,7 @@ class PartyEstimator(BaseEstimator):
         self, x: np.ndarray, y: np.ndarray, groups: Any, classes: np.ndarray | None
     ) -> Self:
         check.not_negative(tol=check.given(tol=self.tol))
+        private_fit.check_words(self)
         problem = self._problem(x, y, groups, classes)
         _require_fit_for(problem.model, classes is not None)
         algorithm = self._algorithm(problem)

@@ -10,6 +10,8 @@ import numpy as np
 from tacita import check
 from tacita.privacy import private
 from tacita.privacy.blind import looks_at_rows
+from tacita.privacy.inputs import inside_unit
+from tacita.privacy.scope import Scope
 from tacita.problem import Problem
 from tacita.trace import PrivacyReport
 
@@ -23,6 +25,13 @@ _AGAIN = (
     "these rows are fitted once: every further fit, as in a cross-validation or a "
     "search, spends as much again"
 )
+
+
+def check_words(estimator: Any) -> None:
+    """Refuse what no private fit could take, also where no epsilon is given yet."""
+    Scope(estimator.observer, estimator.unit)
+    if estimator.delta is not None:
+        inside_unit(delta=estimator.delta)
 
 
 def private_for(estimator: Any, problem: Problem, algorithm: Any) -> Any:

@@ -146,11 +146,23 @@ def test_too_few_rounds_are_told():
         ({"rounds": 0}, "expected rounds a whole number >= 1"),
         ({"model": "mpl"}, "did you mean 'mlp'"),
         ({"model": "huber"}, "huber predicts a number; use a regressor"),
+        ({"observer": "cordinator"}, "observer='cordinator'; did you mean 'coord"),
+        ({"unit": "recrod"}, "unknown unit='recrod'; did you mean 'record'"),
+        ({"delta": -3.0}, r"expected delta in \(0, 1\), got delta=-3"),
+        ({"delta": "small"}, r"expected delta in \(0, 1\), got delta='small'"),
     ],
 )
 def test_what_does_not_go_is_refused(options, words):
     with pytest.raises(tacita.TacitaError, match=words):
         FederatedClassifier(**options).fit(X, LABELS, groups=PARTY)
+
+
+def test_a_delta_may_wait_for_its_epsilon():
+    """A search over epsilon has None among its values."""
+    kept = FederatedClassifier(rounds=500, delta=1e-5, observer="final_model")
+    assert kept.fit(X, LABELS, groups=PARTY).privacy_ is None
+    with pytest.raises(tacita.TacitaError, match="unknown unit='agent'"):
+        NetworkRegressor(unit="agent").fit(X, NUMBERS, groups=PARTY)
 
 
 def test_other_misuse_is_refused():
