@@ -6,13 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 
 from tacita import check
 from tacita.algorithm.base import Algorithm, ServerAlgorithm
 from tacita.algorithm.fed_avg import FedAvg
 from tacita.algorithm.fed_plt import FedPLT
 from tacita.algorithm.solvers import Accelerated, ExactProx
-from tacita.estimators.party_estimator import PartyEstimator
+from tacita.estimators.party_estimator import PartyEstimator, likely
 from tacita.problem import Problem, moduli
 from tacita.problem.model.linear import GeneralisedLinear, Kinked
 from tacita.problem.model.per_agent import name_of
@@ -158,8 +159,16 @@ class FederatedClassifier(ClassifierMixin, _Federated):
         codes = self._codes(X)
         return self.classes_[codes]
 
+    def decision_function(self, X: Any) -> np.ndarray:  # noqa: N803
+        """One score per row, above 0 for `classes_[1]`; of several classes one each."""
+        return self._scores(X)
+
+    @available_if(likely)
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
-        """One probability per row and class, in the order of `classes_`."""
+        """One probability per row and class, in the order of `classes_`.
+
+        The hinge loss has none.
+        """
         return self._probabilities(X)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tacita import check
@@ -15,7 +16,7 @@ from tacita.algorithm.coupled import Coupled
 from tacita.algorithm.fed_gd import FedGD
 from tacita.algorithm.fed_relax import FedRelax
 from tacita.algorithm.primal_dual import PrimalDual
-from tacita.estimators.party_estimator import PartyEstimator
+from tacita.estimators.party_estimator import PartyEstimator, likely
 from tacita.problem import Graph, Problem
 from tacita.problem.graph import complete
 from tacita.problem.gtv import GTVMin
@@ -165,8 +166,16 @@ class NetworkClassifier(ClassifierMixin, _Network):
         codes = self._codes(X, self._whose(groups))
         return self.classes_[codes]
 
+    def decision_function(self, X: Any, groups: Any = None) -> np.ndarray:  # noqa: N803
+        """One score per row, above 0 for `classes_[1]`; of several classes one each."""
+        return self._scores(X, self._whose(groups))
+
+    @available_if(likely)
     def predict_proba(self, X: Any, groups: Any = None) -> np.ndarray:  # noqa: N803
-        """One probability per row and class, by the model of the row's party."""
+        """One probability per row and class, by the model of the row's party.
+
+        The hinge loss has none.
+        """
         return self._probabilities(X, self._whose(groups))
 
     def score(

@@ -26,6 +26,7 @@ from tacita.encoding import SEEN_LABELS, Encoding, Origin, kind_of, labels_of, w
 from tacita.estimators import columns, private_fit
 from tacita.problem import Problem, from_arrays, mlp
 from tacita.problem.chosen_model import MODELS
+from tacita.problem.model.linear import Hinge
 from tacita.problem.model.per_agent import name_of
 from tacita.runtime.simulate import simulate
 from tacita.trace import Run
@@ -256,6 +257,10 @@ class PartyEstimator(BaseEstimator):
         check_is_fitted(self)
         return self.model_.codes(self._new_rows(x), groups)
 
+    def _scores(self, x: Any, groups: Any = None) -> np.ndarray:
+        check_is_fitted(self)
+        return self.model_.scores(self._new_rows(x), groups)
+
     def _probabilities(self, x: Any, groups: Any = None) -> np.ndarray:
         check_is_fitted(self)
         return self.model_.predict_proba(self._new_rows(x), groups)
@@ -263,6 +268,13 @@ class PartyEstimator(BaseEstimator):
     def _values(self, x: Any, groups: Any = None) -> np.ndarray:
         check_is_fitted(self)
         return self.model_.predict(self._new_rows(x), groups)
+
+
+def likely(estimator: PartyEstimator) -> bool:
+    """Whether a classifier has probabilities, or will have; by the hinge loss none."""
+    fitted = getattr(estimator, "model_", None)
+    model = estimator.model if fitted is None else fitted.card.model
+    return model != "hinge" and not isinstance(model, Hinge)
 
 
 def _by_name(name: str) -> Algorithm:

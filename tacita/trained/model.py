@@ -93,6 +93,15 @@ class TrainedModel:
         """The place in `classes` of every row's label."""
         return self._answers(rows, node, told, _codes)
 
+    def scores(
+        self, rows: Any, node: Any = None, *, told: str = "the table"
+    ) -> np.ndarray:
+        """What labels are read off: one score per row and class, the highest wins.
+
+        Of two classes one score per row, above 0 for the second of `classes`.
+        """
+        return self._answers(rows, node, told, _class_scores)
+
     def predict_proba(
         self, rows: Any, node: Any = None, *, told: str = "the table"
     ) -> np.ndarray:
@@ -232,6 +241,11 @@ def _labels(card: ModelCard, w: np.ndarray, x: np.ndarray) -> np.ndarray:
 def _codes(card: ModelCard, w: np.ndarray, x: np.ndarray) -> np.ndarray:
     _need_classes(card)
     return scores.codes(card.model, _scores(card, w, x))
+
+
+def _class_scores(card: ModelCard, w: np.ndarray, x: np.ndarray) -> np.ndarray:
+    _need_classes(card)
+    return scores.of_second_class(_scores(card, w, x))
 
 
 def _probabilities(card: ModelCard, w: np.ndarray, x: np.ndarray) -> np.ndarray:

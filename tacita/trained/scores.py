@@ -67,6 +67,12 @@ def codes(model: Model, found: np.ndarray) -> np.ndarray:
     return np.argmax(found, axis=1)
 
 
+def of_second_class(found: np.ndarray) -> np.ndarray:
+    """Scores as they rank rows: of two classes one number, above 0 for the second."""
+    two = found.ndim == 2 and found.shape[1] == 2
+    return found[:, 1] - found[:, 0] if two else found
+
+
 def has_probabilities(model: Model) -> bool:
     """Whether its scores stand for probabilities of classes."""
     return model.classes is not None and not isinstance(model, Hinge)

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -242,6 +244,50 @@ def test_a_fit_with_kinks_that_did_not_arrive_says_so(scale, reached):
     assert (above < 1 + 1e-9) == reached == (not said)
     if said:
         assert "scale the features or raise rounds" in str(said[0].message)
+
+
+@pytest.mark.parametrize("model", ["hinge", tacita.problem.Hinge(3)])
+def test_a_classifier_by_margins_gives_scores_and_no_probabilities(model):
+    """Scorers took its `predict_proba`, which refused, for what ranks rows."""
+    asked = FederatedClassifier(model=model, l2=L2, intercept=False, tol=0.01)
+    assert not hasattr(asked, "predict_proba")
+    margin = clone(asked).fit(FRAME, LABELS, groups=PARTY)
+    assert not hasattr(margin, "predict_proba")
+    scores = margin.decision_function(FRAME)
+    np.testing.assert_allclose(scores, X @ margin.run_.params, atol=1e-12)
+    ranked = get_scorer("roc_auc")(margin, FRAME, LABELS)
+    assert ranked == roc_auc_score(LABELS == "well", X @ margin.run_.params) > 0.9
+    calibrated = CalibratedClassifierCV(asked, cv=2).fit(FRAME, LABELS)
+    assert calibrated.predict_proba(FRAME).shape == (60, 2)
+
+
+@pytest.mark.parametrize("model", [None, "softmax", "mlp"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scores_of_two_classes_are_positive_for_the_second(model):
+    fitted = FederatedClassifier(model=model, rounds=30, random_state=0)
+    fitted.fit(X, LABELS, groups=PARTY)
+    scores, likely = fitted.decision_function(X), fitted.predict_proba(X)
+    assert scores.shape == (60,)
+    np.testing.assert_allclose(1 / (1 + np.exp(-scores)), likely[:, 1], atol=1e-6)
+    said = fitted.classes_[(scores > 0).astype(int)]
+    np.testing.assert_array_equal(said, fitted.predict(X))
+    assert get_scorer("roc_auc")(fitted, X, LABELS) > 0.9
+
+
+def test_scores_of_several_classes_have_a_column_each():
+    three = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    shared = FederatedClassifier(l2=L2).fit(X, three, groups=PARTY)
+    network = NetworkClassifier(l2=L2, rounds=5, tol=1e9).fit(X, three, groups=PARTY)
+    for scores, said in (
+        (shared.decision_function(X), shared.predict(X)),
+        (network.decision_function(X, PARTY), network.predict(X, PARTY)),
+    ):
+        assert scores.shape == (60, 3)
+        np.testing.assert_array_equal(shared.classes_[scores.argmax(axis=1)], said)
+    with pytest.raises(tacita.TacitaError, match="say whose row each is with groups="):
+        network.decision_function(X)
+    margin = NetworkClassifier(model="hinge", rounds=5)
+    assert hasattr(margin, "decision_function") and not hasattr(margin, "predict_proba")
 
 
 def test_a_private_fit_with_kinks_asks_for_a_step():
