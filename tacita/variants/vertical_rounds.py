@@ -190,6 +190,7 @@ def _open(
     check.one_of(list(parties), label_holder=holder)
     _same_rows(parties, y)
     y = np.asarray(y)
+    _refuse_text(y, model)
     if model == "logistic" and y.dtype == bool:
         y = y.astype(float)  # False and True are the classes 0 and 1
     labels = np.asarray(check.finite(y=y), np.float64)
@@ -212,6 +213,16 @@ def _open(
 
 def _same_rows(parties: Mapping[str, Any], y: Any = None) -> None:
     features.same_rows({**{repr(name): x for name, x in parties.items()}, "y": y})
+
+
+def _refuse_text(y: np.ndarray, model: str) -> None:
+    one = next(
+        (one for one in y.ravel().tolist() if isinstance(one, str | bytes)), None
+    )
+    if one is not None:
+        takes = f"give the two classes as -1/+1, 0/1 or booleans, as in y == {one!r}"
+        takes = "model='linear' takes numbers" if model == "linear" else takes
+        check.refuse(f"expected y as numbers, {one!r} is text; {takes}")
 
 
 def _signs(y: np.ndarray) -> np.ndarray:

@@ -218,6 +218,7 @@ def test_bad_input_is_refused_in_one_line(tables, labels):
         )
 
     y = labels["logistic"]
+    words = np.where(y == y[0], "good", "bad")
     narrow = tables | {"shop": tables["shop"][:, :1]}
     twice = tables | {"shop": tables["shop"][:, [0, 1, 0]]}
     cases = [
@@ -228,6 +229,12 @@ def test_bad_input_is_refused_in_one_line(tables, labels):
         ((tables, y + 2), "labels -1/.1 or 0/1"),
         ((tables, labels["linear"]), "y has .*take model='linear' for numbers"),
         ((tables, np.arange(len(y)) % 3 - 1), "y has -1, 0, 1; code the classes so"),
+        (
+            (tables, words),
+            r"'good' is text; give .* 0/1 or booleans, as in y == 'good'",
+        ),
+        ((tables, words.tolist()), "'good' is text"),
+        ((tables, words, "bank", "linear"), "'good' is text; model='linear' takes num"),
         ((tables, y, "bank", "logistic", 0.0), "needs l2 > 0"),
         ((twice, y, "bank", "linear", 0.0), "linearly dependent"),
         ((tables, y, "bank", "softmax"), "unknown model"),
