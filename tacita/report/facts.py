@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacita.report import numbers, tables
-from tacita.trace import Run, measures
+from tacita.trace import Run, measures, over_seeds
 
 
 def several(run: Run) -> bool:
@@ -20,11 +20,30 @@ def band(runs: dict[str, Run]) -> str:
     for run in runs.values():
         if several(run):
             n = max(len(measures.lanes(run, m)) for m in run.metrics)
-            return (
+            words = (
                 f"Lines are medians over {n} seeds, bands span "
                 "the lowest to the highest."
             )
+            return " ".join(filter(None, (words, _left_out(runs))))
     return ""
+
+
+def _left_out(runs: dict[str, Run]) -> str:
+    """Of which runs seeds diverged, so that lines and bands are of the others."""
+    lost = {label: over_seeds.told(_astray(run)) for label, run in runs.items()}
+    named = [f"of {label} {words}" for label, words in lost.items() if words]
+    if not named:
+        return ""
+    return (
+        "Where a seed has no number any more, they are of the others: "
+        f"{', '.join(named)}."
+    )
+
+
+def _astray(run: Run) -> np.ndarray:
+    tables = [measures.lanes(run, m) for m in measures.names({"": run})]
+    found = [over_seeds.astray(measures.drawable(t)) for t in tables if t.size]
+    return np.any(np.broadcast_arrays(*found), axis=0) if found else np.zeros(1, bool)
 
 
 def sentence(runs: dict[str, Run]) -> str:
@@ -55,10 +74,11 @@ def key_figures(run: Run) -> list[tuple[str, str]]:
     """The few numbers of a run that a reader looks for first."""
     found = []
     for metric in measures.names({"": run})[:2]:
-        last = measures.lanes(run, metric)[:, -1]
-        found.append(
-            (measures.words(metric), numbers.measured(metric, float(np.median(last))))
-        )
+        last = measures.lanes(run, metric)[:, -1:]
+        value = numbers.measured(metric, float(over_seeds.of_seeds(last)[0]))
+        lost = over_seeds.told(over_seeds.astray(last))
+        words = measures.words(metric)
+        found.append((f"{words}; {lost}" if lost else words, value))
     sent = run.info.get("communication", {})
     if sent:
         found.append(("letters", numbers.whole(sent["letters"])))
@@ -70,9 +90,11 @@ def warnings(run: Run) -> list[str]:
     """What a reader must know before anything else."""
     found = []
     if run.info.get("diverged"):
+        lanes = np.asarray(run.info.get("diverged_lanes", []))
+        who = over_seeds.told(lanes) if len(lanes) > 1 else "the run diverged"
         found.append(
-            "the run diverged: its model holds numbers that are not finite, or its "
-            "loss ended far above the start."
+            f"{who}: a model holds numbers that are not finite, or a loss ended far "
+            "above the start."
         )
     if run.info.get("stopped_early"):
         found.append(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tacita.trace import over_seeds
 from tacita.trace.measures import is_share
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -56,13 +57,20 @@ def measured(metric: str, value: float) -> str:
 
 
 def spread(metric: str, values: np.ndarray) -> str:
-    """A metric over seeds: the median, and the lowest and highest of several."""
-    middle = measured(metric, float(np.median(values)))
+    """A metric over seeds: the median, and the lowest and highest of several.
+
+    >>> spread("loss", np.array([3.0, math.nan, 1.0]))
+    '2 (1 to 3; 1 of 3 seeds diverged)'
+    """
+    table = values[:, None]
+    middle, low, high = (
+        measured(metric, float(over_seeds.of_seeds(table, statistic)[0]))
+        for statistic in (np.nanmedian, np.nanmin, np.nanmax)
+    )
     if len(values) == 1:
         return middle
-    low = measured(metric, float(np.min(values)))
-    high = measured(metric, float(np.max(values)))
-    return f"{middle} ({low} to {high})"
+    lost = over_seeds.told(over_seeds.astray(table))
+    return f"{middle} ({low} to {high}" + (f"; {lost})" if lost else ")")
 
 
 def size(n_bytes: float) -> str:

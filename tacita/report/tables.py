@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacita.report import numbers
-from tacita.trace import Run, measures
+from tacita.trace import Run, measures, over_seeds
 
 MISSING = "–"
 
@@ -41,7 +41,7 @@ def metrics_of_one(run: Run) -> Table:
         table = measures.lanes(run, metric)
         if not table.size:
             continue
-        middle = np.median(table, axis=0)
+        middle = over_seeds.of_seeds(table)
         rows.append(
             (
                 measures.words(metric),

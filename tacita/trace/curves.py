@@ -22,7 +22,7 @@ from tacita.theme import (
     style_of,
     title,
 )
-from tacita.trace import measures
+from tacita.trace import measures, over_seeds
 from tacita.trace.references import majority_of, references_of
 from tacita.trace.saved_run import Run
 from tacita.trace.sweeps import apart
@@ -40,8 +40,9 @@ def curve(
 ) -> Figure:
     """Draw a metric of all runs that recorded it.
 
-    Several seeds are drawn as their median with a band from the lowest to the highest.
-    Values that no axis can hold leave a gap. Lines differ in colour, dashes and marks.
+    Several seeds are drawn as their median with a band from the lowest to the highest;
+    those that diverged are left out and counted in the legend. Values that no axis can
+    hold leave a gap. Lines differ in colour, dashes and marks.
 
     Args:
         runs: By the names they have in the legend.
@@ -60,7 +61,8 @@ def curve(
         style = style_of(theme, order[label])
         if len(runs) > 1 or len(at) < 3:  # a single record would be no line
             style |= marks_of(order[label], len(at))
-        _line(axes, at, table, label, style)
+        named = ", ".join(filter(None, (label, _diverged(table))))
+        _line(axes, at, table, named, style)
     if references is None:
         references = majority_of(shown) if metric == "accuracy" else {}
     _references(axes, references, metric, theme, log)
@@ -73,7 +75,7 @@ def curve(
         axes.set_yticks([])
     title(axes, theme, measures.words(metric))
     axes.set_xlabel("round")
-    if len(runs) > 1 or references:
+    if len(runs) > 1 or references or any(map(_diverged, tables)):
         legend(figure, theme, min(len(shown) + len(references), _LEGEND_COLUMNS))
     return figure
 
@@ -108,11 +110,15 @@ def plot(
     return curve(runs, metric, DARK if dark else LIGHT, lines)
 
 
+def _diverged(table: np.ndarray) -> str:
+    return over_seeds.told(over_seeds.astray(measures.drawable(table)))
+
+
 def _line(
     axes: Any, rounds: np.ndarray, table: np.ndarray, label: str, style: dict[str, Any]
 ) -> None:
     table = measures.drawable(table)
-    middle = np.median(table, axis=0)
+    middle = over_seeds.of_seeds(table)
     # Matplotlib leaves names that begin with an underscore out of legends.
     words = f" {label}" if label.startswith("_") else label
     axes.plot(rounds, middle, label=words, linewidth=1.8, **style)
@@ -123,7 +129,8 @@ def _line(
     if alone.any() and len(middle) > 2:  # fewer have marks
         axes.plot(rounds[alone], middle[alone], "o", ms=4.5, color=style["color"])
     if len(table) > 1:
-        low, high = table.min(axis=0), table.max(axis=0)
+        low = over_seeds.of_seeds(table, np.nanmin)
+        high = over_seeds.of_seeds(table, np.nanmax)
         axes.fill_between(
             rounds, low, high, color=style["color"], alpha=0.18, linewidth=0
         )

@@ -102,13 +102,14 @@ def rounds_to_reach(run: Run, metric: str, value: float) -> int | None:
     """The first recorded round at which a metric has reached a value, or None.
 
     Accuracies reach a value from below, everything else from above. Of several seeds
-    the median counts.
+    the median counts, and those that diverged have not reached it.
     """
     if metric not in run.metrics or metric == "round":
         known = [m for m in run.metrics if m != "round"]
         check.refuse(
             f"{run.name} has not recorded {metric!r}; {check.nearest(metric, known)}"
         )
-    middle = np.median(lanes(run, metric), axis=0)
+    table, worst = lanes(run, metric), -np.inf if is_share(metric) else np.inf
+    middle = np.median(np.where(np.isnan(table), worst, table), axis=0)
     hit = middle >= value if is_share(metric) else middle <= value
     return int(rounds_of(run)[np.argmax(hit)]) if hit.any() else None

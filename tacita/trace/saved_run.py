@@ -25,6 +25,7 @@ import numpy as np
 import tomli_w
 
 from tacita import check, notebook
+from tacita.trace import over_seeds
 from tacita.trace.privacy_report import PrivacyReport
 from tacita.trained import ModelCard, TrainedModel, files
 
@@ -171,7 +172,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         rows = [
-            (name, *(f"{np.median(v[..., k]):.4g}" for k in (0, -1)))
+            (name, *(_in_the_middle(v[..., k]) for k in (0, -1)))
             for name, v in self.metrics.items()
             if name != "round" and v.size
         ]
@@ -190,6 +191,13 @@ class Run:
         }
         told = ", ".join(f"{k}={v:.4g}" for k, v in last.items())
         return f"Run({self.name}: {self.rounds} rounds, {told})"
+
+
+def _in_the_middle(values: np.ndarray) -> str:
+    """The median over seeds, and how many of them diverged."""
+    table = np.reshape(np.asarray(values, float), (-1, 1))
+    lost = over_seeds.told(over_seeds.astray(table))
+    return f"{over_seeds.of_seeds(table)[0]:.4g}" + (f" ({lost})" if lost else "")
 
 
 def load_run(folder: str | os.PathLike[str]) -> Run:

@@ -17,7 +17,7 @@ from tacita.algorithm.base import Algorithm
 from tacita.privacy.private import private
 from tacita.problem.problem import Problem
 from tacita.runtime.simulate import simulate
-from tacita.trace import PrivacyReport, PrivacyRow
+from tacita.trace import PrivacyReport, PrivacyRow, over_seeds
 from tacita.trace.epsilon_words import about, reasons
 from tacita.trace.references import references_of
 
@@ -93,7 +93,7 @@ class Tradeoff:
     def _lines(self) -> list[tuple[str, ...]]:
         told = zip(map("{:g}".format, self.epsilons), self.values, strict=True)
         return [
-            (words, *(f"{f(values):.4g}" for f in (np.median, np.min, np.max)))
+            (words, *_over_repeats(values))
             for words, values in (*told, ("no noise", self.without_noise))
         ]
 
@@ -117,6 +117,15 @@ class Tradeoff:
         basis = [("epsilon", words) for words in self.grounds]
         basis.append(("measured", "on rows without noise, which no epsilon covers"))
         return notebook.table(self._title, self._lines(), heads) + notebook.notes(basis)
+
+
+def _over_repeats(values: np.ndarray) -> tuple[str, ...]:
+    """The median, lowest and highest; how many diverged is told behind the last."""
+    table = values[:, None]
+    found = (np.nanmedian, np.nanmin, np.nanmax)
+    words = [f"{over_seeds.of_seeds(table, one)[0]:.4g}" for one in found]
+    lost = over_seeds.told(over_seeds.astray(table))
+    return (*words[:2], f"{words[2]} ({lost})" if lost else words[2])
 
 
 def tradeoff(

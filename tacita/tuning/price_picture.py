@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from tacita.theme import DARK, LIGHT, legend, one_axes, percent, title
-from tacita.trace import measures
+from tacita.trace import measures, over_seeds
 from tacita.trace.epsilon_words import about
 
 if TYPE_CHECKING:
@@ -29,19 +29,25 @@ def draw(price: Tradeoff, dark: bool) -> Figure:
     order = np.argsort(price.epsilons)
     at = np.array(price.epsilons)[order]
     values = measures.drawable(price.values[order])
-    middle = np.median(values, axis=1)
-    reach = np.stack([middle - values.min(axis=1), values.max(axis=1) - middle])
+    middle = over_seeds.of_seeds(values.T)
+    low, high = (over_seeds.of_seeds(values.T, one) for one in (np.nanmin, np.nanmax))
+    lost = int((~np.isfinite(values)).sum())
+    diverged = f"; {lost} of {values.size} runs diverged" if lost else ""
     axes.errorbar(
         at,
         middle,
-        yerr=reach,
+        yerr=np.stack([middle - low, high - middle]),
         color=theme.series[0],
         marker="o",
         capsize=3,
         linewidth=1.8,
-        label=f"with noise: median of {values.shape[1]}, lowest to highest",
+        label=f"with noise: median of {values.shape[1]}, lowest to highest{diverged}",
     )
-    compared = {"no noise": float(np.median(price.without_noise)), **price.references}
+    plain = measures.drawable(price.without_noise)[:, None]
+    told = ", ".join(
+        filter(None, ("no noise", over_seeds.told(over_seeds.astray(plain))))
+    )
+    compared = {told: float(over_seeds.of_seeds(plain)[0]), **price.references}
     for number, (words, value) in enumerate(compared.items()):
         share = measures.is_share(price.metric)
         told = f"{value:.1%}" if share else f"{value:.4g}"

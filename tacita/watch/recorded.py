@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacita.report import guarantees, numbers
-from tacita.trace import PrivacyReport, Run, measures, terms
+from tacita.trace import PrivacyReport, Run, measures, over_seeds, terms
 from tacita.watch.view import Cards, Curve, Curves, Line, Pairs, Part, Table
 
 #: Points of a line, at most: a page is not wider.
@@ -82,10 +82,12 @@ def _curve(name: str, rounds: np.ndarray, lanes: np.ndarray) -> Curve:
     seen = measures.drawable(lanes)
     shown = {"": seen[0]}
     if len(seen) > 1:
+        lost = over_seeds.told(over_seeds.astray(seen))
+        middle = f"median of the others, {lost}" if lost else "median of seeds"
         shown = {
-            "median of seeds": np.median(seen, axis=0),
-            "lowest": np.min(seen, axis=0),
-            "highest": np.max(seen, axis=0),
+            middle: over_seeds.of_seeds(seen),
+            "lowest": over_seeds.of_seeds(seen, np.nanmin),
+            "highest": over_seeds.of_seeds(seen, np.nanmax),
         }
     log = measures.wants_log([lanes], name)
     return drawn(measures.words(name), rounds, shown, log)

@@ -52,6 +52,24 @@ def test_a_spread_is_the_median_and_the_range_over_seeds():
     assert numbers.spread("loss", values[:1]) == "3"
 
 
+def test_seeds_that_diverged_are_left_out_of_a_spread_and_counted():
+    values = np.array([3.0, np.nan, 10.0, np.inf])
+    assert numbers.spread("loss", values) == "6.5 (3 to 10; 2 of 4 seeds diverged)"
+    # A metric that no seed has says nothing of them.
+    assert numbers.spread("loss", values[[1, 1]]) == "nan (nan to nan)"
+
+
+def test_a_seed_that_diverged_has_not_reached_a_value(make_run):
+    run = make_run(seeds=3)
+    loss = run.metrics["loss"]
+    loss[0] = np.nan
+    at = run.metrics["round"]
+    # The median of three, one of them never: the later of the other two.
+    assert rounds_to_reach(run, "loss", 1.0) == at[np.argmax(loss[2] <= 1.0)]
+    loss[1] = np.nan
+    assert rounds_to_reach(run, "loss", 1.0) is None
+
+
 def test_first_round_that_reaches_a_value_by_brute_force(make_run):
     run = make_run(seeds=3)
     for value in (8.0, 1.0, 1e-3, 1e-9):
@@ -88,6 +106,15 @@ def test_metrics_of_one_tells_first_best_and_last(make_run):
     run.metrics["loss"][7] = 1e-7  # lower than the last, in round 16
     line = metrics_of_one(run).rows[1]
     assert line == ("loss, summed over agents", "6.4", "1e-07", "16", "0.001329")
+
+
+def test_the_line_of_a_metric_counts_the_seeds_that_diverged(make_run):
+    run = make_run(seeds=3)
+    run.metrics["loss"][1, 4:] = np.nan
+    line = metrics_of_one(run).rows[1]
+    best = run.metrics["loss"][[0, 2], -1].mean()
+    assert line[2:4] == (f"{best:.4g}", "40")
+    assert line[4].endswith("; 1 of 3 seeds diverged)")
 
 
 def test_metrics_that_are_not_finite_make_no_best(make_run):

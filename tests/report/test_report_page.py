@@ -5,6 +5,7 @@ import re
 import tomllib
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 import tacita
@@ -154,6 +155,22 @@ def test_a_run_that_diverged_or_stopped_early_says_so(make_run, tmp_path):
     page = Page(write_report({"bad": bad, "early": early}, tmp_path))
     assert "bad: the run diverged" in page.text
     assert "early: the run stopped after round 40" in page.text
+
+
+def test_seeds_that_diverged_are_counted_on_the_page(make_run, tmp_path):
+    bad = make_run(seeds=3, diverged=True, diverged_lanes=[False, True, False])
+    bad.metrics["loss"][1, 4:] = float("nan")
+    one = Page(write_report({"bad": bad}, tmp_path / "one"))
+    last = np.median(bad.metrics["loss"][[0, 2], -1])
+    for words in (
+        "loss, summed over agents; 1 of 3 seeds diverged",
+        f"{last:.4g}",
+        "they are of the others: of bad 1 of 3 seeds diverged.",
+        "1 of 3 seeds diverged: a model holds",
+    ):
+        assert words in one.text, words
+    both = Page(write_report({"bad": bad, "fine": make_run(seeds=3)}, tmp_path / "two"))
+    assert "others: of bad 1 of 3 seeds diverged." in both.text
 
 
 def test_a_run_with_many_agents_or_without_metrics_has_a_page(make_run, tmp_path):

@@ -22,6 +22,24 @@ def test_a_curve_is_the_median_and_its_band_the_range(make_run):
     assert corners[:, 1].min() == run.metrics["loss"].min()
 
 
+def test_seeds_that_diverged_leave_no_gap_and_are_counted(make_run):
+    """One of them turned the median, and with it the line, into a gap."""
+    run = make_run(seeds=3, rounds=12)
+    loss = run.metrics["loss"]
+    loss[0, 2:], loss[0, 3:] = 1e70, np.nan
+    figure = curve({"a": run}, "loss", LIGHT)
+    (line,), (band,) = figure.axes[0].lines, figure.axes[0].collections
+    np.testing.assert_allclose(line.get_ydata()[:2], loss[1, :2])
+    np.testing.assert_allclose(line.get_ydata()[2:], loss[1:, 2:].mean(axis=0))
+    assert band.get_paths()[0].vertices[:, 1].min() == loss[1, -1]
+    (legend,) = figure.legends
+    assert [t.get_text() for t in legend.get_texts()] == ["a, 1 of 3 seeds diverged"]
+    loss[:, 5:] = np.nan
+    (axes,) = curve({"a": run}, "loss", LIGHT).axes
+    assert axes.lines[0].get_label() == "a, 3 of 3 seeds diverged"
+    assert not curve({"a": make_run(seeds=3)}, "loss", LIGHT).legends
+
+
 def test_a_value_between_gaps_is_a_point(make_run):
     """The first round of a run that then diverged: a line alone would show nothing."""
     run = make_run(rounds=12)

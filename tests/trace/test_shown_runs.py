@@ -78,6 +78,9 @@ def test_tables_say_what_is_in_them(problem):
     assert "agents 3" in told and "rows 120" in told and "none" not in told
     told = Words(run_of(np.array([[4.0, 2.0], [8.0, 1.0]]))._repr_html_()).words
     assert "plain, 2 rounds" in told and "loss 6 1.5" in told.replace("  ", " ")
+    table = np.array([[4.0, np.nan], [8.0, 1.0], [9.0, 2.0]])
+    told = Words(run_of(table)._repr_html_()).words.replace("  ", " ")
+    assert "loss 8 1.5 (1 of 3 seeds diverged)" in told
     told = Words(report_of("by a theorem")._repr_html_()).words
     for words in (
         "coordinator",
@@ -157,6 +160,12 @@ def test_the_price_of_privacy_is_told_with_whom_it_is_paid_to(problem):
     for page in (repr(price), Words(price._repr_html_()).words):
         assert all(words in page for words in price.grounds)
         assert "it holds if: " in page and "(enforced)" in page
+    price.values[1, 0] = np.nan
+    middle = np.median(price.values[1, 1:])
+    drawn = price.plot().axes[0].containers[0]
+    np.testing.assert_allclose(drawn.lines[0].get_ydata()[0], middle)
+    assert drawn.get_label().endswith("lowest to highest; 1 of 6 runs diverged")
+    assert f"{middle:.4g} " in repr(price) and "(1 of 3 seeds diverged)" in repr(price)
     with pytest.raises(tacita.TacitaError, match="expected epsilons a list"):
         tacita.tradeoff(
             problem, tacita.ServerGD(), 1.0, delta=1e-5, observer="x", rounds=1

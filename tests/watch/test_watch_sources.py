@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import tacita
@@ -16,7 +17,7 @@ from tacita.federation.diary import Diary
 from tacita.federation.offers import OfferBook
 from tacita.privacy import Ledger
 from tacita.runtime import checkpoint
-from tacita.watch import federation_source, kept, run_source
+from tacita.watch import federation_source, kept, recorded, run_source
 from tacita.watch.feed import Feed, changes
 from tacita.watch.kept import Kept, tail
 from tacita.watch.view import plain
@@ -64,6 +65,16 @@ def test_several_seeds_are_one_curve_with_its_ends(tmp_path: Path):
     assert set(lines) == {"median of seeds", "lowest", "highest"}
     assert lines["lowest"][5] < lines["median of seeds"][5] < lines["highest"][5]
     assert "to" in view["numbers"].rows[0][1]
+
+
+def test_a_seed_that_diverged_leaves_the_others_curve():
+    loss = np.array([[4.0, 3.0, 2.0], [5.0, np.nan, np.nan], [6.0, 4.0, 3.0]])
+    made = recorded.parts({"loss": loss, "round": np.arange(1, 4)})
+    middle, low, high = made["curves"].curves[0].lines
+    assert middle.label == "median of the others, 1 of 3 seeds diverged"
+    assert middle.values == [5.0, 3.5, 2.5]
+    assert (low.values[1], high.values[1]) == (3.0, 4.0)
+    assert made["numbers"].rows[0][1] == "2.5 (2 to 3; 1 of 3 seeds diverged)"
 
 
 def test_a_run_that_writes_nothing_any_more_is_called_quiet(tmp_path: Path):
