@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from tacita import check
 from tacita.algorithm.base import Algorithm, ServerAlgorithm
@@ -14,6 +15,7 @@ from tacita.algorithm.fed_avg import FedAvg
 from tacita.algorithm.fed_plt import FedPLT
 from tacita.algorithm.solvers import Accelerated, ExactProx
 from tacita.estimators.party_estimator import PartyEstimator, likely
+from tacita.estimators.weights import weights_of
 from tacita.problem import Problem, moduli
 from tacita.problem.model.linear import GeneralisedLinear, Kinked
 from tacita.problem.model.per_agent import name_of
@@ -62,6 +64,20 @@ class _Federated(PartyEstimator):
         self.unit = unit
         self.bound = bound
         self.random_state = random_state
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The weights of the columns as they were given to `fit`, scaled or not."""
+        check_is_fitted(self)
+        found = weights_of(self.model_).coef
+        return found if self.model_.card.classes else found[0]
+
+    @property
+    def intercept_(self) -> Any:
+        """The constant beside `coef_`, 0 where there is none."""
+        check_is_fitted(self)
+        found = weights_of(self.model_).intercept
+        return found if self.model_.card.classes else float(found[0])
 
     def _usual_algorithm(self, problem: Problem) -> Algorithm:
         if not isinstance(problem.model, GeneralisedLinear):
@@ -135,6 +151,8 @@ class FederatedClassifier(ClassifierMixin, _Federated):
         n_features_in_, feature_names_in_: The columns seen in `fit`.
         parties_: The groups, in the order of `run_.agents`.
         n_iter_: Rounds done.
+        coef_, intercept_: Of a linear model, in the units of the rows given to `fit`,
+            shaped as scikit-learn has them; not with `bound` or scale "unit".
         privacy_: What each observer may have learnt; None without an epsilon.
         report_: How the fit went.
         model_: The `tacita.TrainedModel`.

@@ -100,6 +100,41 @@ def test_scales_travel_with_the_model(tmp_path):
     np.testing.assert_allclose(piped.predict(far), near.predict(far), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("scale", [None, "standard", "minmax", ([1, 2, 3], [4, 5, 6])])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_weights_are_in_the_units_of_the_rows(scale, intercept):
+    far = X * [100.0, 0.01, 1.0] + 7
+    told = {"scale": scale, "intercept": intercept, "rounds": 5}
+    told["algorithm"] = tacita.ServerGD(step_size=1e-5)
+    line = FederatedRegressor(**told).fit(far, NUMBERS, groups=PARTY)
+    assert line.coef_.shape == (3,)
+    found = far @ line.coef_ + line.intercept_
+    np.testing.assert_allclose(found, line.predict(far), rtol=1e-9, atol=1e-12)
+    three = np.digitize(X[:, 0], [-0.5, 0.5])
+    for model, y, scores in (
+        (None, LABELS, 1),
+        ("hinge", LABELS, 1),
+        ("softmax", LABELS, 1),
+        ("softmax", three, 3),
+    ):
+        fitted = FederatedClassifier(model=model, **told).fit(far, y, groups=PARTY)
+        assert fitted.coef_.shape == (scores, 3)
+        assert fitted.intercept_.shape == (scores,)
+        found = far @ fitted.coef_.T + fitted.intercept_
+        expected = fitted.decision_function(far).reshape(60, scores)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("told", [{"model": "mlp"}, {"bound": 9.0}, {"scale": "unit"}])
+def test_what_is_not_linear_in_the_rows_has_no_weights(told):
+    fitted = FederatedClassifier(rounds=1, **told)
+    assert not hasattr(fitted, "coef_")
+    fitted.fit(X, LABELS, groups=PARTY)
+    assert not hasattr(fitted, "coef_") and not hasattr(fitted, "intercept_")
+
+
 def test_a_party_is_left_out_and_the_fit_knows_the_others():
     known = []
 
