@@ -19,16 +19,17 @@ def keep_interrupts() -> None:
     JAX has one at every collection of garbage, and a signal that arrives while a
     program compiles or runs is most often heard there: the run would go on.
     """
-    sys.unraisablehook = _unraisable
+    before = sys.unraisablehook
 
+    def unraisable(lost: Any) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            before(lost)
+            return
+        timer = threading.Timer(_SOON, _interrupt)
+        timer.daemon = True
+        timer.start()
 
-def _unraisable(lost: Any) -> None:
-    if not issubclass(lost.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(lost)
-        return
-    timer = threading.Timer(_SOON, _interrupt)
-    timer.daemon = True
-    timer.start()
+    sys.unraisablehook = unraisable
 
 
 def _interrupt() -> None:

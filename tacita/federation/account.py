@@ -6,7 +6,7 @@ that was the last. A folder and a ledger of different ages do not belong togethe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -107,6 +107,10 @@ class Account:
     def together(self) -> AbstractContextManager:
         """What is charged inside is written at once."""
         return self._ledger.together()
+
+    def afterwards(self, action: Callable[[], None]) -> None:
+        """Do something once all that is charged is written, and never if it is not."""
+        self._ledger.afterwards(action)
 
     @property
     def end(self) -> Sequence[Any]:

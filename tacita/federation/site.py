@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -217,7 +218,8 @@ class Site:
         self._require_still_allowed(self.setting.run)
         self._charge(identity, content)
         # The ledger is what must survive; the log need not wait for the disk.
-        self._judge.log.note(
+        note = functools.partial(
+            self._judge.log.note,
             "release",
             durable=False,
             run=identity.run,
@@ -227,6 +229,8 @@ class Site:
             charged=self.account is not None,
             bytes=None if content is None else len(content),
         )
+        # What the log knows and the ledger does not would be a letter that is missing.
+        note() if self.account is None else self.account.afterwards(note)
 
     def budget(self) -> dict[str, Any]:
         """What all runs of these rows have told whoever may see this one's letters."""

@@ -153,8 +153,7 @@ def _one(
         return _named(signed, classes, 2)
     if classes is None:
         labels.refuse_real(y, "y")
-    seen: list[Any] = np.unique(y).tolist()
-    given = seen if classes is None else classes
+    given: Any = np.unique(y).tolist() if classes is None else classes
     found = labels.named(given)
     if len(found) < 2:
         check.refuse(f"softmax needs at least two classes, y has {list(found)}")

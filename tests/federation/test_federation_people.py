@@ -376,6 +376,39 @@ def test_what_left_is_looked_for_in_the_ledger(tmp_path: Path):
     agent(own, None).site.open_ledger().close()
 
 
+def test_what_is_charged_together_is_in_the_log_once_the_ledger_has_it(tmp_path: Path):
+    """A crash while it was charged left a log that no ledger would ever fit."""
+    made = Hub.create(tmp_path / "hub", "town", NAMES, port=0).invitations["ada"]
+    home = tmp_path / "home"
+    home.mkdir()
+    allowed = Policy.anything(allow_shared_seed=True, max_epsilon=3.0)
+    agent = Agent(made, table_of_rows("ada"), allowed, folder=home)
+    described = run_of(4, privacy={**BUDGET, "observer": "coordinator"})
+    run = ByHand(tmp_path / "other").describe(described)
+    agent._agree_to(run)
+
+    def charge_all(*, lost: bool) -> None:
+        with agent.site.account.together():  # pyright: ignore
+            for number in (1, 2, 3):
+                one = Identity("town", run.digest, "answer", number, 0, "ada", "")
+                agent.site.release(one, None)
+            if lost:
+                raise KeyboardInterrupt
+
+    def logged() -> list[int]:
+        events = agent.judge.log.events()
+        return [one["round"] for one in events if one["event"] == "release"]
+
+    with agent.site.open_ledger():
+        agent.site.prepare(run, agent._outline)
+        with pytest.raises(KeyboardInterrupt):
+            charge_all(lost=True)
+        assert logged() == []
+        charge_all(lost=False)
+        assert logged() == [1, 2, 3]
+    agent.site.open_ledger().close()
+
+
 @pytest.mark.parametrize("schedule", ["uniform", "prefix"])
 def test_a_report_counts_what_another_folder_may_have_said(schedule, tmp_path: Path):
     """The ledger counted it, and the report of the run did not."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -140,6 +140,10 @@ class Ledger(Accounts):
     def together(self) -> AbstractContextManager:
         """All that is charged inside is written at once, or nothing of it."""
         return self._store.transaction(self._totals.clear)
+
+    def afterwards(self, action: Callable[[], None]) -> None:
+        """Do something once all that is charged is written, and never if it is not."""
+        self._store.afterwards(action)
 
     def charge(
         self,

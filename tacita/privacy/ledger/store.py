@@ -39,6 +39,7 @@ class Store(RowIndex):
     def __init__(self, path: str | Path, *, read_only: bool, patience: float) -> None:
         self.path, self.read_only = Path(path), read_only
         self._patience, self._inside = patience, False
+        self._later: list[Callable[[], None]] = []
         self._forget()
         #: What is wrong with the first row that does not fit, of a ledger that is only
         #: looked at.
@@ -134,8 +135,21 @@ class Store(RowIndex):
             self._break(f"it cannot be written, so nothing may leave: {error.strerror}")
         finally:
             self._inside = False
+            later, self._later = self._later, []
             self._lines.clear()
             unlock(self._end_file)
+        for action in later:
+            action()
+
+    def afterwards(self, action: Callable[[], None]) -> None:
+        """Do something once all that was appended is on disk, and never if it is not.
+
+        At once, outside of a transaction.
+        """
+        if self._inside:
+            self._later.append(action)
+        else:
+            action()
 
     def append(self, **fields: Any) -> Row:
         """Add one row to the chain; call inside `transaction`."""
