@@ -47,6 +47,8 @@ Rows = RowsFile | Mapping[str, Any] | Any
 OwnRows = str | Path | Rows
 #: Labels of a run that names no classes: -1/+1 or 0/1.
 _SIGNS = ("-1", "0", "1")
+#: Text that files of rows take for a whole number; one that no 64 bits hold is none.
+_WHOLE = re.compile(r"0|[+-]?[1-9]\d{0,17}")
 #: Numbers of the blank rows, and parameters of a network, at most: whoever looks at an
 #: offer makes them, some 30 bytes each.
 _MOST_BLANK = 1 << 25
@@ -187,11 +189,13 @@ def _as_in_files(classes: Sequence[Any]) -> tuple[Any, ...]:
 
     >>> _as_in_files(["0", "1"]), _as_in_files(["01", "02"]), _as_in_files([1.0, 2.0])
     ((0, 1), ('01', '02'), (1.0, 2.0))
+    >>> _as_in_files(["9" * 5000, "1"])[1]  # more digits than Python reads
+    '1'
     """
     names, kind = tuple(map(word, classes)), kind_of(classes)
     if kind == "words" and {*names} == {"False", "True"}:
         kind = "truth"
-    if kind == "words" and all(re.fullmatch(r"0|[+-]?[1-9]\d*", n) for n in names):
+    if kind == "words" and all(map(_WHOLE.fullmatch, names)):
         kind = "whole"
     return labels_of(names, kind)
 
