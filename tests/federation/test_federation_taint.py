@@ -168,8 +168,10 @@ def test_a_machine_that_starts_an_agent_again_does_not_try_the_same_rows(
     assert town.sent == []
     # With other rows it goes on, and turns to what is offered now.
     town.join("ada", marked(), LENIENT)
-    town.hear("ask")
-    assert town.answer_of(other)["kind"] == "accept"
+    # It may have read the offer to the one before it, and given up its run by that.
+    while (heard := town.hear("ask", "accept", "refuse").identity.kind) == "ask":
+        town.offer(other)
+    assert heard == "accept"
 
 
 @pytest.mark.few(1)
